@@ -8,6 +8,7 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 PROFILE ?= quick
 ARGS ?=
+STUDY ?=
 OUT ?= .
 VENV ?= .venv
 
@@ -42,7 +43,7 @@ export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 # Some machines tell Python to keep nothing that it compiled. Then each process compiles all anew: 0.1 to 1 s each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install bench test check check-reliability check-reliability-overnight notebook generate generate-go \
+.PHONY: help install bench record test check check-reliability check-reliability-overnight notebook generate generate-go \
 	peers go-tools node-client tonic-client clean
 
 help: ## Lists the commands
@@ -52,6 +53,9 @@ install: $(VENV)/.synced ## Installs all that the project needs, into this folde
 
 bench: $(VENV)/.synced ## Measures both servers and writes the report; PROFILE=smoke|quick|paper, quick unless told
 	@$(VENV)/bin/python -m experiments run stock --profile $(PROFILE)
+
+record: $(VENV)/.synced ## Makes the recordings of studies anew, in hours, and writes the pages; STUDY=stock one study's
+	@$(VENV)/bin/python -m experiments record $(STUDY) $(ARGS)
 
 test: $(VENV)/.synced ## Runs every test and notebook; ARGS="-k framing" passes options on to pytest
 	@$(VENV)/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)

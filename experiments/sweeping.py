@@ -3,6 +3,8 @@
 What ``compare`` and ``run`` share. Nothing else joins measuring and judging.
 """
 
+import random
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,9 +17,33 @@ from experiments.measure.progress import Progress
 from experiments.measure.runner import Asked, run_sweep
 from experiments.results import files
 from experiments.results.observed import Block
+from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
 """What the blocks so far show, in a few words and without a verdict."""
+
+SEEDS = 1_000_000
+"""A seed is drawn from so many: short enough to be typed."""
+
+
+def add_seed(parser: Parser) -> None:
+    """The option that repeats what was drawn."""
+    drawn = "draws cores, requests, and the order of starts and slices (default: drawn anew for each run, and said)"
+    parser.add_argument("--seed", type=integer(0, 2**31 - 1), metavar="N", help=drawn)
+
+
+def seed_for(given: int | None, begun: Path | None = None) -> int:
+    """The seed that was given; else that of the sweep in a folder that was begun; else one drawn anew, which is said.
+
+    Raises UsageError for a folder that cannot be read.
+    """
+    if given is not None:
+        return given
+    if begun is not None and (swept := sorted(begun.rglob(files.SWEEP_FILE))):
+        return files.read_sweep(swept[0].parent).seed
+    seed = random.SystemRandom().randrange(SEEDS)
+    print(f"Seed {seed}: `--seed {seed}` draws the same cores and the same order again.", file=sys.stderr, flush=True)
+    return seed
 
 
 def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Seen, resume: bool = False) -> Judgement:

@@ -50,8 +50,8 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.load": ("",),
     "experiments.compare.recorded": ("",),
     "experiments": (
-        *("compare", "recommend", "performance", "list", "run", "plot", "report", "index", "verify", "agree"),
-        "selfcheck",
+        *("compare", "recommend", "performance", "run", "record", "list", "plot", "report", "index", "pages", "verify"),
+        *("agree", "selfcheck"),
     ),
 }
 """The programs by module, with the commands of each; an empty one where it runs without."""

@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 from experiments.commands import index as index_command
-from experiments.commands import recording
-from experiments.commands.index import HERE, made, recordings
-from experiments.commands.recording import computed
-from experiments.judge.agreement import SPREAD_FROM
-from experiments.judge.verdicts import judge
+from experiments.commands import pages, recording
+from experiments.commands.index import HERE
+from experiments.commands.recording import expected
 from experiments.recommend.words import DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
-from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
-from experiments.show.report import index
+from experiments.results.files import SWEEP_FILE
 from experiments.studies import STUDIES
 from experiments.studies.pool_size.beside import beside
 from experiments.verify import differences
@@ -32,6 +29,7 @@ def _read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recording, "read", once)
         patch.setattr(index_command, "read", once)
+        patch.setattr(pages, "read", once)
         yield
 
 
@@ -39,7 +37,7 @@ def _read_once() -> Iterator[None]:
 @pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: f"{folder.parts[-3]}-{folder.name}")
 def test_a_recording_is_what_its_blocks_give(folder: Path) -> None:
     """Every row and sentence, computed anew: none was edited, and the sweep was not cut short."""
-    assert list(differences(folder, computed)) == []
+    assert list(differences(folder, expected)) == []
 
 
 OF_A_CARD = [folder for folder in RECORDED if folder.name == "quick"]
@@ -59,30 +57,16 @@ def test_the_studies_are_recorded() -> None:
 
 
 @pytest.mark.slow
-def test_the_index_is_of_the_recordings() -> None:
-    """Made anew, it is what is committed; every study that has a recording of its main part is in it."""
-    assert index.markdown(made(list(recordings()), HERE)) == (HERE / "README.md").read_text(encoding="utf-8")
+def test_every_page_says_what_the_recordings_give() -> None:
+    """Each number of a measurement, and which server it is of: where this fails, ``pages`` writes it."""
+    assert [page for page, text in pages.written() if text != page.read_text(encoding="utf-8")] == []
+
+
+def test_every_study_that_is_recorded_is_in_the_index() -> None:
+    """By its main part's recording."""
     recorded = [name for name in STUDIES if HERE / name / "recorded" / "quick" in RECORDED]
     assert recorded
     assert re.findall(r"^## (\w+)$", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE) == recorded
-
-
-RUNS = [folder for folder in RECORDED if folder.parts[-3] == "stock" and folder.name.startswith("quick")]
-
-
-def test_the_readme_gives_the_ratios_of_the_runs() -> None:
-    """Beside each comparison's mark stand the least and the greatest ratio of the recorded runs, and their number. Two
-    make no range: "and" stands between their ratios, and "to" between those of three or more."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    marked = dict(re.findall(r"(\d+\.\d+ (?:to|and) \d+\.\d+)[^<\n]*<!-- (\w+) -->", text))
-    between = "to" if len(RUNS) >= SPREAD_FROM else "and"
-    ratios = [judge(read_sweep(folder), counting(read_blocks(folder))).judged for folder in RUNS]
-    assert set(marked.values()) == {name for name, one in ratios[0].items() if one.comparison.family == "headline"}
-    for shown, name in marked.items():
-        seen = [run[name].typical.value for run in ratios]
-        decimals = len(shown.partition(" ")[0].partition(".")[2])
-        assert shown == f"{min(seen):.{decimals}f} {between} {max(seen):.{decimals}f}", name
-    assert f"of {len(RUNS)} runs" in text
 
 
 def test_advice_states_the_errors_that_were_seen() -> None:

@@ -1,16 +1,22 @@
 """``python -m experiments agree RESULTS…``: what whole runs from different hours say together.
 
 Reads folders of results and measures nothing. A table, as text or as Markdown; what the numbers are stands in
-``judge/agreement.py``. Runs of different sweeps, and runs that are not whole, are refused in one line.
+``judge/agreement.py``. Runs of different sweeps, and runs that are not whole, are refused in one line. Runs of several
+versions stand in one table, and have nothing in common there: what differs is named below it.
 """
 
 import argparse
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
+
+import numpy as np
 
 from experiments.judge.agreement import CONFIDENCE, SPREAD_FROM, Agreement, Pooled, agreements, differences
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results import files
+from experiments.results import earlier, environment, files
+from experiments.results.earlier import EARLIER_FILE, EarlierRun, Ratio
+from experiments.results.fingerprint import Sources
 from experiments.show.numbers import counted, range_words, ratio_words, spread_words
 from experiments.show.sentences import verdict_words
 from stock_service.rpc.errors import UsageError
@@ -33,6 +39,8 @@ LEGEND = (
 )
 """What each column is, behind the first."""
 
+SEVERAL_VERSIONS = "of several versions"
+
 THREE_NEEDED = f"{SPREAD_FROM} runs needed"
 
 TAU_SHOWN = 0.0005
@@ -45,12 +53,31 @@ def add_options(parser: Parser) -> None:
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
+    keep = f"keeps the runs' ratios in a study's {EARLIER_FILE}, of any versions, and prints no table"
+    parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table."""
+    """Prints the table, or keeps the runs."""
+    if options.keep is not None:
+        known = earlier.save(options.keep, [earlier_run(folder) for folder in options.results])
+        print(f"{options.keep}: {counted(known, 'run')}")
+        return 0
     print(table(options.results, options.markdown), end="")
     return 0
+
+
+def earlier_run(folder: Path) -> EarlierRun:
+    """A folder's whole run, as it is kept. Raises UsageError."""
+    judgement, of = whole_run(folder), environment.load(folder)
+    logs = {each.comparison.name: list(each.log_ratios.values()) for each in judgement.comparisons("headline")}
+    ratios = {
+        name: Ratio(float(np.mean(each)), float(np.var(each, ddof=1)) / len(each))
+        for name, each in logs.items()
+        if len(each) > 1
+    }
+    version = sha256(repr(sorted(of.sources.items())).encode()).hexdigest() if of.sources else of.commit
+    return EarlierRun(of.before.at, version, of.cpu_model, of.cores, ratios)
 
 
 def table(folders: Sequence[Path], markdown: bool = False) -> str:
@@ -66,8 +93,26 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
     for folder, run in zip(folders[1:], runs[1:], strict=True):
         if found := differences(runs[0].sweep, run.sweep):
             raise UsageError(str(folder), found, f"a run of the same sweep as {folders[0]}")
-    lines = [_cells(each, len(runs)) for each in agreements(runs)]
-    return _markdown(lines) if markdown else f"{_text(lines)}\n{_legend('  {}: {}')}"
+    said = list(agreements(runs, [run_sources(folder) for folder in folders]))
+    lines = [_cells(each, len(runs)) for each in said]
+    named = "".join(f"\n{line}" for line in versions(said))
+    if markdown:
+        return f"{_markdown(lines)}{named}{bool(named) * chr(10)}"
+    return f"{_text(lines)}{named}{bool(named) * chr(10)}\n{_legend('  {}: {}')}"
+
+
+def run_sources(folder: Path) -> Sources:
+    """The fingerprint of a folder's run; empty where it has none, or no record of the machine. Raises UsageError."""
+    return environment.load(folder).sources if (folder / environment.ENVIRONMENT_FILE).exists() else {}
+
+
+def versions(found: Sequence[Agreement]) -> Iterator[str]:
+    """A line for each run that is of another version than the first, with what differs and in how many comparisons."""
+    for place in sorted({place for each in found for place in each.apart}):
+        apart = [each.apart[place] for each in found if place in each.apart]
+        named = dict.fromkeys(name for names in apart for name in names)
+        of = counted(len(apart), "comparison")
+        yield f"Runs 1 and {place + 1} are not of one version, in {of}: {', '.join(named)}."
 
 
 def whole_run(folder: Path) -> Judgement:
@@ -88,15 +133,13 @@ def _cells(one: Agreement, runs: int) -> tuple[str, ...]:
             tau = _tau_words(one.pooled)
             predicted = range_words(*one.pooled.predicted)
     against = ", ".join(f"runs {a + 1} and {b + 1}" for a, b in one.contradictions) or "none"
+    spread = f"{spread_words([each.typical.value for each in one.judged])} ({counted(len(one.judged), 'run')})"
+    together = (spread, pooled, tau, predicted, against)
     return (
         one.comparison.title,
         f"{one.decided} of {runs}",
         "; ".join(dict.fromkeys(map(verdict_words, one.judged))),
-        f"{spread_words([each.typical.value for each in one.judged])} ({counted(len(one.judged), 'run')})",
-        pooled,
-        tau,
-        predicted,
-        against,
+        *([SEVERAL_VERSIONS, *[""] * (len(together) - 1)] if one.apart else together),
     )
 
 

@@ -1,21 +1,42 @@
-"""What the commands share: a folder of results, read and computed anew."""
+"""What the commands share: a folder of results, read, computed anew, and compared with its part's design."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
+from itertools import product
 from pathlib import Path
 
+import experiments.studies
+from experiments.compare.sweep import PART as COMPARED
+from experiments.compare.sweep import again as of_compare
+from experiments.design.sweep import Sweep
 from experiments.results import foretold
-from experiments.results.files import read_sweep
+from experiments.results.alone import ALONE_FILE
+from experiments.results.cells import CELLS_FILE
+from experiments.results.cold import COLD_FILE
+from experiments.results.files import SWEEP_FILE, read_sweep
 from experiments.results.foretold import FORETOLD_FILE
+from experiments.results.received import RECEIVED_FILE
+from experiments.results.stress import STRESS_FILE
 from experiments.show import content, gallery, report
 from experiments.show.content import Content
 from experiments.show.figures.style import Picture, data_of
 from experiments.studies import PARTS
+from experiments.studies.study import Part, Scale, Study
+from experiments.sweeping import kept
+from experiments.verify import Design, Expected
 from stock_service.rpc.process.command_line import Parser
 
 DIFFERS_EXIT = 1
 """Something is not as it should be."""
+
+AFTER_BLOCKS = FIRST_BLOCKS = 3
+"""Blocks of what has no verdict, behind a part's own sweep and before it."""
+
+FORMER_DESIGNS = Path(experiments.studies.__file__).parent / "former_designs.sha256"
+"""Digests of the ``sweep.json`` of recordings whose parts have other designs by now; ``sha256sum --check`` reads it."""
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
@@ -25,20 +46,97 @@ def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") ->
 
 def read(folder: Path) -> Content:
     """A folder of results, and all that its part says of it. Raises UsageError."""
-    found = content.read(folder, {name: part for name, (_, part) in PARTS.items()})
+    found = content.read(folder, {name: part for name, (_, part) in PARTS.items()}, recorded_beside(folder))
     study, _ = PARTS[found.judgement.sweep.part]
     return replace(found, document=study.document)
 
 
-def computed(folder: Path) -> Mapping[str, str]:
-    """What the report and the figures that a folder holds should say, computed anew; nothing for a comparison's."""
-    if read_sweep(folder).part not in PARTS:
+def recorded_beside(folder: Path) -> Mapping[str, Path]:
+    """The folders of the parts by which claims of a folder's part go: beside it, or in the study's own recordings."""
+    name = read_sweep(folder).part
+    if name not in PARTS:
         return {}
+    found = {}
+    for other in PARTS[name][1].beside:
+        studies = folder.resolve().parents[2:3]
+        for place in (folder.parent / other, *(each / PARTS[other][0].name / "recorded" / other for each in studies)):
+            if other not in found and (place / SWEEP_FILE).exists():
+                found[other] = place
+    return found
+
+
+def expected(folder: Path) -> Expected:
+    """What a folder should hold, computed anew. Of a sweep that ``compare`` made that is what it makes of its two
+    sides; of one that no part here makes, nothing is known. Raises UsageError."""
+    sweep = read_sweep(folder)
+    digest = sha256((folder / SWEEP_FILE).read_bytes()).hexdigest()
+    former = digest in FORMER_DESIGNS.read_text(encoding="utf-8")
+    if sweep.part == COMPARED:
+        return Expected({}, (Design(of_compare(sweep), {}, {}),), former)
+    if sweep.part not in PARTS:
+        return Expected({}, ())
+    return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)), former)
+
+
+def texts(folder: Path) -> Mapping[str, str]:
+    """What the report and the figures of a folder should say, and what was foretold of its arms."""
     found = read(folder)
-    texts: dict[str, Callable[[], str]] = {report.MARKDOWN: partial(report.markdown, found)}
-    texts[FORETOLD_FILE] = partial(_foretold, folder, found)
-    texts |= {f"{gallery.FOLDER}/{each.name}.svg": partial(_svg, each) for each in found.pictures}
-    return {name: text() for name, text in texts.items() if (folder / name).exists()}
+    told = {FORETOLD_FILE: _foretold(folder, found)} if (folder / FORETOLD_FILE).exists() else {}
+    figures = {f"{gallery.FOLDER}/{each.name}.svg": _svg(each) for each in found.pictures}
+    return {report.MARKDOWN: report.markdown(found), **figures, **told}
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    """Whether a folder holds a part that was measured before or after that of the folder around it."""
+    around = folder.resolve().parent
+    if not (around / SWEEP_FILE).exists() or (main := read_sweep(around).part) not in PARTS:
+        return False
+    return name in beside(PARTS[main][1])
+
+
+def beside(part: Part) -> tuple[str, ...]:
+    """The parts that are measured before a part and after it, into folders of their names."""
+    return (*([part.first] if part.first else []), *part.also, *part.after)
+
+
+def apart(part: Part, scale: Scale) -> dict[str, object]:
+    """The plans of what is measured apart from a part's sweep, by the files' names."""
+    plans = {
+        ALONE_FILE: part.alone and part.alone(scale),
+        COLD_FILE: part.cold(scale),
+        RECEIVED_FILE: part.received(scale),
+        CELLS_FILE: part.cells and part.cells(scale),
+        STRESS_FILE: part.stress and part.stress(scale),
+    }
+    return {name: plan for name, plan in plans.items() if plan is not None}
+
+
+def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
+    """What a sweep's part makes of every scale that ``run`` could have had: by profile, clients, blocks and peers."""
+    study, part = PARTS[sweep.part]
+    peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
+    counts = sorted({arm.connections for arm in sweep.arms})
+    foretell = None
+    if part.first and part.foretell and (folder / part.first / SWEEP_FILE).exists():
+        foretell = partial(part.foretell, kept(folder / part.first))
+    for usual in study.scales.values():
+        scale = replace(usual, seed=sweep.seed, peers=peers, foretell=foretell)
+        several = [scale, *(replace(scale, clients=tuple(counts[:most])) for most in range(1, len(counts) + 1))]
+        looks = {usual.looks, *_few_blocks(study, part, usual), *([sweep.looks] if sweep.fixed else [])}
+        for each, at in product(several, looks):
+            with suppress(ValueError):  # of a scale that could decide nothing
+                asked = replace(each, looks=at)
+                made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)
+                yield Design(made, apart(part, asked), {name: name for name in beside(part)})
+
+
+def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
+    """The looks of a part without verdicts that is measured before or after another."""
+    for other in study.parts.values():
+        if study.parts.get(other.first or "") is part:
+            yield (min(FIRST_BLOCKS, scale.looks[-1]),)
+        if part in (study.parts[name] for name in other.after):
+            yield (AFTER_BLOCKS,)
 
 
 def _foretold(folder: Path, found: Content) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from experiments.commands import estimate, run_all
-from experiments.commands.recording import read
+from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, apart, beside, read
 from experiments.commands.run_all import ALL, Planned
 from experiments.design.factors import LOAD_PROGRAMS
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
@@ -28,20 +28,16 @@ from experiments.measure.progress import Progress
 from experiments.measure.runner import check_free
 from experiments.peers import is_built, why_absent
 from experiments.results import foretold
-from experiments.results.alone import ALONE_FILE
-from experiments.results.cells import CELLS_FILE
-from experiments.results.cold import COLD_FILE
 from experiments.results.foretold import FORETOLD_FILE
+from experiments.results.machine import TICK_S
 from experiments.results.observed import Block
-from experiments.results.received import RECEIVED_FILE
-from experiments.results.stress import STRESS_FILE
 from experiments.show import report
 from experiments.show.content import Content
 from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
 from experiments.studies import PARTS, STUDIES
 from experiments.studies.study import Part, ProfileName, Scale, Study
-from experiments.sweeping import kept, measured
+from experiments.sweeping import add_seed, kept, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser, integer
 
@@ -50,8 +46,8 @@ PROGRAM = "python -m experiments"
 RESULTS = Path("results")
 """Where the folders of results are, unless told."""
 
-AFTER_BLOCKS = FIRST_BLOCKS = 3
-"""Blocks of what has no verdict, behind a part's own sweep and before it."""
+BUSY_SHARE = 0.04
+"""Of the cores' time, taken by others: an idle machine's own services took 1 to 2 % here."""
 
 INTERRUPTED_EXIT = 130
 
@@ -67,9 +63,15 @@ def add_options(parser: Parser) -> None:
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
     add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
-    add("--clients", type=integer(1, 64), nargs="+", metavar="N", help="numbers of clients (default: 1 to 5)")
+    add(
+        "--clients",
+        type=integer(1, 64),
+        nargs="+",
+        metavar="N",
+        help="numbers of clients (default: the part's)",
+    )
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
-    add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
+    add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
     add("--resume", action="store_true", help="go on where --out was interrupted")
 
@@ -80,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if options.resume and (options.out is None or not options.out.exists()):
         given = "no folder" if options.out is None else f"{options.out}, which is not there"
         raise UsageError("--resume", given, "--out FOLDER, one that was begun")
+    options.seed = seed_for(options.seed, folder if options.resume else None)
     if options.blocks is not None and options.blocks < BLOCKS_MIN:
         print(f"{options.blocks} blocks give no verdicts: {BLOCKS_MIN} at least do", file=sys.stderr)
     try:
@@ -101,60 +104,52 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
 def _run_all(options: argparse.Namespace, folder: Path) -> int:
     if not options.resume:
         run_all.check_new(folder)
-    planned = [_planned(study, options, folder) for study in STUDIES.values()]
+    to_do = [planned(name, options, folder / name) for name in STUDIES]
     left_out = _left_out([study.parts[name] for name, study in STUDIES.items()])
 
     def measure(name: str, own: Path) -> Content:
         return _measured(name, options, own, options.resume and own.exists())
 
-    return run_all.run(planned, left_out, folder, measure, _again(options, folder))
+    return run_all.run(to_do, left_out, folder, measure, _again(options, folder))
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
     """Measures a part and what belongs to it into a folder, and writes its report."""
     study, part = PARTS[name]
-    _measure(study, part, _scale(study, part, options), bench(CATALOG), folder, resume)
+    _measure(study, part, scale_of(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
     found = read(folder)
     report.write(folder, found)
     return found
 
 
-def _planned(study: Study, options: argparse.Namespace, folder: Path) -> Planned:
-    """A study's main part, as it is measured into a folder inside; what was foretold there belongs to it."""
-    main, *others = study.parts
-    part = study.parts[main]
-    scale = _scale(study, part, options)
-    unmeasured = tuple(name for name in others if name not in (part.first, *part.also, *part.after))
-    if part.first and part.foretell and (folder / main / FORETOLD_FILE).exists():
-        scale = replace(scale, foretell=partial(part.foretell, kept(folder / main / part.first)))
+def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
+    """A part, as it is measured into a folder; what was foretold there belongs to it."""
+    study, part = PARTS[name]
+    others = [each for each in study.parts if each != name]
+    scale = scale_of(study, part, options)
+    unmeasured = tuple(each for each in others if each not in (part.first, *part.also, *part.after))
+    if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
+        scale = replace(scale, foretell=partial(part.foretell, kept(folder / part.first)))
     try:
         sweep = _sweep(part, scale)
     except UsageError:  # measuring it says so, in a line of its own
-        return Planned(main, 0.0, 0.0, unmeasured)
+        return Planned(name, 0.0, 0.0, unmeasured)
     beside_s = _after_s(study, part, scale)
     if part.first:
         first = _first(study, part, scale)
         beside_s += first.looks[0] * estimate.block_s(first)
     least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + beside_s for place in (0, -1))
-    return Planned(main, least_s, most_s, unmeasured, sweep, _beside(part, scale))
+    return Planned(name, least_s, most_s, unmeasured, sweep, _beside(part, scale))
 
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
     """The files and folders that measuring a part leaves beside its sweep."""
-    files = {
-        ALONE_FILE: part.alone,
-        COLD_FILE: part.cold(scale),
-        RECEIVED_FILE: part.received(scale),
-        CELLS_FILE: part.cells,
-        STRESS_FILE: part.stress,
-    }
-    before = (part.first, FORETOLD_FILE) if part.first else ()
-    return (*before, *(name for name, plan in files.items() if plan is not None), *part.also, *part.after)
+    return (*([FORETOLD_FILE] if part.first else []), *apart(part, scale), *beside(part))
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
     """The sweeps that are measured after a part, by their names: those with verdicts, then those without."""
-    also = {name: study.parts[name].sweep(scale) for name in part.also}
+    also = {name: _sweep(study.parts[name], scale) for name in part.also}
     return also | {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
 
 
@@ -233,7 +228,7 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
     """What is measured before a part that has such."""
     assert part.first is not None
-    return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),)))
+    return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
 
 def _measure_by_http(part: Part, scale: Scale, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
@@ -266,22 +261,24 @@ def _foreign(sweep: Sweep) -> Iterator[Mapping[str, LoadProgram]]:
 
 def _say_busy(progress: Progress, first: Block) -> None:
     """After the first block: whether the machine is too busy for small differences."""
-    stolen = sum(each.steal_ticks for each in first.rounds) / 100
-    lasted = sum(each.duration_s for each in first.rounds) * first.cores
+    stolen_s = sum(each.steal_ticks for each in first.rounds) * TICK_S
+    foreign_s = sum(each.foreign_ticks or 0 for each in first.rounds) * TICK_S
+    lasted_s = sum(each.duration_s for each in first.rounds) * first.cores
     lost = sum(1 for fate in first.slices.fate if fate)
-    if stolen > 0.02 * lasted or lost > 0.1 * len(first.slices.fate):
-        share = stolen / lasted if lasted else 0.0
+    if stolen_s + foreign_s > BUSY_SHARE * lasted_s or lost > 0.1 * len(first.slices.fate):
+        stolen, foreign = (each / lasted_s if lasted_s else 0.0 for each in (stolen_s, foreign_s))
         progress.say(
-            f"The machine is busy: {share:.0%} of its time was stolen, {lost} of {len(first.slices.fate)} slices lost. "
-            "Differences of a few per cent may stay undecided."
+            f"The machine is busy: of its time {stolen:.0%} was stolen, and other processes took {foreign:.0%}; "
+            f"{lost} of {len(first.slices.fate)} slices lost. Differences of a few per cent may stay undecided."
         )
 
 
-def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
+def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """How much is run. Raises UsageError."""
     profile: ProfileName = options.profile
     built = frozenset(filter(is_built, part.peers))
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
+    scale = replace(scale, clients=part.clients or scale.clients)
     if options.clients is not None:
         asked = replace(scale, clients=tuple(sorted(set(options.clients))))
         if asked != scale and _sweep(part, asked) == _sweep(part, scale):
@@ -289,14 +286,14 @@ def _scale(study: Study, part: Part, options: argparse.Namespace) -> Scale:
             raise UsageError("--clients", given, f"none with {options.name}, whose loads are fixed; stock takes it")
         scale = asked
     if options.blocks is not None:
-        scale = replace(scale, looks=(options.blocks,))
+        scale = replace(scale, looks=(options.blocks,), fixed=True)
     return scale
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
     """A part's sweep. Raises UsageError for one that so few blocks, or such clients, could not decide."""
     try:
-        return part.sweep(scale)
+        return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:
         raise UsageError("how much is run", str(error), "more --blocks, or other --clients") from error
 

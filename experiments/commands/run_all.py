@@ -94,9 +94,9 @@ def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[
     """What is measured, where, about how long it takes, and what is not."""
     to_do = [each for each in planned if each.name not in done]
     least_s, most_s = sum(each.least_s for each in to_do), sum(each.most_s for each in to_do)
-    lines = [f"{len(planned)} studies into {folder}, one after the other; about {_span(least_s, most_s)} in all:"]
+    lines = [f"{len(planned)} studies into {folder}, one after the other; about {span(least_s, most_s)} in all:"]
     for each in planned:
-        takes = "measured already" if each.name in done else f"about {_span(each.least_s, each.most_s)}"
+        takes = "measured already" if each.name in done else f"about {span(each.least_s, each.most_s)}"
         lines.append(f"  {each.name:14} {takes}")
     lines += ["Each is its main part, with what is measured after it. These parts are not in it:"]
     lines += [f"  {each.name:14} {', '.join(each.others)}" for each in planned if each.others]
@@ -119,7 +119,8 @@ def check_new(folder: Path) -> None:
         raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
 
 
-def _span(least_s: float, most_s: float) -> str:
+def span(least_s: float, most_s: float) -> str:
+    """Two durations, or one where they are alike."""
     least, most = duration(least_s), duration(most_s)
     return least if least == most else f"{least} to {most}"
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from experiments.commands.recording import DIFFERS_EXIT, add_results, computed
+from experiments.commands.recording import DIFFERS_EXIT, add_results, expected
 from experiments.results.files import SWEEP_FILE
 from experiments.verify import differences, earlier
 from stock_service.rpc.process.command_line import Parser
@@ -14,10 +14,11 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line for each difference, in the folder and in those that it holds."""
-    inside = sorted(file.parent for file in options.results.glob(f"*/{SWEEP_FILE}"))
-    found = [each for folder in (options.results, *inside) for each in differences(folder, computed)]
-    for said in (earlier(folder, computed) for folder in (options.results, *inside)):
+    """Prints a line for each difference, in the folder and in those that it holds, however deep."""
+    inside = sorted(file.parent for file in options.results.rglob(SWEEP_FILE))
+    folders = inside or [options.results]
+    found = [each for folder in folders for each in differences(folder, expected)]
+    for said in (earlier(folder, expected) for folder in folders):
         if said is not None:
             print(said)
     print("\n".join(found) if found else f"{options.results}: everything is as its blocks have it")

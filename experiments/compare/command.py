@@ -35,7 +35,7 @@ from experiments.measure.progress import Progress
 from experiments.results import environment
 from experiments.results.files import SWEEP_FILE
 from experiments.show.sentences import ratio_so_far
-from experiments.sweeping import kept, measured
+from experiments.sweeping import add_seed, kept, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer
 from stock_service.rpc.transports import TRANSPORTS
@@ -58,6 +58,12 @@ BEGINS = "Each block starts {started} anew, and takes some 6 s: longer on a busy
 """Line said at once: the first block says nothing else until its servers have started."""
 
 RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
+
+UNEQUAL = (
+    "{running} runs already and keeps its cores; {started} is started on one core. "
+    "Give both by address, or both by command, for equal conditions."
+)
+"""Hint where one side runs already and the other one is started."""
 
 ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {factors} can hardly differ. "
@@ -116,7 +122,7 @@ def add_options(parser: Parser) -> None:
         metavar="N",
         help=f"measure exactly N (default: until decided, {LOOKS[-1]} at most)",
     )
-    add("--seed", type=integer(0, 2**31 - 1), default=1, metavar="N", help="chooses requests and the order of slices")
+    add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help="keeps every block there; 'verify' reads it")
     add("--json", type=Path, metavar="FILE", help="where to write the outcome")
     add(
@@ -143,13 +149,17 @@ def run(options: argparse.Namespace) -> int:
         requests = (_asked(sides[0], options),)
         sides = [each.but(mix=options.call) for each in sides]
     with programs(sides[0]) as load_programs:
-        return _compared(options, sides, bench(options.catalog, requests, load_programs), limit)
+        options.seed = seed_for(options.seed)
+        on = bench(options.catalog, requests, load_programs, options.seed)
+        return _compared(options, sides, on, limit)
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
     """Lines said before the first block: what is started, and that the load may not tell the sides apart."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
+    if len(started) == 1:
+        yield UNEQUAL.format(running="AB".replace(started[0], ""), started=started[0])
     a, b = sides
     differ = {name for name, level in a.levels if b[name] != level}
     if differ and differ <= _OF_A_POOL and a["clients"] == a["connections"] == 1 and a["rate_hz"] is None:
@@ -161,6 +171,7 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
     looks = LOOKS if options.blocks is None else (options.blocks,)
     ratio = None if limit is None else limit.ratio
     planned = sweep(sides[0], sides[1], looks, options.seed, ratio, mean_response_s(sides, on, sys.stderr))
+    planned = replace(planned, fixed=options.blocks is not None)
     with tempfile.TemporaryDirectory() as scratch:
         folder, code = options.out or Path(scratch), 0
         try:

@@ -42,7 +42,7 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
 }
 """Of each load program: the gates that it gives nothing to, and what they lack."""
 
-_PLAIN = ("clients", "connection", "choice", "updater", "rate_hz")
+_PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
 """Factors of the load that such a program has at their defaults alone."""
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
@@ -82,7 +82,7 @@ def check(a: Setting, b: Setting) -> None:
                 "--load", program, f"{allowed} ({program} speaks {', '.join(LOAD_PROGRAMS[program])} alone)"
             )
     for name in _PLAIN:
-        if (program, name) == ("c-http", "connection"):  # which makes them anew, or keeps them
+        if (program, name) in (("c-http", "connection"), (GRPC_GO, "deadline_ms")):  # which they are told
             continue
         if a[name] != FACTORS[name].default:
             more = ", and --connections for more" if name == "clients" else ""
@@ -157,4 +157,5 @@ def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
                 return mean_us / 1e6
     errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
     what = f"no valid reply within {LOOK_S_MAX:g} s; errors: {errors}"
-    raise Unavailable(f"{of}: {what}; does it speak {of.text('transport')}, and know this call?")
+    asked = of.text("mix") if "/" in of.text("mix") else f"{of.text('mix')} of a stock; --call asks for another method"
+    raise Unavailable(f"{of}: {what}; does it speak {of.text('transport')}, and know this call: {asked}?")

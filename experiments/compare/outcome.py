@@ -26,9 +26,15 @@ from experiments.results.observed import ALL
 from experiments.services import OURS
 from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, time_unit
 from experiments.show.sentences import ratio_sentence
+from experiments.show.tables import NONE_LEFT_OUT, rounds_sentence
 from stock_service.rpc.errors import UsageError
 
 _LIMIT = re.compile(r"(slower|faster)\s*>\s*(\d+(?:\.\d+)?)\s*%")
+
+STRONGER_LOAD = (
+    "Fewer connections, or a stronger load (`--load c` on sockets, `--load h2load` on gRPC), may leave the server the "
+    "limit."
+)
 
 LOST_SAID = 0.02
 """Lost slices are said over this share."""
@@ -81,8 +87,12 @@ class Outcome:
     a: Side
     b: Side
     blocks: int
+    seed: int
+    """It drew cores, requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
     """Blocks that are in no number here, each with why."""
+    rounds: str
+    """Rounds that are in no number here since others took the cores, in a sentence."""
     not_checked: tuple[str, ...]
     """What the load does not record, by the gate that needs it."""
     confidence: float
@@ -127,7 +137,9 @@ def outcome(judgement: Judgement, environment: Environment) -> Outcome:
         a=a,
         b=b,
         blocks=len(judgement.blocks),
+        seed=judgement.sweep.seed,
         left_out=tuple(_left_out(judgement)),
+        rounds=rounds_sentence(judgement),
         not_checked=tuple(f"gate {gate}: {lacks}" for gate, lacks in lacking.items()),
         confidence=judgement.confidence,
         ratio=ratio,
@@ -154,7 +166,9 @@ def sentence(judgement: Judgement) -> str:
     text = ratio_sentence(judged, *names)
     if any(is_running(arm.setting) for arm in (comparison.above, comparison.below)):
         text = f"Of these two processes: {text}"
-    if not judged.rulings:
+    if judged.load_share is not None:
+        text += f" {STRONGER_LOAD}"
+    elif not judged.rulings:
         needed = max(judgement.sweep.looks[0], BLOCKS_MIN)
         text += f" A verdict needs at least {needed} blocks; this is {blocks}."
     return text
@@ -174,6 +188,8 @@ def table(of: Outcome) -> Iterator[str]:
         yield f"Slices lost to long pauses: {percent(of.a.lost_share)} of A's, {percent(of.b.lost_share)} of B's."
     if of.left_out:
         yield f"{counted(len(of.left_out), 'block')} of {of.blocks} left out. {of.left_out[0]}"
+    if of.rounds != NONE_LEFT_OUT:
+        yield of.rounds
     if of.not_checked:
         yield f"Not checked: {of.load.split()[0]} does not record it. {'; '.join(of.not_checked)}."
 

@@ -9,6 +9,7 @@ twenty mean responses, and lasts half a second at least.
 """
 
 import re
+from dataclasses import replace
 
 from experiments.design.arms import Arm, Comparison, Group, Kind
 from experiments.design.factors import PROTOCOLS, SLICED_MS_MAX
@@ -16,6 +17,8 @@ from experiments.design.levels import Level
 from experiments.design.setting import Setting, read, setting
 from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
 from stock_service.rpc.errors import UsageError
+
+PART = "compare"
 
 COMPARED = "headline"
 """The name of the comparison, and of its family."""
@@ -72,7 +75,16 @@ def sweep(
     in_windows = needs_windows(a) or needs_windows(b) or response_s * 1000 >= SLICED_MS_MAX
     turns: Turns = _windows(response_s) if in_windows else Slices()
     rounds = WINDOW_ROUNDS if in_windows else ROUNDS
-    return Sweep("compare", "compare", tuple(groups), tuple(comparisons), rounds, looks, seed, turns, apart_from=limit)
+    return Sweep(PART, PART, tuple(groups), tuple(comparisons), rounds, looks, seed, turns, apart_from=limit)
+
+
+def again(of: Sweep) -> Sweep:
+    """The sweep that compares the two sides of another one; how long its turns are was measured beforehand."""
+    headline = next(each for each in of.comparisons if each.family == "headline")
+    looks = of.looks if of.fixed else LOOKS
+    made = sweep(headline.below.setting, headline.above.setting, looks, of.seed, of.apart_from)
+    turned = replace(made, turns=of.turns, fixed=of.fixed)
+    return replace(turned, rounds=WINDOW_ROUNDS if isinstance(of.turns, Windows) else ROUNDS)
 
 
 def _windows(response_s: float) -> Windows:

@@ -24,7 +24,7 @@ from experiments.design.faults import (
 from experiments.design.levels import YES_NO, Kind, Level, Levels, number, one_of, parsed_mix, shown, whole
 from experiments.peers import DEBUG, FREE_THREADED, LANGUAGES, PEER_CLIENT, PYTHON, RELEASE
 from experiments.peers import TRANSPORTS as PEER_TRANSPORTS
-from experiments.services import NULL, OURS
+from experiments.services import NULL, OURS, PLAIN
 from experiments.services.sort import VALUES_MAX
 from experiments.services.work import WORK_MS_MAX
 from stock_service.rpc.concurrency import EXECUTORS
@@ -135,9 +135,9 @@ SIZE = whole(8, 1_000_000, none=True)
 
 SERVED = Kind(
     _parse_served,
-    f"{', '.join(OURS)}, {NULL} (the null server), a command that prints ready HOST:PORT, "
+    f"{', '.join(OURS)}, {PLAIN} (a peer), {NULL} (the null server), a command that prints ready HOST:PORT, "
     "or the HOST:PORT of a running server",
-    f"{'|'.join(OURS)}|{NULL}|COMMAND|HOST:PORT",
+    f"{'|'.join(OURS)}|{PLAIN}|{NULL}|COMMAND|HOST:PORT",
 )
 MIX = Kind(
     _parse_mix, "request types with weights, such as lookup or lookup=0.5,trade=0.5", "lookup|trade|update[=WEIGHT],..."
@@ -172,6 +172,10 @@ def _own_dispatch(levels: Levels) -> Level:
 def _own_size(levels: Levels) -> Level:
     """Of a peer's echo, which has no message of its own: the default of its client."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
+
+
+def _timeout(level: Level) -> Mapping[str, object]:
+    return {} if level is None else {"timeout_s": float(str(level)) / 1000}
 
 
 def _work(name: str, text: str) -> Factor:
@@ -343,6 +347,16 @@ FACTORS: Mapping[str, Factor] = {
             f"what calls of {GRPC_GO} hold: a deadline, trace or bytes of metadata, new in each; a token",
             wire=True,
             fault=not_told("headers", SAME, GRPC_GO),
+        ),
+        Factor(
+            "deadline_ms",
+            "load",
+            number(1, 60_000, none=True),
+            None,
+            f"ms after which a client gives up, and which servers are told; none: 5000, and {GRPC_GO} tells none",
+            plan=_timeout,
+            wire=True,
+            fault=not_told("deadline_ms", None, *CLIENT_KINDS, GRPC_GO),
         ),
         Factor(
             "rate_hz",

@@ -27,13 +27,13 @@ class Limits:
     load_share: float = 0.8
     """Of its core: over that, a closed loop's load side is a part of the latency (7)."""
     steal_ticks: int = 1
-    """A round is left out where more ticks of 10 ms were stolen than this …"""
+    """A round is left out where others, the hypervisor and foreign processes, took more ticks of 10 ms than this …"""
     steal_share: float = 0.1
     """… and than this share of its cores' time."""
 
-    def robbed(self, steal_ticks: int, duration_s: float, cores: int) -> bool:
-        """Whether the hypervisor took so much of a round that it is left out, whatever its times are."""
-        return steal_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
+    def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
+        """Whether others took so much of a round that it is left out, whatever its times are."""
+        return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
 
 
 LIMITS = Limits()

@@ -1,4 +1,5 @@
-"""The order of a block, drawn beforehand: when each slice of each arm begins, is counted, and ends.
+"""The order of a block, drawn beforehand: when each slice of each arm begins, is counted, and ends; which server starts
+first. It is drawn from the sweep's seed, the block's number and the attempt alone, so it can be drawn again.
 
 A round has every group that is due in it, in random order; a group's arms stand side by side, in random order. All
 moments are offsets from the block's start, so that client processes, which share a clock, need no messages. Slices of
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clients.load.plan.turns import Turn
+from experiments.design.arms import ServerKey
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 
 LEAD_RESPONSES, COUNTED_RESPONSES, RESERVE_RESPONSES = 3, 20, 6
@@ -44,6 +46,16 @@ def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
             for arm in rng.sample(group.arms, len(group.arms)):
                 yield number, appearance, places[arm]
             appearance += 1
+
+
+def starts(sweep: Sweep, seed: str) -> tuple[ServerKey, ...]:
+    """The servers of a block, in the order in which they start."""
+    return tuple(random.Random(f"{seed}/starts").sample(sweep.servers, len(sweep.servers)))
+
+
+def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
+    """The seed of all that is drawn for a block: it depends on nothing else."""
+    return f"{sweep.seed}/{number}/{attempt}"
 
 
 def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -> tuple[Slot, ...]:

@@ -15,7 +15,7 @@ from experiments.design.factors import GRPC_GO, SQLITE
 from experiments.design.levels import Levels
 from experiments.design.setting import Setting
 from experiments.peers import PEER_CLIENT, PYTHON
-from experiments.services import NULL, OURS, STOCK
+from experiments.services import NULL, OURS, PLAIN, STOCK
 from stock_service.rpc.transports import TRANSPORTS
 
 When = Callable[[Levels], bool]
@@ -77,7 +77,7 @@ _STOCKS = _both(_our_server, _at(service=STOCK))
 _PYTHON = "experiments.peers.python"
 _GRPCIO_CLIENT = _at(transport=_GRPC, client="library")
 _GREETER_PEER = _at(service="greeter", language=PYTHON, client=PEER_CLIENT)
-_PLAIN_GRPCIO = _runs(f"{_PYTHON}.stock_server")
+_PLAIN_GRPCIO = _or(_at(service=PLAIN), _runs(f"{_PYTHON}.stock_server"))
 
 
 def _on(*transports: str) -> When:

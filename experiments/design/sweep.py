@@ -16,8 +16,8 @@ from experiments.design.factors import FACTORS
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
 
-SERVERS_MAX = 8
-"""Servers alive at once."""
+SERVERS_MAX = 10
+"""Servers alive at once: each is idle but in its own slices."""
 
 ROUNDS_MIN = 4
 """Rounds of a block, however slow its arms are."""
@@ -89,6 +89,8 @@ class Sweep:
     limits: Limits = LIMITS
     apart_from: float | None = None
     """A ratio that the headline intervals must not hold for the sweep to end early: somebody's limit."""
+    fixed: bool = False
+    """Whether somebody asked for so many blocks, in place of the looks that its part has."""
     timeline: bool = False
     """Whether servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)

@@ -13,22 +13,30 @@ approximate: where tau is no larger than the runs' own errors it holds some 90 %
 Riley 2017). A few runs that seem to agree may still lie apart. So tau has an upper limit, by a Q profile (Viechtbauer,
 "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007). Two runs make
 no range, no deviation and no prediction. All on logarithms of ratios. Pure.
+
+Runs are joined where both arms of the comparison have the same fingerprint in all: a newer server is another server.
+Where they differ, what differs is named, and nothing is said of the runs together.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 
 import numpy as np
 import scipy
 
 from experiments.design.arms import Comparison
+from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import Deviation, Estimate
 from experiments.judge.verdicts import Judged, Judgement, contradict
+from experiments.results.earlier import EarlierRun, Ratio
+from experiments.results.fingerprint import Sources, differing
 
 CONFIDENCE = 0.95
+
+NO_FINGERPRINT = "a fingerprint is missing"
 
 SPREAD_FROM = 3
 """Runs from which on there is a range, a deviation between runs and a prediction interval."""
@@ -59,23 +67,42 @@ class Agreement:
     contradictions: tuple[tuple[int, int], ...]
     """Which runs say opposite things, by their places among the runs."""
     pooled: Pooled | None
-    """None for fewer than two runs that have an interval."""
+    """None for fewer than two runs that have an interval, and for runs of several versions."""
+    apart: Mapping[int, tuple[str, ...]]
+    """What differs from the first run's version, by the place of the run."""
 
 
-def agreements(runs: Sequence[Judgement]) -> Iterator[Agreement]:
-    """What runs of one sweep say of each headline comparison of which any has a value."""
+def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
+    """What runs of one sweep, with their sources, say of each headline comparison of which any has a value."""
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
             continue
         found = {place: run.judged[comparison.name] for place, run in enumerate(runs) if comparison.name in run.judged}
-        if found:
-            yield Agreement(
-                comparison=comparison,
-                judged=tuple(found.values()),
-                decided=sum(each.decided for each in found.values()),
-                contradictions=tuple((a, b) for a, b in combinations(found, 2) if contradict(found[a], found[b])),
-                pooled=_of_runs(tuple(found.values())),
-            )
+        if not found:
+            continue
+        apart = _apart(comparison, {place: sources[place] for place in found})
+        pairs = () if apart else combinations(found, 2)
+        yield Agreement(
+            comparison=comparison,
+            judged=tuple(found.values()),
+            decided=sum(each.decided for each in found.values()),
+            contradictions=tuple((a, b) for a, b in pairs if contradict(found[a], found[b])),
+            pooled=None if apart else _of_runs(tuple(found.values())),
+            apart=apart,
+        )
+
+
+def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
+    """What differs of a comparison's arms from the first run, by the places of the runs. Runs without fingerprints
+    differ from all."""
+    arms = [comparison.above.setting, comparison.below.setting]
+    first = next(iter(sources.values()))
+    found = {place: _named_apart(first, each, arms) for place, each in list(sources.items())[1:]}
+    return {place: differ for place, differ in found.items() if differ}
+
+
+def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple[str, ...]:
+    return differing(one, other, arms) if one and other else (NO_FINGERPRINT,)
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
@@ -104,6 +131,36 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
 
 _LEAST = 1e-18
 """A run's variance is taken as no less, so that blocks that are all alike have a weight."""
+
+
+def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
+    """The same with the deviation between earlier runs beside each comparison of which enough are known."""
+    judged = {
+        name: replace(one, between=between)
+        for name, one in of.judged.items()
+        if (between := deviation([run for run in earlier if name in run.ratios], name)) is not None
+    }
+    return replace(of, judged={**of.judged, **judged})
+
+
+def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
+    """The deviation of a comparison's true ratios between runs of one version, over all versions that have two.
+
+    None where runs are not three more than versions: so few tell no deviation.
+    """
+    versions: dict[str, list[Ratio]] = {}
+    for run in runs:
+        versions.setdefault(run.version, []).append(run.ratios[name])
+    groups = [each for each in versions.values() if len(each) > 1]
+    number = sum(map(len, groups))
+    freedom = number - len(groups)
+    if freedom < SPREAD_FROM:
+        return None
+    # each version's ratios about their own mean: as if all versions had one
+    means = [float(np.average([r.log for r in of], weights=[1 / max(r.variance, _LEAST) for r in of])) for of in groups]
+    values = [each.log - mean for of, mean in zip(groups, means, strict=True) for each in of]
+    variances = [each.variance for of in groups for each in of]
+    return Deviation(math.sqrt(tau_squared(values, variances, freedom)), freedom, number)
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:

@@ -191,6 +191,19 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
     return spent / active if spent and active else None
 
 
+def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
+    """Gate 7: of its core, what the load took where it was the limit of a closed loop; None where it was not.
+
+    Then response times and rates are those of client and server together. An A/A pair asks nothing about a server, and
+    processor time is the server's own: neither is touched.
+    """
+    if comparison.kind == "same" or comparison.measure == "cpu":
+        return None
+    closed = (arm for arm in (comparison.above, comparison.below) if arm.setting["rate_hz"] is None)
+    most = max((load_share(sweep, blocks, arm) or 0.0 for arm in closed), default=0.0)
+    return most if most > sweep.limits.load_share else None
+
+
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     """Gate 7, a note: whether an arm's times are those of client and server together.
 

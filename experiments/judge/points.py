@@ -46,9 +46,16 @@ class Point:
     """Of its slices, those that are in no pair."""
     load_limited: bool
     """The latency is that of client and server together (gate 7)."""
+    windows: int
     starved_clients: int
+    """Of all windows together."""
     refusals: tuple[Refusal, ...]
     """What gates have against it, in any block."""
+
+    @property
+    def starved_each(self) -> float:
+        """Starved clients of a window, on average; 0 without windows."""
+        return self.starved_clients / self.windows if self.windows else 0.0
 
     def percentile_us(self, percent: float) -> float | None:
         """A percentile; None where the requests do not carry it."""
@@ -72,6 +79,7 @@ def points(sweep: Sweep, blocks: Sequence[Block]) -> dict[tuple[Arm, str], Point
 
 def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str, refusals: tuple[Refusal, ...]) -> Point:
     place, times, effective = sweep.arms.index(arm), Times(), 0.0
+    windows = [window for block in blocks for window in block.arms[place].windows]
     for block in blocks:
         answered = block.arms[place].answered[request]
         times.merge(answered.times)
@@ -88,7 +96,8 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str, refusa
         load_share=gates.load_share(sweep, blocks, arm),
         lost_share=fmean(ratios.lost_share(block, place) for block in blocks) if blocks else 0.0,
         load_limited=gates.is_load_limited(sweep, blocks, arm),
-        starved_clients=sum(window.starved_clients for block in blocks for window in block.arms[place].windows),
+        windows=len(windows),
+        starved_clients=sum(window.starved_clients for window in windows),
         refusals=refusals,
     )
 

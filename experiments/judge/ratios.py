@@ -2,7 +2,7 @@
 
 A pair is two slices of one appearance of a group. The typical ratio is the trimmed mean of the pairs' log-ratios: a
 pause of the machine meets one slice of a pair, and few pairs. The ratio of whole means leaves nothing out.
-Rounds in which the hypervisor took the cores are left out for all arms alike, without a look at the times.
+Rounds in which others took the cores are left out for all arms alike, without a look at the times (``left_out``).
 """
 
 import math
@@ -17,7 +17,7 @@ from experiments.design.arms import Comparison
 from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import trimmed_mean
-from experiments.results.observed import ANSWERED_LATE, KEPT, Block, RoundSeen
+from experiments.results.observed import ANSWERED_LATE, KEPT, Block, RoundSeen, left_out
 
 Numbers = npt.NDArray[np.float64]
 
@@ -54,12 +54,12 @@ def _array(of: _Values[int]) -> npt.NDArray[np.int64]:
 
 
 def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
-    """Whether the hypervisor took so much of a round that it is left out."""
-    return limits.robbed(seen.steal_ticks, seen.duration_s, cores)
+    """Whether others took so much of a round that it is left out."""
+    return limits.robbed(seen.lost_ticks, seen.duration_s, cores)
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:
-    """Whether over half of a block's rounds are left out: it is run again once, and stands then, marked."""
+    """Whether others took over half of a block's rounds: it is run again once, and stands then whole, marked."""
     return 2 * sum(is_robbed(limits, each, block.cores) for each in block.rounds) > len(block.rounds)
 
 
@@ -83,18 +83,17 @@ def lost_share(block: Block, arm: int) -> float:
 
 
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Which slices stand in rounds that were robbed; to be read. The last ones are kept, as columns are."""
-    return _in_robbed(limits, _Values(block.rounds), block.cores, _Values(block.slices.round))
+    """Which slices stand in rounds that are left out; to be read. The last ones are kept, as columns are."""
+    return _in_left_out(limits, _Values(block.rounds), block.cores, _Values(block.slices.round))
 
 
 @lru_cache(64)
-def _in_robbed(
+def _in_left_out(
     limits: Limits, rounds: _Values[RoundSeen], cores: int, of_slices: _Values[int]
 ) -> npt.NDArray[np.bool_]:
-    robbed = np.array([is_robbed(limits, each, cores) for each in rounds.values], dtype=np.bool_)
     found: npt.NDArray[np.bool_] = np.zeros(len(of_slices.values), dtype=np.bool_)
-    if robbed.any():
-        found = robbed[column(of_slices.values)]
+    if numbers := left_out(limits, rounds.values, cores):
+        found = np.isin(column(of_slices.values), list(numbers))
     found.flags.writeable = False
     return found
 

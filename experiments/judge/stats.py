@@ -47,6 +47,21 @@ class Estimate:
     n: int
 
 
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """How far the true ratios of earlier runs of one version lie apart: the deviation of their logarithms."""
+
+    tau: float
+    freedom: int
+    """Runs less versions."""
+    runs: int
+
+    @property
+    def reach(self) -> float:
+        """By how much another hour may move the logarithm of a ratio, with 95 %: the difference of two runs."""
+        return float(scipy.special.stdtrit(self.freedom, 0.975)) * math.sqrt(2) * self.tau
+
+
 def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
     """The mean of independent values with Student's t interval. ValueError for none at all."""
     if not values:

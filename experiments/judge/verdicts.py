@@ -5,7 +5,8 @@ neither and the interval lies inside 0.95 to 1.05. Otherwise it is INCONCLUSIVE,
 decide. Growth with the clients has two verdicts, against 1 and against the number of clients. Around that number lies
 the same zone as around 1: an interval from 1.92 to 1.96 with twice the clients is SUBLINEAR by less than 5 %. An
 interval's confidence is 1 − the look's level. A sweep that stands at no look has no verdicts: its numbers are shown,
-and how many blocks it has of how many. Pure.
+and how many blocks it has of how many. Where the load took over 80 % of its core in a closed loop, the times are those
+of client and server together: then there is no verdict on the server. Pure.
 """
 
 import math
@@ -17,8 +18,8 @@ from enum import Enum
 from experiments.design.arms import Comparison, Kind
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
-from experiments.judge.gates import Refusal, block_refusals, far_end, halves_contradict, too_small
-from experiments.judge.stats import Estimate, blocks_needed, holm, ratio_interval, sign_flip_p
+from experiments.judge.gates import Refusal, block_refusals, far_end, halves_contradict, limiting_load, too_small
+from experiments.judge.stats import Deviation, Estimate, blocks_needed, holm, ratio_interval, sign_flip_p
 from experiments.results.observed import Block
 
 
@@ -77,6 +78,12 @@ class Judged:
     """Blocks that gates left out of it."""
     equivalent: tuple[float, float] = (0.95, 1.05)
     """Within these two, a ratio counts as no difference."""
+    load_share: float | None = None
+    """Of its core, what the load took, where that made it the limit: then there are no rulings …"""
+    together: tuple[Ruling, ...] = ()
+    """… but on client and server together."""
+    between: Deviation | None = None
+    """What earlier runs on such a machine say of the deviation between runs; None: too few are known."""
 
     @property
     def verdict(self) -> Verdict:
@@ -87,6 +94,30 @@ class Judged:
     def decided(self) -> bool:
         """Whether every ruling is something else than INCONCLUSIVE."""
         return bool(self.rulings) and all(each.verdict is not Verdict.INCONCLUSIVE for each in self.rulings)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether more blocks would change nothing: it is decided, or no verdict on the server can be had."""
+        return self.decided or bool(self.together)
+
+    @property
+    def survives(self) -> bool:
+        """Whether every verdict would be the same with an interval as wide as the deviation between runs makes it."""
+        return all(map(self._survives, self.rulings))
+
+    def _survives(self, ruling: Ruling) -> bool:
+        reach = self.between.reach if self.between else 0.0
+        middle = (math.log(self.typical.low) + math.log(self.typical.high)) / 2
+        half = math.hypot(math.log(self.typical.high) - middle, reach)
+        low, high = (middle + side * half - math.log(ruling.against) for side in (-1, 1))
+        if ruling.verdict in _NO_EFFECT:
+            return math.log(self.equivalent[0]) < low and high < math.log(self.equivalent[1])
+        return low > 0 or high < 0
+
+    @property
+    def as_clients_see_it(self) -> "Judged":
+        """The same, with the rulings on client and server together where the load was the limit."""
+        return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
     def by_less_than_5(self) -> bool:
@@ -123,13 +154,18 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """Whether every headline comparison is decided, and apart from what the sweep is to end apart from."""
+        """Whether every headline comparison is settled, and apart from what the sweep is to end apart from."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
+    @property
+    def as_clients_see_it(self) -> "Judgement":
+        """The same with verdicts on client and server together where there are none on the server."""
+        return replace(self, judged={name: one.as_clients_see_it for name, one in self.judged.items()})
+
     def _is_decided(self, one: Judged) -> bool:
         limit = self.sweep.apart_from
-        return one.decided and (limit is None or not one.typical.low <= limit <= one.typical.high)
+        return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
     def comparisons(self, family: str) -> Iterator[Judged]:
         """Those of a family, in the order in which they were declared."""
@@ -155,7 +191,13 @@ def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) 
         if at_a_look:
             for (name, _), ruling in zip(tests, _family(sweep, tests, values), strict=True):
                 rulings[name].append(ruling)
-    return _without_small({name: _judged(sweep, one, tuple(rulings[name])) for name, one in values.items()})
+    judged = _without_small({name: _judged(sweep, one, tuple(rulings[name])) for name, one in values.items()})
+    return {name: one if one.load_share is None else _of_both(one) for name, one in judged.items()}
+
+
+def _of_both(one: Judged) -> Judged:
+    """The same without a verdict on the server: the load was the limit."""
+    return replace(one, rulings=(), together=one.rulings)
 
 
 def contradict(one: Judged, other: Judged) -> bool:
@@ -181,6 +223,8 @@ class Values:
     whole: Mapping[int, float]
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
+    load_share: float | None = None
+    """As ``Judged`` has it."""
 
 
 def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:
@@ -198,7 +242,8 @@ def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Va
     if not typical:
         return None
     kept = [block for block in blocks if block.number in typical]
-    return Values(comparison, typical, whole, dropped, tuple(halves_contradict(sweep, kept, comparison)))
+    halves = tuple(halves_contradict(sweep, kept, comparison))
+    return Values(comparison, typical, whole, dropped, halves, limiting_load(sweep, kept, comparison))
 
 
 def _tested_against(comparison: Comparison) -> tuple[float, ...]:
@@ -246,6 +291,7 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
     return Judged(
         comparison=one.comparison,
         log_ratios=one.typical,
+        load_share=one.load_share,
         typical=ratio_interval(list(one.typical.values()), confidence),
         whole=ratio_interval(list(one.whole.values()), confidence),
         rulings=rulings,

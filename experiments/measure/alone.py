@@ -22,10 +22,11 @@ from experiments.design.alone import Alone, LoneServer
 from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.block import load_plan
+from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, kept_to
 from experiments.results import alone as results
 from experiments.results.alone import HeldSeen, LoneSeen, Repetition
-from experiments.results.machine import calibrated_us, cores, stolen_ticks
+from experiments.results.machine import calibrated_us
 from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.rpc.transports import Address, Connection, ServeOptions
 from stock_service.rpc.transports import load as load_transport
@@ -53,17 +54,19 @@ def measure(plan: Alone, number: int, bench: Bench) -> Repetition:
 
     Raises ProgramFailed where a server does not start or fails, a Fault where a connection or its call does.
     """
-    started_at, began_s, stolen = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), _stolen()
+    started_at, began_s, machine = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), MachineWatch()
     with kept_to(bench.server_cores):
         calibration_us = calibrated_us()
     seen = {place: _seen(plan.servers[place], plan.idle_s, bench) for place in plan.order(number)}
+    others = machine.seen()
     return Repetition(
         number=number,
         started_at=started_at,
         duration_s=time.monotonic() - began_s,
         pinned=bench.server_cores is not None,
         calibration_us=calibration_us,
-        steal_ticks=_stolen() - stolen,
+        steal_ticks=others.steal_ticks,
+        foreign_ticks=others.foreign_ticks,
         servers=tuple(seen[place] for place in range(len(plan.servers))),
     )
 
@@ -131,7 +134,3 @@ def _watched(program: Program, held: _Held, connections: int, idle_s: float) -> 
     time.sleep(idle_s)
     cpu_ns, watched_ns = round((program.cpu_s() - cpu_s) * 1e9), time.perf_counter_ns() - began_ns
     return HeldSeen(connections, program.resident_mib(), program.threads(), cpu_ns, watched_ns)
-
-
-def _stolen() -> int:
-    return stolen_ticks(cores())

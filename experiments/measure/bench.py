@@ -1,11 +1,13 @@
 """The bench: which cores servers and load have, and how the server of an arm is started.
 
-The servers have the first core that this process may use, and the load the second, where there are two; otherwise
-nothing is pinned, and results say so. What a server serves is one of our services by its name; or a command of
-somebody's, which prints ``ready HOST:PORT``; or the address of a server that runs already.
+The servers have one core that this process may use, and the load another, where there are two; otherwise nothing is
+pinned, and results say so. Which two is drawn by the sweep's seed; without one they are the first and the second. What
+a server serves is one of our services by its name; or a command of somebody's, which prints ``ready HOST:PORT``; or the
+address of a server that runs already.
 """
 
 import atexit
+import random
 import re
 import shlex
 import shutil
@@ -26,10 +28,10 @@ from experiments.design.factors import APART, AUTO, FACTORS, MEMORY, SQLITE
 from experiments.design.levels import Level, shown
 from experiments.measure.access import server_options
 from experiments.measure.load_programs import LoadProgram
-from experiments.peers import PEERS, PYTHON, RELEASE, Absent, peer_of
+from experiments.peers import PEERS, PLAIN_GRPCIO, PYTHON, RELEASE, Absent, peer_of
 from experiments.peers import server_command as peer_command
 from experiments.results.machine import cores
-from experiments.services import NULL, SERVICES, STOCK
+from experiments.services import NULL, PLAIN, SERVICES, STOCK
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.transports import TRANSPORTS, Address
@@ -62,10 +64,15 @@ class Bench:
 
 
 def bench(
-    catalog: Path, request_types: tuple[RequestType, ...] = (), load_programs: Mapping[str, LoadProgram] = _NONE
+    catalog: Path,
+    request_types: tuple[RequestType, ...] = (),
+    load_programs: Mapping[str, LoadProgram] = _NONE,
+    seed: int | None = None,
 ) -> Bench:
-    """A bench on this machine."""
+    """A bench on this machine, its cores drawn by the seed."""
     own = cores()
+    if seed is not None:
+        own = tuple(random.Random(f"{seed}/cores").sample(own, len(own)))
     server_cores, load_cores = (own[:1], own[1:2]) if len(own) > 1 else (None, None)
     return Bench(catalog, server_cores, load_cores, request_types, load_programs)
 
@@ -101,6 +108,10 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         return [*peer_command(_peer(service, levels)), *_options(service, levels, catalog, timeline)]
     if service == NULL:
         return [sys.executable, "-m", "clients.load.run.null_server", "--transport", str(levels["transport"])]
+    if service == PLAIN:
+        if levels["transport"] != "grpc":
+            raise UsageError("transport", str(levels["transport"]), f"grpc with {PLAIN}")
+        return [*shlex.split(PLAIN_GRPCIO), *_own_options(PLAIN, levels, {"workers": "--workers"})]
     if service not in SERVICES and service != STOCK:
         program, *rest = shlex.split(service)
         found = shutil.which(program)
@@ -146,12 +157,18 @@ def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> S
     name = _peer(service, levels)
     command = [*peer_command(name), "--port", "0", *PEERS[name].measured]
     command += [PEERS[name].catalog, str(catalog)] if PEERS[name].catalog else []
+    return [*command, *_own_options(name, levels, PEERS[name].takes)]
+
+
+def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str]) -> Sequence[str]:
+    """Options of a peer's server for the factors that it takes. Raises UsageError for any other off its default."""
+    options: list[str] = []
     for factor, level in levels.items():
-        if factor in PEERS[name].takes:
-            command += [PEERS[name].takes[factor], shown(level)]
+        if factor in takes:
+            options += [takes[factor], shown(level)]
         elif FACTORS[factor].options(level) and level != FACTORS[factor].default_among(levels):
             raise UsageError(factor, shown(level), f"its default with the peer {name}, which has no such option")
-    return command
+    return options
 
 
 def _peer(service: str, levels: Mapping[str, Level]) -> str:

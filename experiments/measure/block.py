@@ -1,8 +1,8 @@
 """One block in slices: fresh servers, all alive; clients that hold a connection to each; slices by turns.
 
 The servers are started afresh, each arm is loaded once to warm its server and to see how soon it answers, then the
-slices are drawn and followed. The machine's stolen time is read at each round's edges. Whatever happens, every process
-is ended. Left out: windows, which are in ``windows``; and whether a block is to be run again, which is the runner's.
+slices are drawn and followed. What others took of the cores is read at each round's edges. Whatever happens, every
+process is ended. Left out: windows, which are in ``windows``; whether a block is run again, which is the runner's.
 """
 
 import tempfile
@@ -21,15 +21,16 @@ from clients.load.plan.turns import Turn, TurnLoad
 from clients.load.run.turn_clients import TurnClients
 from experiments.design.arms import Arm, ServerKey
 from experiments.design.factors import FACTORS
-from experiments.design.slots import Slot, draw, warm_up
+from experiments.design.slots import Slot, draw, seed_of, starts, warm_up
 from experiments.design.sweep import Slices, Sweep
 from experiments.measure.access import client_credentials
 from experiments.measure.bench import Bench, exits, running_at, server_command
 from experiments.measure.fold import fold, mean_responses_s
+from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, kept_to
 from experiments.results import stages
-from experiments.results.machine import calibrated_us, cores, stolen_ticks
-from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen
+from experiments.results.machine import calibrated_us, cores
+from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen, left_out
 from experiments.services.workloads import request_types
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
@@ -69,7 +70,8 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
     with kept_to(bench.server_cores):
         calibration_us = calibrated_us()
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
-        servers = started(sweep, sweep.servers, bench, Path(scratch), running)
+        first = starts(sweep, seed_of(sweep, number, attempt))
+        servers = started(sweep, first, bench, Path(scratch), running)
         loads = turn_loads(sweep, servers, bench, seed=sweep.seed * 1000 + number * 10 + attempt)
         with TurnClients(loads) as clients:
             responses_s = _responses_s(sweep, loads, clients)
@@ -78,7 +80,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
             slots = _drawn(sweep, responses_s, number, attempt)
             turns = [slot.turn for slot in slots]
             clients.begin(turns)
-            rounds = list(_watched(slots, watch))
+            rounds = list(_watched(slots, watch, not servers.addresses.keys() - servers.programs.keys()))
             reports = clients.gather()
             seen = [_looked(servers, key, before, threads_before) for key in sweep.servers]
         running.close()  # servers write their timelines as they stop
@@ -103,14 +105,15 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         servers=seen,
         rounds=rounds,
         cores=len(cores()),
+        server_cores=bench.server_cores or (),
+        load_cores=bench.load_cores or (),
+        starts=[sweep.servers.index(key) for key in first],
     )
 
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
-    """The numbers of rounds from which the hypervisor took the cores: histograms leave them out, as ratios do."""
-    own = len(cores())
-    robbed = (sweep.limits.robbed(each.steal_ticks, each.duration_s, own) for each in rounds)
-    return frozenset(number for number, each in enumerate(robbed) if each)
+    """The numbers of rounds that histograms leave out, as ratios do."""
+    return left_out(sweep.limits, rounds, len(cores()))
 
 
 def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path, running: ExitStack) -> Servers:
@@ -227,7 +230,7 @@ def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], see
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:
     """The block's slices, on the clock; the first begins in a moment."""
     assert isinstance(sweep.turns, Slices)
-    slots = draw(sweep, sweep.turns, responses_s, seed=f"{sweep.seed}/{number}/{attempt}")
+    slots = draw(sweep, sweep.turns, responses_s, seed_of(sweep, number, attempt))
     start_ns = _soon_ns()
     return tuple(replace(slot, turn=slot.turn.after(start_ns)) for slot in slots)
 
@@ -254,20 +257,15 @@ def _soon_ns() -> int:
     return time.perf_counter_ns() + round(START_S * 1e9)
 
 
-def _watched(slots: Sequence[Slot], watch: Watch) -> Iterator[RoundSeen]:
-    """Waits through the rounds, and reads what was stolen from the cores in each."""
-    own, before = cores(), None
+def _watched(slots: Sequence[Slot], watch: Watch, is_alone: bool) -> Iterator[RoundSeen]:
+    """Waits through the rounds, and reads what others took of the cores in each. ``is_alone``: see ``MachineWatch``."""
     ends = {slot.round: slot.turn.end_ns for slot in slots}
-    begin_ns = slots[0].turn.begin_ns
+    _sleep_until(slots[0].turn.begin_ns)
+    machine = MachineWatch(is_alone)
     for number, end_ns in ends.items():
-        if before is None:
-            _sleep_until(begin_ns)
-            before = stolen_ticks(own)
         _sleep_until(end_ns)
-        after = stolen_ticks(own)
-        yield RoundSeen((end_ns - begin_ns) / 1e9, after - before)
+        yield machine.seen()
         watch((number + 1) / len(ends))
-        begin_ns, before = end_ns, after
 
 
 def _sleep_until(at_ns: int) -> None:

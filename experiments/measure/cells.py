@@ -23,11 +23,11 @@ from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.block import load_plan
 from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
+from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, kept_to
 from experiments.results import cells as results
 from experiments.results.cells import CellBlock, CellSeen
-from experiments.results.machine import calibrated_us, cores, stolen_ticks
-from experiments.results.observed import RoundSeen
+from experiments.results.machine import calibrated_us, cores
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
@@ -89,8 +89,7 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
         warm_up=cell.warm_up,
         cpus=on.load_cores,
     )
-    own, cpu_s, began_s = cores(), program.cpu_s(), time.monotonic()
-    stolen = stolen_ticks(own)
+    cpu_s, machine = program.cpu_s(), MachineWatch()
     report, samples = _sampled(program, load, ask)
     _check(request, report)
     return CellSeen(
@@ -109,7 +108,7 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
         sampled_cpu_s=samples[-1].cpu_s - samples[0].cpu_s if samples else 0.0,
         cpu_samples=tuple((after.cpu_s - at.cpu_s) / (after.at_s - at.at_s) for at, after in pairwise(samples)),
         memory_samples_mib=tuple(each.memory_mib for each in samples[1:]),
-        machine=RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - stolen),
+        machine=machine.seen(),
     )
 
 

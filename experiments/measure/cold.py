@@ -14,13 +14,13 @@ from experiments.measure import peer_clients
 from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.block import load_plan
+from experiments.measure.others import MachineWatch
 from experiments.measure.peer_clients import PeerRun
 from experiments.measure.programs import Program, kept_to
 from experiments.peers import PEER_CLIENT
 from experiments.results import cold as results
 from experiments.results.cold import ColdBlock, ColdSeen
-from experiments.results.machine import calibrated_us, cores, stolen_ticks
-from experiments.results.observed import RoundSeen
+from experiments.results.machine import calibrated_us, cores
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
 from stock_service.trading.model import Status
@@ -70,14 +70,13 @@ def _runs(plan: Cold, number: int, bench: Bench, addresses: dict[ServerKey, Addr
 
     def made(cell: int, calls: int, place: int) -> ColdSeen:
         arm, seed = plan.cells[cell].arm, (plan.seed * 1000 + number) * 10_000 + place
-        own, began_s = cores(), time.monotonic()
-        stolen = stolen_ticks(own)
+        machine = MachineWatch()
         if arm.setting["client"] == PEER_CLIENT:
             seen = _of_peer(peer_clients.run(arm.setting, addresses[arm.server], calls, bench.load_cores))
         else:
             load = replace(load_plan(arm, addresses[arm.server], bench, stocks, seed), duration_s=RUN_S)
             seen = cold_load.run(load, calls)
-        return ColdSeen(cell, seen, RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - stolen))
+        return ColdSeen(cell, seen, machine.seen())
 
     first_cells = {each.arm.server: cell for cell, each in reversed(list(enumerate(plan.cells)))}
     for cell in first_cells.values():

@@ -11,9 +11,10 @@ name         speaks    what it is
 ``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, the same; a connection for each request, if asked for
 ===========  ========  ================================================================================
 
-All load in a closed loop with one request, sent again and again. They time a request from when they send it, and tell
-the server the timeout that our own client does. ``grpc-go`` tells none but where it is asked to: grpc-go sends what is
-left of a deadline, which is another in each call. What is absent is ``Absent``, with one line on how to get it. Every
+All load in a closed loop with one request, sent again and again; ``grpc-go`` also in an open one. They time a request
+from when they send it, in an open loop from when it was due, and tell the server the timeout that our own client does.
+``grpc-go`` tells none but where it is asked to: grpc-go sends what is left of a deadline, which is another in each
+call. What is absent is ``Absent``, with one line on how to get it. Every
 request's time is read where a program gives it; those of the warm-up are left out. No program is given a network: Go
 builds from what it has. Used by ``compare --load`` and by ``selfcheck``.
 """
@@ -33,6 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from clients.load.plan.schedule import Arrivals
 from clients.load.record.times import Times
 from experiments.design.factors import HEADERS, SAME
 from experiments.measure.http_load import HttpAsk, HttpLoad
@@ -68,7 +70,7 @@ class Absent(StockServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A closed loop."""
+    """A closed loop; with a rate an open one."""
 
     address: Address
     path: str
@@ -86,7 +88,13 @@ class Ask:
     in_flight: int = 1
     """Calls at once on each connection …"""
     headers: str = SAME
-    """… and what their headers hold; both of ``grpc-go`` alone."""
+    """… and what their headers hold; both of ``grpc-go`` alone, as is all that follows."""
+    deadline_s: float | None = None
+    """Of each call, from its send; None: none."""
+    rate_hz: float | None = None
+    """Calls due a second, on all connections; None: a closed loop."""
+    arrivals: Arrivals = "constant"
+    """The process of an open loop."""
 
     @property
     def at(self) -> str:
@@ -106,6 +114,7 @@ class Reading:
     requests: int
     """That were answered; with 0 of them, the three numbers below are 0 too."""
     throughput_hz: float
+    """Of those that were answered within the deadline, where they had one."""
     p50_us: float
     p99_us: float
     errors: int = 0
@@ -117,6 +126,10 @@ class Reading:
     """Answered in all, the warm-up's too; None where the program does not say."""
     served: tuple[int, int] | None = None
     """Requests of the connections that were served least and most; None where the program does not say."""
+    never_sent: int = 0
+    """Of an open loop: due while as many were under way as may be; and how late others were sent …"""
+    late_us_p99: float | None = None
+    """… at the 99th percentile; None in a closed loop."""
     reply: bytes | None = None
     """The body of the first reply, where all others were the same; None where the program does not say."""
 
@@ -192,12 +205,17 @@ class GrpcGo:
         command = [str(self.program), "-address", ask.at, "-call", ask.path, "-data-hex", ask.payload.hex()]
         command += ["-connections", str(ask.connections), "-in-flight", str(ask.in_flight), *HEADERS[ask.headers]]
         command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
+        command += [] if ask.deadline_s is None else ["-deadline", f"{ask.deadline_s:g}s"]
+        command += [] if ask.rate_hz is None else ["-rate", f"{ask.rate_hz:g}", "-arrivals", ask.arrivals]
         with tempfile.TemporaryDirectory() as scratch:
             file = Path(scratch) / "times"
             report = _json(command, finished([*command, "-times", str(file)], ask.cpus, ask.timeout_s))
-            told = _of_times(np.fromfile(file, np.int64), report["throughput_hz"], sum(report["errors"].values()))
+            told = _of_times(np.fromfile(file, np.int64), report["good_hz"], sum(report["errors"].values()))
         share = report["client_cpu_s"] / report["seconds"]
-        return replace(told, cpu_share=share, all_requests=report["all_calls"])
+        told = replace(told, cpu_share=share, all_requests=report["all_calls"])
+        if ask.rate_hz is None:
+            return told
+        return replace(told, never_sent=report["never_sent"], late_us_p99=report["late_us_p99"])
 
 
 @dataclass(frozen=True, slots=True)

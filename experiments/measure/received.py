@@ -16,11 +16,11 @@ import msgspec
 from experiments.design.received import Received, ReceivedCell
 from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
+from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, ProgramFailed, finished, kept_to
 from experiments.peers import PEERS, client_command, peer_of
 from experiments.results import received as results
-from experiments.results.machine import calibrated_us, cores, stolen_ticks
-from experiments.results.observed import RoundSeen
+from experiments.results.machine import calibrated_us, cores
 from experiments.results.received import ReceivedBlock, ReceivedSeen, Told
 
 SPARE_S = 0.2
@@ -63,19 +63,18 @@ def measure(plan: Received, number: int, bench: Bench) -> ReceivedBlock:
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with kept_to(bench.server_cores):
         calibration_us = calibrated_us()
-    own, runs = cores(), []
+    runs = []
     for place in plan.order(number):
-        run_began_s, stolen = time.monotonic(), stolen_ticks(own)
+        machine = MachineWatch()
         told = _told(plan.cells[place], bench)
-        machine = RoundSeen(time.monotonic() - run_began_s, stolen_ticks(own) - stolen)
-        runs.append(ReceivedSeen(place, told, machine))
+        runs.append(ReceivedSeen(place, told, machine.seen()))
     return ReceivedBlock(
         number=number,
         started_at=started_at,
         duration_s=time.monotonic() - began_s,
         pinned=bench.server_cores is not None,
         calibration_us=calibration_us,
-        cores=len(own),
+        cores=len(cores()),
         runs=tuple(runs),
     )
 

@@ -30,15 +30,16 @@ from clients.load.run import fleet
 from clients.load.run.turn_client import loopback_bytes, processes_cpu_ns
 from experiments.design.arms import ServerKey
 from experiments.design.setting import Setting
-from experiments.design.slots import order
+from experiments.design.slots import order, seed_of, starts
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure import peer_clients
-from experiments.measure.bench import Bench
+from experiments.measure.bench import Bench, running_at
 from experiments.measure.block import Servers, Watch, load_plan, look, robbed_rounds, started
 from experiments.measure.load_programs import Ask, LoadProgram
+from experiments.measure.others import MachineWatch
 from experiments.measure.programs import kept_to
 from experiments.peers import PEER_CLIENT
-from experiments.results.machine import calibrated_us, cores, stolen_ticks
+from experiments.results.machine import calibrated_us, cores
 from experiments.results.observed import (
     ALL,
     FAILED,
@@ -112,9 +113,10 @@ class Columns:
 def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Block:
     """Measures a block. Blocks for as long as it takes.
 
-    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt after Ctrl-C. A window whose clients
-    cannot connect is kept as one that failed.
+    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt. A window whose clients cannot
+    connect is kept as one that failed.
     """
+    assert isinstance(sweep.turns, Windows)
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with kept_to(bench.server_cores):
         calibration_us = calibrated_us()
@@ -123,7 +125,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         for seen in passing:
             rounds.append(seen)
             watch(len(rounds) / sweep.rounds)
-    requests = sorted({name for parts in columns.parts for name in parts})
+    first = () if sweep.turns.in_turn else starts(sweep, seed_of(sweep, number, attempt))
     return Block(
         number=number,
         attempt=attempt,
@@ -131,11 +133,14 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         duration_s=time.monotonic() - began_s,
         pinned=bench.server_cores is not None,
         calibration_us=calibration_us,
-        slices=columns.columns([*requests, ALL]),
+        slices=columns.columns([*sorted({name for parts in columns.parts for name in parts}), ALL]),
         arms=[arm_seen(place, columns, robbed_rounds(sweep, rounds)) for place in range(len(sweep.arms))],
         servers=[after[key] for key in sweep.servers],
         rounds=rounds,
         cores=len(cores()),
+        server_cores=bench.server_cores or (),
+        load_cores=bench.load_cores or (),
+        starts=[sweep.servers.index(key) for key in first],
     )
 
 
@@ -158,25 +163,24 @@ def _rounds(
     columns: Columns,
     after: dict[ServerKey, ServerSeen | None],
 ) -> Generator[RoundSeen, None, None]:
-    """Runs every window, and says after each round what was stolen meanwhile. See ``serving`` for ``after``."""
+    """Runs every window, and says after each round what others took meanwhile. See ``serving`` for ``after``."""
     assert isinstance(sweep.turns, Windows)
     stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
-    own, current = cores(), 0
-    began_s, before = time.monotonic(), stolen_ticks(own)
-    turns = list(order(sweep, f"{sweep.seed}/{number}/{attempt}"))
+    seed = seed_of(sweep, number, attempt)
+    machine, current = MachineWatch(not any(map(running_at, sweep.servers))), 0
     with ExitStack() as block:
-        whole = None if sweep.turns.in_turn else block.enter_context(serving(sweep, sweep.servers, bench, after))
-        for (round_, _), group in groupby(enumerate(turns), key=lambda turn: turn[1][:2]):
+        whole = None if sweep.turns.in_turn else block.enter_context(serving(sweep, starts(sweep, seed), bench, after))
+        for (round_, _), group in groupby(enumerate(order(sweep, seed)), key=lambda turn: turn[1][:2]):
             if round_ != current:
-                yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
-                began_s, before, current = time.monotonic(), stolen_ticks(own), round_
+                yield machine.seen()
+                current = round_
             beside = list(group)
             keys = tuple(dict.fromkeys(sweep.arms[arm].server for _, (_, _, arm) in beside))
             with nullcontext(whole) if whole is not None else serving(sweep, keys, bench, after) as servers:
                 for place, turn in beside:
-                    seed = ((sweep.seed * 100 + number) * 10 + attempt) * 10_000 + place
-                    _turn(sweep, turn, bench, servers, stocks, seed, columns)
-    yield RoundSeen(time.monotonic() - began_s, stolen_ticks(own) - before)
+                    own = ((sweep.seed * 100 + number) * 10 + attempt) * 10_000 + place
+                    _turn(sweep, turn, bench, servers, stocks, own, columns)
+    yield machine.seen()
 
 
 def _turn(
@@ -240,17 +244,22 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
     sent = Workload(plan).population[0]
     where = plan.address, sent.path, sent.payload
     how = plan.connection == "per-request", of.whole("in_flight"), of.text("headers")
+    ask = Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, *how)
+    deadline_s = None if of["deadline_ms"] is None else plan.timeout_s
     cpu_ns = processes_cpu_ns(pids)
-    reading = program.load(Ask(*where, plan.connections, plan.duration_s, plan.warm_up_s, plan.cpus, *how))
+    reading = program.load(replace(ask, deadline_s=deadline_s, rate_hz=plan.rate_hz, arrivals=plan.arrivals))
     spent_ns = 0 if reading.all_requests is None else processes_cpu_ns(pids) - cpu_ns
     times = reading.times
     assert times is not None, "a program that says no single time"
     if reading.reply is not None and sent.check(reading.reply) % TYPE_STEP >= FAULT_FIRST:  # all others were the same
         reading, times = replace(reading, requests=0, errors=reading.errors + reading.requests), Times()
-    errors = {"failed": reading.errors} if reading.errors else {}
+    errors = {"failed": reading.errors, "never_sent": reading.never_sent}
+    errors = {kind: count for kind, count in errors.items() if count}
     columns.parts.append({request: Part(times, {}, errors)})
     sent_hz = (reading.requests + reading.errors) / plan.duration_s
-    columns.windows.append(Window(None, sent_hz, reading.throughput_hz, 0, 0, None, plan.duration_s))
+    never_sent, late_us = reading.never_sent, reading.late_us_p99
+    seen = Window(plan.rate_hz, sent_hz, reading.throughput_hz, 0, never_sent, late_us, plan.duration_s)
+    columns.windows.append(seen)
     columns.unrecorded.append(0)
     columns.fate.append(KEPT if reading.requests else SILENT)
     columns.requests.append(reading.all_requests or reading.requests)
@@ -384,7 +393,7 @@ def _seen(plan: LoadPlan, result: LoadResult) -> Window:
         sent_hz=(count + sum(errors.values()) - never_sent) / result.duration_s,
         duration_s=result.duration_s,
         answered_hz=result.throughput_hz,
-        starved_clients=result.starved_clients,
+        starved_clients=result.starved_connections,
         never_sent=never_sent,
         late_us_p99=None if late is None else late.p99_us,
         arrival_faults=tuple(fault for check in result.arrivals for fault in check.faults),

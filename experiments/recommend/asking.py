@@ -1,8 +1,7 @@
 """Asks a running server: loads of some connections by turns, and its processor time meanwhile.
 
-The loads are closed loops of the lean client on 1, 2, 4 … connections, from one process. They are gone through
-up to ``ROUNDS`` times, so that a neighbour's noise hits no load alone, and each load's middle window counts. The
-connections stop doubling where throughput stops growing. All of it is bounded: a load window lasts 0.6 to 3 s.
+The loads are closed loops of the lean client, from one process. Levels are gone through by turns, so that a
+neighbour's noise hits no level alone. A level that is far from the best is asked once, and rounds end where they agree.
 
 Processor time is that of the processes that listen on the port, and of those that they started. It is read where the
 system lets this user read it; elsewhere, and on another machine, it is None.
@@ -14,45 +13,54 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from statistics import median
 
-import numpy as np
 import psutil
 
 from clients.load.plan.load_plan import LoadPlan, RequestType
 from clients.load.record.result import ALL
-from clients.load.record.times import Times
 from clients.load.run import fleet
-from experiments.recommend.seen import GROWS, Load
+from experiments.design.limits import LIMITS
+from experiments.measure.others import MachineWatch
+from experiments.recommend.seen import Level, Load
+from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
 
-ROUNDS = 3
+GROWS = 1.05
+"""Twice the connections that gain less do not count as growth."""
 
-BUDGET_S = 45.0
-"""How long all loads together may take; slow servers get fewer rounds."""
+ROUNDS_LEAST, ROUNDS = 2, 5
+"""Rounds end in between where they agree."""
 
-AROUND_S = 0.5
-"""What a window takes beside what counts: connecting, warming up, the last replies."""
+AGREE = 1.06
+"""Rounds agree where no level's highest rate is so many times its lowest."""
 
-WINDOW_S, WINDOW_S_MAX = 0.6, 3.0
-"""How long a load counts, at least and at most; between them, twenty of the response times of one connection."""
+NEAR_BEST = 0.5
+"""A level with less than this share of the best rate in the first round is not asked again."""
+
+TRIES = 3
+"""Of a window beside which something else took the cores."""
+
+BUDGET_S = 15.0
+"""No round begins that would end later than this; the first runs whatever it takes."""
+
+WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
+"""How long a load counts, at least and at most; between them, ``RESPONSES`` response times of one connection."""
 
 RESPONSES = 20
 
 LONGER = 5
 """A window in which nothing came back, and nothing failed, is repeated so many times as long."""
 
-WARM_UP_S = 0.2
+WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
+"""Before a window, of a closed and of an open loop: there, what queued at its start has to be gone."""
 
 TIMEOUT_S = 10.0
 """A server that takes longer than this for a reply is beyond what is asked here."""
-
-IDLE_S = 0.4
-"""How long the server is watched at rest: what it computes then is no request's."""
 
 NO_GIL = re.compile(r"python3\.\d+t\b")
 """The program or library of a Python that was built without a GIL."""
@@ -81,7 +89,7 @@ class Asked:
             clients=1,
             mix={self.request.name if self.request else "lookup": 1.0},
             stocks=self.stocks,
-            warm_up_s=WARM_UP_S,
+            warm_up_s=WARM_UP_S if rate_hz is None else OPEN_WARM_UP_S,
             duration_s=duration_s,
             connections_per_client=connections,
             timeout_s=TIMEOUT_S,
@@ -96,8 +104,6 @@ class Server:
     """The processes of a server on this machine. No processes: it is elsewhere, or not ours to read."""
 
     pids: tuple[int, ...]
-    idle_share: float = 0.0
-    """Of a core, what it computes at rest."""
 
     def processor_s(self) -> float | None:
         """Processor time so far. None where it cannot be read."""
@@ -107,14 +113,6 @@ class Server:
             return sum(map(_processor_s, self.pids))
         except (OSError, psutil.Error):
             return None
-
-    def kernel_s(self) -> tuple[float, float]:
-        """Processor time so far that the kernel took, and all of it, as its ticks of 10 ms have it; 0 where unread."""
-        times = []
-        for pid in self.pids:
-            with contextlib.suppress(psutil.Error):
-                times.append(psutil.Process(pid).cpu_times())
-        return sum(each.system for each in times), sum(each.system + each.user for each in times)
 
     def has_gil(self) -> bool:
         """Whether it is a Python that has a GIL; True where it is not known."""
@@ -128,16 +126,9 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """The server that listens there. Blocks for ``IDLE_S`` where there is one to read."""
+    """The server that listens there: its processes on this machine, as far as this user sees them."""
     server = Server(_listening(address))
-    before_s, began_s = server.processor_s(), time.perf_counter()
-    if before_s is None:
-        return Server(())
-    time.sleep(IDLE_S)
-    after_s = server.processor_s()
-    if after_s is None:
-        return Server(())
-    return replace(server, idle_share=(after_s - before_s) / (time.perf_counter() - began_s))
+    return server if server.processor_s() is not None else Server(())
 
 
 def _listening(address: Address) -> tuple[int, ...]:
@@ -159,51 +150,87 @@ def _processor_s(pid: int) -> float:
     return times.user + times.system
 
 
-def ask(asked: Asked, server: Server, watch: Watch, budget_s: float = BUDGET_S) -> tuple[tuple[Load, ...], float]:
-    """The loads and what was seen, by connections; and the kernel's share of the server's processor time.
+def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
+    """Every number of connections, up to where throughput stops growing. Blocks for half a minute at most.
 
-    Blocks for 10 s to ``budget_s``, and for a round whatever that takes: 30 s at most.
-
-    Raises Unavailable where nothing answers, KeyboardInterrupt after Ctrl-C.
+    Raises as ``loaded`` does.
     """
+    long_s = alone_s(asked, server, watch)
+    load = partial(loaded, asked, server, window_s=window_s(long_s))
+    return by_turns(CONNECTIONS, load, "connections", watch, is_over=has_stopped)
+
+
+def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
+    """The response time of one connection. Blocks and raises as ``loaded`` does."""
     watch("1 connection")
-    kernel_s, all_s = server.kernel_s()
-    first = loaded(asked, server, 1, WINDOW_S)
-    window_s = min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * first.mean_s))
-    rounds = rounds_within(budget_s, window_s, len(CONNECTIONS), ROUNDS)
-    seen: list[list[Load]] = []
-    for connections in CONNECTIONS:
-        watch(_step(connections, 1, rounds))
-        seen.append([loaded(asked, server, connections, window_s)])
-        hz = [windows[0].throughput_hz for windows in seen]
-        if len(hz) > 2 and hz[-1] < GROWS * max(hz[:-2]) and hz[-2] < GROWS * max(hz[:-2]):
+    return 1 / loaded(asked, server, 1, WINDOW_S).throughput_hz
+
+
+def window_s(response_s: float) -> float:
+    """How long a load counts, where one connection has this response time."""
+    return min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * response_s))
+
+
+def has_stopped(rates_hz: Sequence[float]) -> bool:
+    """Whether the last two of rising levels gained nothing on those before."""
+    return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
+
+
+def by_turns(
+    levels: Sequence[int],
+    load: Callable[[int], Load],
+    what: str,
+    watch: Watch,
+    is_over: Callable[[Sequence[float]], bool] | None = None,
+) -> tuple[Level, ...]:
+    """Every level once, until ``is_over``; then those near the best by turns, until rounds agree or the time is up.
+
+    Without ``is_over`` all that is measured was started here, so that other programs are seen. Raises as ``load`` does.
+    """
+    load = partial(_undisturbed, load, is_over is None)
+    began_s = time.monotonic()
+    seen: dict[int, list[Load]] = {}
+    for level in levels:
+        watch(f"{level} {what}, round 1")
+        seen[level] = [load(level)]
+        if is_over is not None and is_over([rounds[0].throughput_hz for rounds in seen.values()]):
             break
-    for number in range(2, rounds + 1):
-        for windows, connections in zip(seen, CONNECTIONS, strict=False):
-            watch(_step(connections, number, rounds))
-            windows.append(loaded(asked, server, connections, window_s))
-    kernel_after_s, all_after_s = server.kernel_s()
-    kernel_share = (kernel_after_s - kernel_s) / (all_after_s - all_s) if all_after_s > all_s else 0.0
-    return tuple(map(_middle, seen)), kernel_share
+    round_s = time.monotonic() - began_s
+    least_hz = NEAR_BEST * max(rounds[0].throughput_hz for rounds in seen.values())
+    near = [level for level, rounds in seen.items() if rounds[0].throughput_hz >= least_hz]
+    for number in range(2, ROUNDS + 1):
+        over_s = time.monotonic() - began_s + round_s * len(near) / len(seen)
+        if over_s > BUDGET_S or (number > ROUNDS_LEAST and all(_agree(seen[level]) for level in near)):
+            break
+        for level in near:
+            watch(f"{level} {what}, round {number} of {ROUNDS} at most")
+            seen[level].append(load(level))
+    return tuple(Level(level, tuple(rounds)) for level, rounds in seen.items())
 
 
-def _step(connections: int, number: int, rounds: int) -> str:
-    return f"{connections} connection{'s' * (connections > 1)}, round {number} of {rounds}"
+def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
+    """A window in which nothing else took the cores, or the last try. ``is_alone``: see ``MachineWatch``."""
+    for _ in range(TRIES):
+        machine = MachineWatch(is_alone)
+        found, others = load(level), machine.seen()
+        if not LIMITS.robbed(others.lost_ticks, others.duration_s, len(cores())):
+            return found
+    return replace(found, is_disturbed=True)
 
 
-def rounds_within(budget_s: float, window_s: float, loads: int, most: int) -> int:
-    """How many rounds of so many loads there is time for: 1 to ``most``."""
-    return max(1, min(most, int(budget_s / (loads * (window_s + AROUND_S)))))
+def _agree(rounds: Sequence[Load]) -> bool:
+    rates_hz = [load.throughput_hz for load in rounds]
+    return max(rates_hz) <= AGREE * min(rates_hz)
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
     """One window. Blocks for it; where the machine stood still and nothing came back, for longer ones after it.
 
-    Raises as ``ask`` does.
+    Raises Unavailable where nothing answers, KeyboardInterrupt after Ctrl-C.
     """
-    before_s, began_s = server.processor_s(), time.perf_counter()
+    before_s = server.processor_s()
     result = fleet.run(asked.plan(connections, window_s, rate_hz))
-    after_s, took_s = server.processor_s(), time.perf_counter() - began_s
+    after_s = server.processor_s()
     if result.interrupted:
         raise KeyboardInterrupt
     every = result.requests[ALL]
@@ -214,36 +241,7 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
         host, port = asked.address
         known = f"does it speak {asked.transport} (--transport), and know this call (--call)?"
         raise Unavailable(f"{host}:{port} gave no valid reply within {window_s:g} s; errors: {errors}; {known}")
-    times = Times()
-    for part in result.parts.values():
-        times.merge(part.response)
-    mean_s, deviation_s = usual_s(times)
-    computed_s = None
+    processor_s = None
     if before_s is not None and after_s is not None and result.recorded:
-        computed_s = max(0.0, after_s - before_s - server.idle_share * took_s) / result.recorded
-    share = result.client_cpu_share
-    return Load(connections, result.throughput_hz, mean_s, deviation_s, every.p99_us / 1e6, computed_s, share)
-
-
-def usual_s(times: Times) -> tuple[float, float]:
-    """Mean and standard deviation of response times up to the 99th percentile, in seconds; of at least one."""
-    lowest, highest, counts = times.buckets()
-    ordinary = max(1, round(0.99 * times.count))
-    kept = np.clip(ordinary - (np.cumsum(counts) - counts), 0, counts)
-    middles_s = (lowest + highest) / 2e9
-    mean_s = float(np.average(middles_s, weights=kept))
-    return mean_s, float(np.average((middles_s - mean_s) ** 2, weights=kept)) ** 0.5
-
-
-def _middle(windows: Sequence[Load]) -> Load:
-    """Each number's middle over the windows of a load."""
-    read = [window.processor_s for window in windows if window.processor_s is not None]
-    return Load(
-        connections=windows[0].connections,
-        throughput_hz=median(window.throughput_hz for window in windows),
-        mean_s=median(window.mean_s for window in windows),
-        deviation_s=median(window.deviation_s for window in windows),
-        p99_s=median(window.p99_s for window in windows),
-        processor_s=median(read) if read else None,
-        client_share=median(window.client_share for window in windows),
-    )
+        processor_s = (after_s - before_s) / result.recorded
+    return Load(connections, result.throughput_hz, every.p99_us / 1e6, processor_s, result.client_cpu_share)

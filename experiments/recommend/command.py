@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,9 +20,8 @@ from experiments.measure.bench import CATALOG
 from experiments.recommend import started, trials, words
 from experiments.recommend.advice import Advice, Wish, advise
 from experiments.recommend.asking import Asked
-from experiments.recommend.measured import Measured, of_command, of_running
-from experiments.recommend.seen import Load
-from experiments.recommend.words import Seen
+from experiments.recommend.measured import of_command, of_running
+from experiments.recommend.seen import Found
 from experiments.results.files import write_at_once
 from experiments.results.machine import cores
 from experiments.show.figures.style import data_of
@@ -72,16 +72,21 @@ Exit codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What ``--json`` writes. Times in seconds, rates a second; an endless time is null."""
+class Described:
+    """What ``--json`` writes of a described service. Times in seconds, rates a second; an endless time is null."""
 
     demands: Demands
     wish: Wish
     advice: Advice
-    rate_error: float
-    p99_error: float
-    loads: Sequence[Load]
-    checked: Sequence[started.Checked]
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The same of a server that was measured."""
+
+    wish: Wish
+    advice: Found
     sentences: Sequence[str]
 
 
@@ -124,9 +129,8 @@ def add_options(parser: Parser) -> None:
     add = parser.add_argument_group("is the advice right?").add_argument
     add(
         "--trials",
-        type=integer(1, 100),
-        metavar="N",
-        help="advises six known services, N times each, beside a sweep of every pool that judges; prints Markdown",
+        metavar="NAMES",
+        help="advises services of strangers, 'all' or some by commas; a sweep judges, and the README gets the table",
     )
     add = parser.add_argument_group("what you wish").add_argument
     add(
@@ -146,26 +150,27 @@ def run(options: argparse.Namespace) -> int:
     """Advises; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
     _check(options)
     if options.trials is not None:
-        for line in trials.run(options.trials, _say):
+        for line in trials.run(trials.names_of(options.trials), _say):
             print(line, flush=True)
         return 0
     target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
     wish = Wish(options.cores or len(cores()), options.rate_hz, target_s)
+    answer: Described | Measured
     if options.service_ms is not None:
-        demands, seen = described(options), Seen()
+        demands = described(options)
         advice = advise(demands, wish)
+        answer = Described(demands, wish, advice, list(words.sentences(demands, wish, advice)))
+        table, picture = words.table(advice), partial(words.pictured, demands, wish, advice)
     else:
         found = _measured(options, wish)
-        demands, advice, seen = found.demands, found.advice, found.seen
-    said = list(words.sentences(demands, wish, advice, seen))
-    print("\n".join([*said, "", *words.table(advice)]))
+        answer = Measured(wish, found, list(words.measured_sentences(wish, found)))
+        table, picture = words.measured_table(found), partial(words.measured_picture, wish, found)
+    print("\n".join([*answer.sentences, "", *table]))
     if options.json is not None:
-        answer = Answer(demands, wish, advice, *words.errors(advice.chosen, seen), seen.loads, seen.checked, said)
         write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
     if options.figure is not None:
-        picture = words.pictured(demands, wish, advice, seen)
         is_png = options.figure.suffix == ".png"
-        write_at_once(options.figure, data_of(picture.draw(), "png" if is_png else "svg"))
+        write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
     return 0
 
 
@@ -180,7 +185,7 @@ def described(options: argparse.Namespace) -> Demands:
     return Demands(gil_s + rpc_s, computes_s - gil_s, wait_s, OVERHEAD_S, wait_variation=varies)
 
 
-def _measured(options: argparse.Namespace, wish: Wish) -> Measured:
+def _measured(options: argparse.Namespace, wish: Wish) -> Found:
     if options.address is not None:
         return of_running(_asked(options, options.address), wish, _say)
     return of_command(options.start, lambda at: _asked(options, at), wish, _say)
@@ -201,7 +206,7 @@ def _check(options: argparse.Namespace) -> None:
     subjects = [name for name in ways if getattr(options, name) is not None]
     if len(subjects) != 1:
         given = " and ".join(f"--{name.replace('_', '-')}" for name in subjects) or None
-        allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND, --trials N"
+        allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND, --trials NAMES"
         raise UsageError("the service", given, allowed)
     for names, beside in _BESIDE:
         if subjects[0] not in beside:
@@ -215,6 +220,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--call", options.call, "with a transport that speaks gRPC")
     if options.start is not None:
         started.check_command(options.start)
+    if options.trials is not None:
+        trials.names_of(options.trials)
     if options.figure is not None and options.figure.suffix not in (".svg", ".png"):
         raise UsageError("--figure", str(options.figure), "a name that ends in .svg or .png")
     check_writable("--json", options.json)

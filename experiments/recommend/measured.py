@@ -1,28 +1,28 @@
 """An advice by measurement: on a server that runs, or on one that a command starts at every size.
 
-A running server is asked, and an advice follows from what its requests need. A command is started with the largest pool
-and asked likewise. Then every size runs beside the others, by turns, and what they do counts more than the prediction.
+A server that runs is asked with more and more connections. A command is started with every pool, side by side, and each
+pool is loaded by turns. Either way ``seen`` says what follows. The p99 is measured last: of the server that runs, or of
+the pool that is advised.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clients.load.run.floor import floor
-from experiments.capacity import Demands, capacity_hz, tail
 from experiments.recommend import started
-from experiments.recommend.advice import POOLS, UNLIMITED, USUAL, Advice, Kind, Wish, advise, sized
-from experiments.recommend.asking import BUDGET_S, Asked, Server, Watch, ask, loaded, server_at
-from experiments.recommend.seen import Around, Inferred, Load, infer
-from experiments.recommend.words import Seen
+from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, USUAL, Wish
+from experiments.recommend.asking import Asked, Server, Watch, ask, loaded, server_at
+from experiments.recommend.seen import Found, Program, Tail, of_connections, of_pools
 from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 
-TAIL_S = 4.0
-"""How long the tail of a running server is measured."""
+TAIL_S = 2.0
+"""How long a p99 is measured."""
 
-START_BUDGET_S = 10.0
-"""How long a server that is started is asked, before its advice is checked."""
+TAIL_NEAR = 1.25
+"""A pool's p99 is near another's within this: two windows of one pool differ by as much."""
 
 TAIL_CONNECTIONS = 64
 
@@ -30,75 +30,79 @@ TAIL_HZ_MOST = 20_000.0
 """The highest rate at which a tail is measured. One client process keeps to its schedule at 30,000/s on gRPC; at
 45,000/s it did not, and what it sent late threw a server in C++ into seconds of timeouts."""
 
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """An advice, what it was made of, and what was seen."""
-
-    demands: Demands
-    advice: Advice
-    seen: Seen
+IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
+"""Shares of the highest rate that are tried, in this order, for one that keeps a wished p99."""
 
 
-def of_running(asked: Asked, wish: Wish, watch: Watch) -> Measured:
+def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
     """Of the server that is asked. Blocks for up to a minute. Raises as ``ask`` does."""
-    loads, inferred = _inferred(asked, server_at(asked.address), BUDGET_S, watch)
-    advice = advise(inferred.demands, wish)
-    seen = Seen(loads, inferred)
-    tried = _with_tail(asked, inferred.pool or UNLIMITED, 1, inferred.highest_hz, wish, seen, watch)
-    return Measured(inferred.demands, advice, tried)
-
-
-def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Measured:
-    """Of what a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and ProgramFailed."""
-    with started.serving(template, max(POOLS)) as at:
-        asked = asking(at)
-        loads, inferred = _inferred(asked, server_at(at), START_BUDGET_S, watch)
-    demands = inferred.demands
-    predicted = advice = advise(demands, wish)
-    processes = advice.chosen.processes if started.takes_processes(template) else 1
-    found = started.checked(template, POOLS, processes, asking, started.window_s(loads[0].mean_s), watch)
-    workers = min(max(POOLS), advice.chosen.workers)
-    if advice.kind is not Kind.ASYNCIO and wish.rate_hz is None:
-        workers = started.best_of(found, workers)
-        advice = replace(advice, chosen=sized(demands, workers, advice.chosen.processes, wish))
-    seen = Seen(
-        loads,
-        inferred,
-        tuple(found[size] for size in POOLS),
-        before_check=None if advice.chosen == predicted.chosen else predicted.chosen.workers,
-    )
-    with started.serving(template, workers, processes) as at:
-        highest_hz = found[workers].throughput_hz
-        seen = _with_tail(replace(asked, address=at), workers, processes, highest_hz, wish, seen, watch)
-    return Measured(demands, advice, seen)
-
-
-def _inferred(asked: Asked, server: Server, budget_s: float, watch: Watch) -> tuple[tuple[Load, ...], Inferred]:
-    """What the server was seen to do, and what a request needs."""
     watch("the client's own floor")
     try:
         floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
     except Unavailable:  # nothing but its own library speaks this transport: the wait is told with what that adds
         floor_s = 0.0
-    loads, kernel_share = ask(asked, server, watch, budget_s)
+    server = server_at(asked.address)
     if not server.pids:
-        watch("the server's processor time cannot be read here: the highest rate stands for it")
-    return loads, infer(loads, Around(floor_s, server.has_gil(), kernel_share, len(cores())))
+        watch("the server's processor time cannot be read here")
+    levels = ask(asked, server, watch)
+    found = of_connections(levels, Program(server.has_gil(), len(cores())), floor_s, wish)
+    return with_tails(found, wish, lambda workers, rate_hz: _tail(asked, workers, rate_hz, watch))
 
 
-def _with_tail(
-    asked: Asked, workers: int, processes: int, highest_hz: float, wish: Wish, seen: Seen, watch: Watch
-) -> Seen:
-    """The tail of a server of so many workers, measured beside what is predicted of it.
+def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
+    """Of what a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and ProgramFailed."""
+    found = _of_processes(template, 1, asking, wish, watch)
+    if wish.rate_hz is None or found.carried(wish) or not started.takes_processes(template):
+        return found
+    processes = min(wish.cores, math.ceil(wish.rate_hz / (BUSIEST * found.best.throughput_hz)))
+    more = _of_processes(template, processes, asking, wish, watch) if processes > 1 else found
+    return more if RATE_NEAR * more.best.throughput_hz > found.best.throughput_hz else found
 
-    At the wished rate, if the server carries that and one client process sends it. It was seen to do ``highest_hz``.
+
+def _of_processes(template: str, processes: int, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
+    watch(f"{len(POOLS)} servers are started")
+    with started.serving(template, POOLS, processes, asking) as servers:
+        levels = started.swept(servers, processes, watch)
+        program = Program(servers[max(POOLS)].server.has_gil(), len(cores()), processes)
+        found = of_pools(levels, program, wish)
+
+        def tail_of(workers: int, rate_hz: float) -> Tail:
+            return _tail(servers[workers].asked, workers, rate_hz, watch)
+
+        if wish.rate_hz is not None and wish.rate_hz <= BUSIEST * found.highest_hz:
+            return with_short_tail(found, wish.rate_hz, tail_of)
+        return with_tails(found, wish, tail_of)
+
+
+def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
+    """The smallest pool that carries a rate with a p99 near the largest pool's. ``tail_of`` measures one."""
+    carrying = [level for level in found.levels if rate_hz <= BUSIEST * level.throughput_hz]
+    largest = tail_of(carrying[-1].at_once, rate_hz)
+    tails = [largest]
+    for level in carrying[:-1]:
+        tails.append(tail_of(level.at_once, rate_hz))
+        if tails[-1].p99_s <= TAIL_NEAR * largest.p99_s:
+            return replace(found, workers=level.at_once, highest_hz=level.throughput_hz, tails=tuple(tails))
+    tails = [*tails[1:], largest]
+    return replace(found, workers=largest.workers, highest_hz=carrying[-1].throughput_hz, tails=tuple(tails))
+
+
+def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) -> Found:
+    """The p99 at the wished rate, or at the usual share of the highest; or the highest rate that kept the wished p99.
+
+    Not at a rate that one client process does not send. ``tail_of`` measures one.
     """
-    assert seen.inferred is not None
-    demands, of_cores = seen.inferred.demands, len(cores())
-    able_hz = min(TAIL_HZ_MOST, USUAL * min(highest_hz, capacity_hz(demands, workers, of_cores, processes)))
-    rate_hz = min(wish.rate_hz or able_hz, able_hz)
-    watch(f"the tail at {rate_hz:,.0f}/s")
-    tried = loaded(asked, Server(()), TAIL_CONNECTIONS, TAIL_S, rate_hz)
-    predicted_s = tail(demands, workers, rate_hz, cores=of_cores, processes=processes)
-    return replace(seen, tail=tried, tail_rate_hz=rate_hz, tail_predicted_s=predicted_s)
+    most_hz = min(TAIL_HZ_MOST, (USUAL if wish.rate_hz is None else BUSIEST) * found.highest_hz)
+    if wish.target_p99_s is None or wish.rate_hz is not None:
+        return replace(found, tails=(tail_of(found.workers, min(wish.rate_hz or most_hz, most_hz)),))
+    tails: list[Tail] = []
+    for share in IN_TARGET:
+        tails.append(tail_of(found.workers, min(TAIL_HZ_MOST, share * found.highest_hz)))
+        if tails[-1].p99_s <= wish.target_p99_s:
+            break
+    return replace(found, tails=tuple(tails))
+
+
+def _tail(asked: Asked, workers: int, rate_hz: float, watch: Watch) -> Tail:
+    watch(f"the p99 at {rate_hz:,.0f}/s")
+    return Tail(workers, rate_hz, loaded(asked, Server(()), TAIL_CONNECTIONS, TAIL_S, rate_hz).p99_s)

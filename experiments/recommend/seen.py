@@ -1,126 +1,230 @@
-"""What a request needs, inferred from how a running server answered some loads. Pure; ``asking`` sends them.
+"""What measuring shows of a server, and what follows: the pool that is enough, and what limits the rate. Pure.
 
-With one connection a request meets nobody else. Its response time less its processor time and the client's own is what
-it waited. Under the highest load the server is not woken for each request: its processor time a request there is what
-more workers would meet. Of that, what the kernel computes is without the GIL, as calls that may block release it. So is
-what keeps more than one core busy.
+One model for both ways of measuring. A server works some requests at once, and its rate is a function of how many. A
+pool of N workers is N requests at once. Connections in a closed loop are too, as each sends again once it is answered.
+So ``--start`` reads the rate off pools, and ``--address`` off connections. The advice is the smallest number that gives
+the best rate within ``RATE_NEAR``. No rate is said that was not seen.
+
+Connections deviate from workers in one case. Where requests only compute, a connection is at the client or on the wire
+for much of its time, and several are needed to keep one worker busy. Then one worker is enough where the GIL is the
+limit, and one for each core elsewhere.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import median
 
 from clients.load.record.result import CLIENT_CPU_LIMIT
-from experiments.capacity import Demands, bounds, predict
+from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, Choice, Kind, Wish
 
 WAIT_LEAST_S = 0.0003
 """A shorter wait cannot be told from threads that wake up late."""
 
-GROWS = 1.05
-"""Twice the connections that gain less do not count as growth."""
+BUSY = 0.75
+"""A server whose throughput stops growing with less than this share of its GIL, or of the free cores, in use is held
+back by something else than the processor."""
 
-NEAR_MOST = 0.9
-"""Loads whose throughput is at least this share of the highest are busy ones."""
+ALL_CORES = 0.85
+"""The same of all cores together, where there is a GIL: what the kernel computes for one thread is beside the GIL."""
 
-NOT_BUSY = 0.75
-"""A server that stopped growing with its processor less busy than this is held back by its pool or a lock."""
+ONE_AT_A_TIME = 1.5
+"""Fewer requests at once than this are one: the rate with one worker is known within some per cent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A closed loop on some connections, and what was seen. Times in seconds."""
+    """One window of a load on some connections, and what was seen. Times in seconds."""
 
     connections: int
     throughput_hz: float
-    mean_s: float
-    """Of response times up to the 99th percentile: a stall of the machine says nothing of the server."""
-    deviation_s: float
-    """Their standard deviation."""
     p99_s: float
     processor_s: float | None
     """Of the server, for each request; None where it cannot be read."""
     client_share: float
     """Of a core that the client took; beyond ``CLIENT_CPU_LIMIT`` this is the throughput of both together."""
+    is_disturbed: bool = False
+    """Whether other programs, or the hypervisor, took the cores meanwhile, and in every try before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inferred:
-    """What one request needs, and what else the loads show."""
+class Level:
+    """So many requests at once, by turns with the other levels."""
 
-    demands: Demands
-    highest_hz: float
-    """The throughput that the server keeps up under more connections than it needs for it: the middle one."""
-    pool: int | None
-    """How many requests the server works at once, at most; None where that was not its limit."""
-    error: float
-    """The median deviation of predicted from measured throughput, over the loads, as a share."""
-    reached: float
-    """Of the throughput that is predicted with all cores for itself, what was measured; at most 1. Less where our load
-    took a part of cores that it needs, or the machine had other things to do."""
-    client_limited: bool
-    """The highest load was as much as our client sends: the server may do more."""
+    at_once: int
+    """Workers of each process, or connections."""
+    rounds: tuple[Load, ...]
+
+    @property
+    def throughput_hz(self) -> float:
+        """The middle round's."""
+        return median(load.throughput_hz for load in self.rounds)
+
+    @property
+    def busy_cores(self) -> float | None:
+        """Of the server, in the middle round; None where its processor time cannot be read."""
+        read = [load.processor_s * load.throughput_hz for load in self.rounds if load.processor_s is not None]
+        return median(read) if read else None
+
+    @property
+    def client_share(self) -> float:
+        """The middle round's."""
+        return median(load.client_share for load in self.rounds)
+
+
+class Limit(StrEnum):
+    """What keeps the rate from growing."""
+
+    CLIENT = "client"
+    CORES = "cores"
+    GIL = "gil"
+    INSIDE = "inside"
+    """The processor is at rest, and more requests at once add nothing: a lock or a pool of connections."""
+    WORKERS = "workers"
+    """Nothing yet: the largest level did most."""
+    UNREAD = "unread"
+    """More requests at once add nothing, and processor time cannot be read: anything but the workers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What is known beside the loads."""
+class Program:
+    """The server's program, and where it runs."""
 
-    floor_s: float
-    """What the client reads of a server that does nothing."""
     has_gil: bool
-    """Whether the server is a Python with a GIL."""
-    kernel_share: float
-    """Of the server's processor time, what the kernel computed."""
+    """Whether it is a Python with a GIL."""
     cores: int
     """Of the machine."""
+    processes: int = 1
 
 
-def infer(loads: Sequence[Load], around: Around) -> Inferred:
-    """What the loads show; at least two, the first with one connection."""
-    alone, busy = loads[0], _busy(loads)
-    highest_hz = kept_up_hz(loads)
-    read = [load.processor_s for load in busy if load.processor_s is not None]
-    processor_s = median(read) if read else 1 / highest_hz
-    waited_s = max(0.0, alone.mean_s - (alone.processor_s or processor_s) - around.floor_s)
-    wait_s = waited_s if waited_s > max(WAIT_LEAST_S, processor_s) else 0.0
-    gil_s = min((1 - around.kernel_share) * processor_s, 1 / highest_hz) if around.has_gil else 0.0
-    demands = Demands(
-        gil_s=gil_s,
-        free_s=processor_s - gil_s,
-        wait_s=wait_s,
-        overhead_s=max(0.0, alone.mean_s - wait_s - processor_s),
-        wait_variation=min(2.0, alone.deviation_s / wait_s) if wait_s else 0.0,
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The p99 that was measured in an open loop."""
+
+    workers: int
+    """Of the pool that is meant; a server that runs has its own."""
+    rate_hz: float
+    p99_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was measured, and what is advised."""
+
+    workers: int
+    processes: int
+    by_workers: bool
+    """Whether the levels are pools that were started; else they are connections to a server that ran."""
+    levels: tuple[Level, ...]
+    highest_hz: float
+    """What the advised pool was seen to do, or a server that ran with as many requests at once. Replies a second."""
+    limit: Limit
+    at_a_time: float
+    """How many requests the best rate is, at the time that one takes alone."""
+    alone_s: float
+    """The time of a request that meets no other: in its worker, or until its reply."""
+    processor_s: float | None
+    """Of a request, at the highest rate; None where it cannot be read."""
+    tails: tuple[Tail, ...] = ()
+    """The last is that of the advised pool."""
+
+    @property
+    def best(self) -> Level:
+        """The level with the highest rate."""
+        return best_of(self.levels)
+
+    def carried(self, wish: Wish) -> bool:
+        """Whether the wished rate is carried and the wished p99 was kept; True where none is wished."""
+        is_kept = wish.target_p99_s is None or (bool(self.tails) and self.tails[-1].p99_s <= wish.target_p99_s)
+        return is_kept and (wish.rate_hz is None or wish.rate_hz <= BUSIEST * self.highest_hz)
+
+    def __str__(self) -> str:
+        """The advice in a few words."""
+        return str(Choice(self.workers, self.processes, Kind.PROCESSES if self.processes > 1 else Kind.THREADS))
+
+
+def best_of(levels: Sequence[Level]) -> Level:
+    """The level with the highest rate."""
+    return max(levels, key=lambda level: level.throughput_hz)
+
+
+def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
+    """The smallest level within ``RATE_NEAR`` of the best rate; for a wished rate the smallest that carries it.
+
+    Noise is not taken for a gain: a level is also near the best if it did as much in one of the rounds.
+    """
+    best = best_of(levels)
+    return next(
+        level
+        for level in levels
+        if is_near(level, best) or (rate_hz is not None and rate_hz <= BUSIEST * level.throughput_hz)
     )
-    client_limited = max(load.client_share for load in busy) > CLIENT_CPU_LIMIT
-    pool = None if client_limited else _pool(loads, highest_hz, demands, around.cores)
-    workers = pool or max(load.connections for load in loads)
 
-    def predicted_hz(load: Load, cores: float) -> float:
-        return predict(demands, workers, load.connections, cores).throughput_hz
 
-    reached = min(1.0, highest_hz / max(predicted_hz(load, around.cores) for load in busy))
-    error = median(
-        abs(predicted_hz(load, max(1.0, around.cores - load.client_share)) / load.throughput_hz - 1) for load in loads
+def is_near(level: Level, best: Level) -> bool:
+    """Whether a level's rate is the best one's, within ``RATE_NEAR`` in the middle round or in full in any round."""
+    shares = [own.throughput_hz / other.throughput_hz for own, other in zip(level.rounds, best.rounds, strict=False)]
+    return median(shares) >= RATE_NEAR or max(shares) >= 1
+
+
+def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
+    """What pools show that were started, the smallest first. With several processes, each has such a pool."""
+    best, chosen = best_of(levels), enough(levels, wish.rate_hz)
+    alone_s = program.processes * levels[0].at_once / levels[0].throughput_hz
+    return Found(
+        workers=chosen.at_once,
+        processes=program.processes,
+        by_workers=True,
+        levels=tuple(levels),
+        highest_hz=chosen.throughput_hz,
+        limit=limit(best, enough(levels) is levels[-1], program),
+        at_a_time=best.throughput_hz * alone_s,
+        alone_s=alone_s,
+        processor_s=_processor_s(best),
     )
-    return Inferred(demands, highest_hz, pool, error, reached, client_limited)
 
 
-def kept_up_hz(loads: Sequence[Load]) -> float:
-    """The throughput under more connections than it takes: the middle one, from the first load that comes near."""
-    return median(load.throughput_hz for load in _busy(loads))
+def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wish: Wish) -> Found:
+    """What connections to a running server show, one connection first.
+
+    ``floor_s`` is what our client reads of a server that does nothing.
+    """
+    best, alone_s = best_of(levels), 1 / levels[0].throughput_hz
+    limited_by = limit(best, enough(levels) is levels[-1], program)
+    chosen = enough([level for level in levels if level.at_once <= max(POOLS)], wish.rate_hz)
+    workers, highest_hz, processor_s = chosen.at_once, chosen.throughput_hz, _processor_s(best)
+    if processor_s is not None and alone_s - processor_s - floor_s <= max(WAIT_LEAST_S, processor_s):
+        most = program.cores if limited_by is Limit.CORES or not program.has_gil else 1
+        fewer = next(pool for pool in POOLS if pool >= min(most, max(POOLS)))
+        if fewer < workers:
+            workers, highest_hz = fewer, best.throughput_hz
+    return Found(
+        workers=workers,
+        processes=1,
+        by_workers=False,
+        levels=tuple(levels),
+        highest_hz=highest_hz,
+        limit=limited_by,
+        at_a_time=max(1.0, best.throughput_hz * (alone_s - floor_s)),
+        alone_s=alone_s,
+        processor_s=processor_s,
+    )
 
 
-def _busy(loads: Sequence[Load]) -> Sequence[Load]:
-    """Those from the first on that comes near the highest throughput."""
-    near_hz = NEAR_MOST * max(load.throughput_hz for load in loads)
-    return loads[next(place for place, load in enumerate(loads) if load.throughput_hz >= near_hz) :]
+def limit(best: Level, grows: bool, program: Program) -> Limit:
+    """What limits the rate. ``grows``: it is the largest level's, and no smaller one comes near."""
+    busy_cores, free_cores = best.busy_cores, program.cores - best.client_share
+    if best.client_share > CLIENT_CPU_LIMIT:
+        return Limit.CLIENT
+    if busy_cores is not None:
+        if busy_cores >= (ALL_CORES if program.has_gil else BUSY) * free_cores:
+            return Limit.CORES
+        if program.has_gil and busy_cores >= BUSY * program.processes:
+            return Limit.GIL
+    if grows:
+        return Limit.WORKERS
+    return Limit.UNREAD if busy_cores is None else Limit.INSIDE
 
 
-def _pool(loads: Sequence[Load], highest_hz: float, demands: Demands, cores: int) -> int | None:
-    """How many requests are worked at once, where throughput stopped growing while requests waited and the processor
-    was at rest."""
-    stopped = loads[-1].throughput_hz < GROWS * loads[-2].throughput_hz
-    able_hz = bounds(demands, loads[-1].connections, cores).capacity_hz
-    if not demands.wait_s or not stopped or highest_hz >= NOT_BUSY * able_hz:
-        return None
-    return max(1, round(highest_hz * demands.service_s))
+def _processor_s(level: Level) -> float | None:
+    return None if level.busy_cores is None else level.busy_cores / level.throughput_hz

@@ -1,9 +1,9 @@
-"""Starts a server at every size from a command with ``{workers}`` and ``{port}``, to check an advice on it.
+"""Starts a server at every size from a command with ``{workers}`` and ``{port}``, and measures what each size does.
 
-A command with ``{processes}`` is started with as many as are advised, else with one. The servers of a check are alive
-together and are loaded by turns, so that a neighbour's noise is the same for all. What a server prints goes where its
-errors go; one whose command has no ``{port}`` says where it listens, by its first line ``ready HOST:PORT``. However a
-server ends when it is told to, it is gone afterwards.
+A command with ``{processes}`` is started with one, or with several for a rate that one does not carry. The servers are
+alive together and are loaded by turns, so that a neighbour's noise is the same for all. What a server prints goes where
+its errors go; one whose command has no ``{port}`` says where it listens, by its first line ``ready HOST:PORT``. However
+a server ends when it is told to, it is gone afterwards.
 """
 
 import contextlib
@@ -13,10 +13,12 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from statistics import median
+from itertools import zip_longest
+from typing import Self
 
 from experiments.measure.programs import Program, ProgramFailed
-from experiments.recommend.asking import Asked, Server, Watch, loaded, rounds_within
+from experiments.recommend.asking import Asked, Server, Watch, alone_s, by_turns, loaded, window_s
+from experiments.recommend.seen import Level, Load
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
@@ -25,35 +27,19 @@ WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
 """Begins a command whose output nobody reads: a pipe that is full would stop it."""
 
-BETTER = 1.10
-"""A neighbouring size takes the advice's place where it does so many times as much, in every round."""
-
-
 CONNECTIONS = 128
-"""Under which the sizes are compared: twice as many as the largest has workers."""
+"""Under which sizes are measured: twice as many as the largest has workers."""
 
-BUDGET_S = 35.0
-"""How long the loads of a check may take; slow servers get fewer rounds."""
-
-RESPONSES, WINDOW_S, WINDOW_S_MAX = 20, 0.4, 2.0
-"""A load counts for so many response times of one connection, and for so long at least and at most."""
-
-ROUNDS = 5
-"""Most rounds of a check: a neighbour's noise seldom favours one size in all of them."""
+QUEUED_S = 0.5
+"""How long requests may queue for one worker, as every window ends with that; slow servers get fewer connections."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What a size was seen to do under more connections than any of them has workers."""
+class Started:
+    """A server of some size, which runs."""
 
-    workers: int
-    rounds_hz: tuple[float, ...]
-    processes: int = 1
-
-    @property
-    def throughput_hz(self) -> float:
-        """The middle one."""
-        return median(self.rounds_hz)
+    asked: Asked
+    server: Server
 
 
 def check_command(template: str) -> None:
@@ -69,34 +55,63 @@ def check_command(template: str) -> None:
 
 
 @contextmanager
-def serving(template: str, workers: int, processes: int = 1) -> Iterator[Address]:
-    """A server whose processes have so many workers each, and where it listens. It is stopped after the block.
+def serving(
+    template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
+) -> Iterator[Mapping[int, Started]]:
+    """Servers of these sizes, started side by side: so many workers in each process. They are stopped after the block.
 
-    Raises ProgramFailed.
+    Raises ProgramFailed, and as ``asking`` does.
     """
-    port = _free_port()
-    values = {WORKERS: workers, PROCESSES: processes, PORT: port}
-    words = shlex.split(template)
-    for name, value in values.items():
-        words = [word.replace(name, str(value)) for word in words]
-    told = PORT in template
-    program = Program([*(_SILENCED if told else ()), shutil.which(words[0]) or words[0], *words[1:]])
-    try:
-        if told:
-            try:
-                program.listening(("127.0.0.1", port))
-            except ProgramFailed as error:  # names the command that was given, without what silences it
-                raise type(error)(words, error.what, error.stderr) from error
-        yield ("127.0.0.1", port) if told else program.ready()
-    finally:
+    with ExitStack() as running:
+        ports = _free_ports(len(sizes) if PORT in template else 0)
+        listening = {
+            size: running.enter_context(_Starting(template, size, processes, port))
+            for size, port in zip_longest(sizes, ports)
+        }
+        found = {}
+        for size, one in listening.items():
+            at = one.listening()
+            found[size] = Started(asking(at), Server(one.program.pids))
+        yield found
+
+
+class _Starting:
+    """A server that was started, and may not listen yet. Leaving ``with`` stops it, however it ends."""
+
+    def __init__(self, template: str, workers: int, processes: int, port: int | None) -> None:
+        self._port = port
+        values = {WORKERS: workers, PROCESSES: processes, PORT: self._port}
+        self._words = shlex.split(template)
+        for name, value in values.items():
+            self._words = [word.replace(name, str(value)) for word in self._words]
+        path = shutil.which(self._words[0]) or self._words[0]
+        self.program = Program([*(() if self._port is None else _SILENCED), path, *self._words[1:]])
+
+    def listening(self) -> Address:
+        """Where it listens. Blocks until it does; raises ProgramFailed."""
+        if self._port is None:
+            return self.program.ready()
+        try:
+            self.program.listening(("127.0.0.1", self._port))
+        except ProgramFailed as error:  # names the command that was given, without what silences it
+            raise type(error)(self._words, error.what, error.stderr) from error
+        return "127.0.0.1", self._port
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(ProgramFailed):  # it is gone, whatever its exit code: many servers have no clean one
-            program.stop()
+            self.program.stop()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_ports(count: int) -> list[int]:
+    """So many, no two alike."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def takes_processes(template: str) -> bool:
@@ -104,41 +119,19 @@ def takes_processes(template: str) -> bool:
     return PROCESSES in template
 
 
-def window_s(response_s: float) -> float:
-    """How long a load counts, where one connection has this response time."""
-    return min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * response_s))
+def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
+    """What every size does at most. Blocks for half a minute at most. Raises as ``loaded`` does."""
+    largest = servers[max(servers)]
+    response_s = alone_s(largest.asked, largest.server, watch)
+    long_s = window_s(response_s)
+
+    def load(size: int) -> Load:
+        one = servers[size]
+        return loaded(one.asked, one.server, connections(size * processes, response_s), long_s)
+
+    return by_turns(tuple(servers), load, "workers", watch)
 
 
-def checked(
-    template: str,
-    sizes: Sequence[int],
-    processes: int,
-    asking: Callable[[Address], Asked],
-    window_s: float,
-    watch: Watch,
-    rounds: int | None = None,
-) -> Mapping[int, Checked]:
-    """Every size under the same load, by turns, so many times.
-
-    Unless the number of rounds is given, blocks for ``BUDGET_S`` at most, and for what one round takes. Raises as
-    ``loaded`` does.
-    """
-    rounds = rounds or rounds_within(BUDGET_S, window_s, len(sizes), ROUNDS)
-    with ExitStack() as running:
-        at = {size: asking(running.enter_context(serving(template, size, processes))) for size in sizes}
-        seen: dict[int, list[float]] = {size: [] for size in sizes}
-        for number in range(rounds):
-            for size in sizes:
-                watch(f"{size} workers, round {number + 1} of {rounds}")
-                seen[size].append(loaded(at[size], Server(()), CONNECTIONS, window_s).throughput_hz)
-    return {size: Checked(size, tuple(each), processes) for size, each in seen.items()}
-
-
-def best_of(seen: Mapping[int, Checked], advised: int) -> int:
-    """The advised size, or another that was better by ``BETTER`` in every round; the smallest of those."""
-    own = seen[advised].rounds_hz
-    for size in sorted(seen):
-        rounds = zip(seen[size].rounds_hz, own, strict=True)
-        if all(other_hz > BETTER * hz for other_hz, hz in rounds):
-            return size
-    return advised
+def connections(workers: int, response_s: float) -> int:
+    """Under how many a size is measured: ``CONNECTIONS``, or fewer where requests would queue for long."""
+    return min(max(CONNECTIONS, 2 * workers), max(2 * workers, round(QUEUED_S / response_s)))

@@ -1,177 +1,182 @@
-"""Whether the advice is right: services are advised several times each, and a sweep of every pool judges.
+"""Whether the advice holds: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
 
-A service is started by a command and advised as a user's would be, several times, without a word of what it is. Then
-every pool runs beside the others, by turns, and what the advised pool does is set against what the best one does. Four
-services are this project's, with work of each kind; two are somebody else's: the greeter of gRPC's examples on grpcio
-alone, and the one in C++. The latter has no pool to choose: it is advised as it runs. What it is expected to do beside
-our load is set against what it does beside it, right before and right after the advice. That tries whether an advice is
-found again, and not the model: an advice gives what was measured beside the load where less was reached than foretold.
+A service is advised as a user's would be, without a word of what it is. Then every pool is started afresh and measured
+by turns. A pool is enough if it does ``NEAR`` of what the best one does. The advice passes if its pool is enough, and
+at most ``TWICE`` the smallest that is. Its rate passes if it is found again within ``MEASURED_ERROR``.
+
+Each service's row is written into the README as soon as it is judged. So the table can be made in pieces: each row has
+the commit that it was measured on.
 """
 
+import re
 import shlex
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean, median
 
 from clients.load.plan.calls import called
-from experiments.measure.bench import CATALOG
-from experiments.peers import is_built, server_command, why_absent
+from experiments.peers.python.shapes_server import SHAPES
 from experiments.recommend import started
 from experiments.recommend.advice import POOLS, Wish
-from experiments.recommend.asking import Asked, Server, Watch, ask
-from experiments.recommend.measured import Measured, of_command, of_running
-from experiments.recommend.seen import kept_up_hz
-from experiments.recommend.words import reached
+from experiments.recommend.asking import Asked, Watch
+from experiments.recommend.measured import of_command
+from experiments.recommend.seen import Found, Level, best_of
+from experiments.recommend.words import MEASURED_ERROR
 from experiments.results import environment
+from experiments.results.files import write_at_once
+from experiments.results.machine import cores
 from experiments.show.numbers import number, percent
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
-from stock_service.trading.catalog_file import load as load_catalog
 
 GREETER = "helloworld.Greeter/SayHello"
 GREETER_PROTO = Path(__file__).resolve().parents[2] / "protos/experiments/helloworld/greeter.proto"
 
-CPP = "cpp-greeter"
-
-JUDGED_ROUNDS = 5
-"""Of the sweep that judges, each with every pool."""
+README = Path(__file__).with_name("README.md")
 
 NEAR = 0.9
-"""Of the best pool's throughput, what the advised one must reach."""
+"""Of the best pool's rate: what does this is enough."""
 
+TWICE = 2
+"""An advised pool may be so many times the smallest that is enough."""
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A service to advise."""
+HEADER = (
+    "| service | what a request does | advised | smallest enough | of the best | rate said | found "
+    "| what the pools did | took | at |"
+)
+RULE = "| :--- | :--- | ---: | ---: | ---: | ---: | ---: | :--- | ---: | :--- |"
 
-    name: str
-    transport: str
-    command: str
-    """With ``{workers}`` and ``{port}``; without ``{workers}`` it has no pool."""
-    greets: bool = False
-    """Whether it is a greeter; else a stock service."""
-
-    def asked(self, at: Address) -> Asked:
-        """How it is asked. May ask the server by reflection."""
-        request = called(at, GREETER, '{"name": "world"}', GREETER_PROTO) if self.greets else None
-        stocks = tuple(stock.name for stock in load_catalog(CATALOG))
-        return Asked(self.transport, at, request, stocks)
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
     """What was advised, and what judged it."""
 
-    name: str
-    advised: tuple[str, ...]
-    """In every run."""
-    reached: float
-    """By the advised pool, of what the best one did; the least of the runs. Where there is no pool to choose: what was
-    expected of the server beside our load, of what it did around that run; the farthest of the runs."""
-    best: str
-    """Every pool and what it did, or what was expected and done."""
-    longest_s: float
-    """The longest that an advice took."""
+    found: Found
+    levels: tuple[Level, ...]
+    """Every pool afterwards, of servers that were started afresh."""
+    took_s: float
+    """By the advice."""
 
     @property
-    def passed(self) -> bool:
-        """Whether all runs advised the same, and that was near the best."""
-        return len(set(self.advised)) == 1 and NEAR <= self.reached <= 1 / NEAR
+    def own(self) -> Level:
+        """The advised pool, as it was found afterwards."""
+        return next(level for level in self.levels if level.at_once == self.found.workers)
+
+    @property
+    def of_best(self) -> float:
+        """Of the best pool's rate, what the advised pool does."""
+        return self.own.throughput_hz / best_of(self.levels).throughput_hz
+
+    @property
+    def smallest(self) -> int:
+        """The smallest pool that is enough."""
+        least_hz = NEAR * best_of(self.levels).throughput_hz
+        return next(level.at_once for level in self.levels if level.throughput_hz >= least_hz)
+
+    @property
+    def is_pool_right(self) -> bool:
+        """Whether the advised pool is enough, and not far too large."""
+        return self.of_best >= NEAR and self.found.workers <= TWICE * self.smallest
+
+    @property
+    def is_rate_right(self) -> bool:
+        """Whether the rate that was said is found again."""
+        return abs(self.found.highest_hz / self.own.throughput_hz - 1) <= MEASURED_ERROR
 
 
-def subjects() -> tuple[Subject, ...]:
-    """What is advised; the greeter in C++ where it is built."""
-    python = shlex.quote(sys.executable)
-
-    def ours(name: str, transport: str, work: str = "") -> Subject:
-        serve = f"{python} -m experiments.services serve stock --transport {transport} --store memory {work}"
-        return Subject(name, transport, f"{serve} --workers {{workers}} --port {{port}}")
-
-    theirs = f"{python} -m experiments.peers.python.greeter_server --workers {{workers}} --port {{port}}"
-    built = (shlex.join(server_command(CPP)) + " --port {port}",) if is_built(CPP) else ()
-    return (
-        ours("Lookup on sockets", "sockets"),
-        ours("Lookup on gRPC", "grpc"),
-        ours("I/O 4 ms and CPU 1 ms on gRPC", "grpc", "--io-ms 4 --cpu-ms 1"),
-        ours("hash 5 ms on gRPC", "grpc", "--hash-ms 5"),
-        Subject("grpcio's greeter in Python", "grpc", theirs, greets=True),
-        *(Subject("gRPC's greeter in C++", "grpc", each, greets=True) for each in built),
-    )
+def names_of(text: str) -> tuple[str, ...]:
+    """The services that ``--trials`` names, by commas; or all. Raises UsageError."""
+    names = tuple(SHAPES) if text == ALL else tuple(text.split(","))
+    unknown = [name for name in names if name not in SHAPES]
+    if unknown:
+        raise UsageError("--trials", unknown[0], f"{ALL}, or some of {','.join(SHAPES)}")
+    return names
 
 
-def run(runs: int, watch: Watch) -> Iterator[str]:
-    """The trials as a page in Markdown, a line at a time. Blocks: some five minutes a service with five runs.
-
-    Raises as ``of_command`` does.
-    """
+def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str]:
+    """Tries these services; gives the table's rows, and writes each into the page. Blocks for half a minute each."""
     here = environment.look()
-    yield "# Advice beside a sweep\n"
-    changed = " with changes" if here.dirty else ""
-    yield f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}, commit {here.commit[:12]}{changed};"
-    yield f"begun {here.before.at} at load {here.before.load_1_min:g}.\n"
-    if not is_built(CPP):
-        yield f"Left out: {why_absent(CPP)}.\n"
-    yield "| service | advised | reached | what the pools did | longest | passed |"
-    yield "| :--- | :--- | ---: | :--- | ---: | :--- |"
-    for subject in subjects():
-        found = tried(subject, runs, watch)
-        advised = ", ".join(f"{each} ({found.advised.count(each)}×)" for each in dict.fromkeys(found.advised))
-        passed = "**passed**" if found.passed else "**FAILED**"
-        share = percent(found.reached)
-        yield f"| {found.name} | {advised} | {share} | {found.best} | {found.longest_s:.0f} s | {passed} |"
+    machine = f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}"
+    commit = f"{here.commit[:8]}{' with changes' if _is_changed() else ''}"
+    yield HEADER
+    yield RULE
+    for name in names:
+        row = shown(name, tried(name, watch), f"{datetime.now(UTC).isoformat(' ', 'minutes')[:16]} on {commit}")
+        write_at_once(page, recorded(page.read_text(encoding="utf-8"), name, row, machine).encode())
+        yield row
 
 
-def tried(subject: Subject, runs: int, watch: Watch) -> Tried:
+def tried(name: str, watch: Watch) -> Tried:
     """One service. Blocks. Raises as ``of_command`` does."""
-    wish = Wish(environment.look().cores)
-    if started.WORKERS not in subject.command:
-        return _as_it_runs(subject, runs, wish, watch)
-    found, took_s = _timed(runs, lambda: of_command(subject.command, subject.asked, wish, watch))
-    alone_s = found[0].seen.loads[0].mean_s
-    rounds = JUDGED_ROUNDS
-    judged = started.checked(subject.command, POOLS, 1, subject.asked, started.window_s(alone_s), watch, rounds)
-    best_hz = max(each.throughput_hz for each in judged.values())
-    shares = [judged[min(max(POOLS), each.advice.chosen.workers)].throughput_hz / best_hz for each in found]
-    pools = ", ".join(f"{size}: {number(each.throughput_hz)}/s" for size, each in judged.items())
-    return Tried(subject.name, tuple(str(each.advice) for each in found), min(shares), pools, took_s)
+    python = shlex.quote(sys.executable)
+    command = f"{python} -m experiments.peers.python.shapes_server --shape {name} --workers {{workers}} --port {{port}}"
+    began_s = time.monotonic()
+    found = of_command(command, _asked, Wish(len(cores())), watch)
+    took_s = time.monotonic() - began_s
+    with started.serving(command, POOLS, 1, _asked) as servers:
+        return Tried(found, started.swept(servers, 1, watch), took_s)
 
 
-def _as_it_runs(subject: Subject, runs: int, wish: Wish, watch: Watch) -> Tried:
-    """Each advice stands between two looks at what the server does, so that a neighbour's noise is in all three."""
-    found: list[Measured] = []
-    did_hz: list[float] = []
-    longest_s = 0.0
-    for _ in range(runs):
-        with started.serving(subject.command, 1) as at:
-            asked = subject.asked(at)
-            before_hz = _kept_up_hz(asked, watch)
-            one, took_s = _timed(1, partial(of_running, asked, wish, watch))
-            did_hz.append(fmean((before_hz, _kept_up_hz(asked, watch))))
-        found += one
-        longest_s = max(longest_s, took_s)
-    shares = [
-        reached(each.advice.chosen, each.seen) * each.advice.chosen.highest_hz / hz
-        for each, hz in zip(found, did_hz, strict=True)
-    ]
-    farthest = max(shares, key=lambda each: abs(each - 1))
-    return Tried(
-        subject.name, tuple(str(each.advice) for each in found), farthest, f"{number(median(did_hz))}/s", longest_s
+def _asked(at: Address) -> Asked:
+    return Asked("grpc", at, called(at, GREETER, '{"name": "world"}', GREETER_PROTO), ("none",))
+
+
+def shown(name: str, tried: Tried, at: str) -> str:
+    """The row of a service. ``at``: when it was tried, and on which commit."""
+    pools = ", ".join(f"{level.at_once}: {number(level.throughput_hz)}/s" for level in tried.levels)
+    cells = (
+        f"`{name}`",
+        (SHAPES[name].__doc__ or "").strip().removesuffix("."),
+        _marked(str(tried.found), tried.is_pool_right),
+        str(tried.smallest),
+        percent(tried.of_best),
+        _marked(f"{number(tried.found.highest_hz)}/s", tried.is_rate_right),
+        f"{number(tried.own.throughput_hz)}/s",
+        pools,
+        f"{tried.took_s:.0f} s",
+        at,
     )
+    return f"| {' | '.join(cells)} |"
 
 
-def _kept_up_hz(asked: Asked, watch: Watch) -> float:
-    """What a server does beside our load, asked and told as advices do it. Replies a second."""
-    return kept_up_hz(ask(asked, Server(()), watch)[0])
+def _is_changed() -> bool:
+    """Whether the sources are others than the commit's; the page itself is written row by row."""
+    return subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "*.py"], cwd=README.parent).returncode != 0
 
 
-def _timed(runs: int, advise: Callable[[], Measured]) -> tuple[list[Measured], float]:
-    """So many advices, and how long the longest took."""
-    found, longest_s = [], 0.0
-    for _ in range(runs):
-        began_s = time.monotonic()
-        found.append(advise())
-        longest_s = max(longest_s, time.monotonic() - began_s)
-    return found, longest_s
+def _marked(text: str, is_right: bool) -> str:
+    return text if is_right else f"**{text}, wrong**"
+
+
+BEGIN, END = "<!-- trials -->\n", "<!-- end of trials -->\n"
+"""The part of the page that ``--trials`` writes stands between these."""
+
+_ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
+
+
+def recorded(page: str, name: str, row: str, machine: str) -> str:
+    """The page with a service's row, in place of the one that it may have; and what all rows say together."""
+    before, _, rest = page.partition(BEGIN)
+    part, _, after = rest.partition(END)
+    rows = {match[1]: match[0] for match in _ROW.finditer(part)} | {name: row}
+    said = (
+        f"{machine}. {summary(tuple(rows.values()))}",
+        "",
+        HEADER,
+        RULE,
+        *(rows[each] for each in SHAPES if each in rows),
+    )
+    return before + BEGIN + "\n".join(said) + "\n" + END + after
+
+
+def summary(rows: Sequence[str]) -> str:
+    """How many advices held."""
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    pools, rates = (sum("wrong" not in each[column] for each in cells) for column in (3, 6))
+    return f"Of {len(rows)} services {pools} advised pools are right, and {rates} rates."

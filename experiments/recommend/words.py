@@ -1,13 +1,11 @@
 """An advice in plain words, a table of pools, and a figure. Pure."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from experiments.capacity import Demands, tail
 from experiments.recommend.advice import BUSIEST, Advice, Kind, Size, Wish
-from experiments.recommend.seen import Inferred, Load
-from experiments.recommend.started import Checked
+from experiments.recommend.seen import ONE_AT_A_TIME, Found, Limit
 from experiments.show.figures import advice as figure
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
@@ -18,14 +16,11 @@ DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.25, 0.25
 In the recording of the study ``pool_size`` six rates of seven are within 10 %.
 """
 
-UNSEEN_ERROR = 0.30
-"""The same of a rate with more workers than were seen: processor time a request changes as a server gets busier."""
+MEASURED_ERROR = 0.15
+"""How far off a measured rate may be when it is measured again: in nine of ten trials (``trials``)."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Of the highest rate, where the figure's tail has points."""
-
-BESIDE = 0.9
-"""Where the server reached less than this share of what is predicted, both are said."""
 
 LITTLE = 0.01
 """A smaller gain is none."""
@@ -38,27 +33,11 @@ _LIMITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What was measured for an advice; all of it empty where a service was described."""
-
-    loads: Sequence[Load] = ()
-    inferred: Inferred | None = None
-    checked: Sequence[Checked] = ()
-    tail: Load | None = None
-    """An open loop."""
-    tail_rate_hz: float = 0.0
-    tail_predicted_s: float = 0.0
-    before_check: int | None = None
-    """The pool that was advised before the check; None where the check changed nothing."""
-
-
-def sentences(demands: Demands, wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
-    """The advice, a line each."""
+def sentences(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
+    """The advice on a service that is described, a line each."""
     yield f"Advice: {_advised(advice)}."
-    yield from _needs(demands, seen)
-    yield from _expected(wish, advice, seen)
-    yield from _measured(seen)
+    yield _needs(demands)
+    yield from _expected(wish, advice)
     yield from _why(demands, wish, advice)
     for what, then in advice.changes:
         yield f"If {what}: {then}."
@@ -72,7 +51,7 @@ def _advised(advice: Advice) -> str:
     return f"{advice}, in one process"
 
 
-def _needs(demands: Demands, seen: Seen) -> Iterator[str]:
+def _needs(demands: Demands) -> str:
     without = " without it" if demands.gil_s else ""
     parts = [
         f"{_time(seconds)} {what}"
@@ -83,26 +62,19 @@ def _needs(demands: Demands, seen: Seen) -> Iterator[str]:
         )
         if seconds
     ]
-    yield f"A request takes {' and '.join(parts)}{', as measured' if seen.loads else ''}."
-    if seen.inferred is not None and seen.inferred.pool is not None and not seen.checked:  # whose pool is known
-        many = "1 request" if seen.inferred.pool == 1 else f"{seen.inferred.pool} requests"
-        yield f"The server works at about {many} at once, and no more: its pool, or a lock around the waiting."
-    if seen.inferred is not None and seen.inferred.client_limited:
-        yield "Our client was at its limit: the server may do more than was measured."
+    return f"A request takes {' and '.join(parts)}."
 
 
-def _expected(wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
+def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
     chosen = advice.chosen
-    _, tail_error = errors(chosen, seen)
-    yield _highest(wish, chosen, seen)
+    within = f"within {percent(DESCRIBED_ERROR)}"
+    yield f"Expect up to {_rate(chosen.highest_hz)}, {within}. The limit is {_LIMITS[chosen.limit]}."
     if math.isfinite(chosen.p99_s):
         share = f" ({percent(chosen.rate_hz / chosen.highest_hz)} of that)" if wish.rate_hz is None else ""
-        how = f"within {percent(tail_error)}" if tail_error <= 1 else "if it has the cores to itself"
-        yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {how}."
-    if _is_unseen(chosen, seen):
-        yield "So many workers were not seen yet: --start checks them."
+        within = f"within {percent(DESCRIBED_TAIL_ERROR)}"
+        yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {within}."
     if not advice.carried:
-        yield from _not_carried(wish, advice)
+        yield from _not_carried(wish, chosen.highest_hz)
     if wish.target_p99_s is not None and advice.highest_in_target_hz is not None:
         target = _time(wish.target_p99_s)
         if advice.highest_in_target_hz:
@@ -111,48 +83,12 @@ def _expected(wish: Wish, advice: Advice, seen: Seen) -> Iterator[str]:
             yield f"A p99 of {target} is kept at no rate."
 
 
-def _highest(wish: Wish, of: Size, seen: Seen) -> str:
-    """What to expect at most: a range, where the machine had other things to do as well."""
-    limit, share = f"The limit is {_LIMITS[of.limit]}.", reached(of, seen)
-    if share >= BESIDE:
-        return f"Expect up to {_rate(of.highest_hz)}, within {percent(errors(of, seen)[0])}. {limit}"
-    beside = f"{_rate(share * of.highest_hz)} beside our load and all else that runs here"
-    return f"Expect up to {beside}, and {_rate(of.highest_hz)} where it has {_cores(wish.cores)} to itself. {limit}"
-
-
-def reached(of: Size, seen: Seen) -> float:
-    """Of the highest rate, what was measured: of that very size, where it was checked; 1 where nothing was measured."""
-    own = [
-        each.throughput_hz / of.highest_hz
-        for each in seen.checked
-        if (each.workers, each.processes) == (of.workers, of.processes)
-    ]
-    if own:
-        return min(1.0, own[0])
-    return 1.0 if seen.inferred is None else seen.inferred.reached
-
-
-def _not_carried(wish: Wish, advice: Advice) -> Iterator[str]:
-    chosen = advice.chosen
-    if wish.rate_hz is not None and wish.rate_hz > BUSIEST * chosen.highest_hz:
-        most = _rate(BUSIEST * chosen.highest_hz)
+def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
+    if wish.rate_hz is not None and wish.rate_hz > BUSIEST * highest_hz:
+        most = _rate(BUSIEST * highest_hz)
         yield f"This does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}: {most} is as much as is safe."
     elif wish.target_p99_s is not None:
         yield f"This misses the wished p99 of {_time(wish.target_p99_s)}; nothing on {_cores(wish.cores)} keeps it."
-
-
-def _measured(seen: Seen) -> Iterator[str]:
-    if seen.inferred is not None and not seen.checked:
-        yield f"Measured as it runs now: up to {_rate(seen.inferred.highest_hz)}."
-    if seen.tail is not None:
-        measured, predicted = _time(seen.tail.p99_s), _time(seen.tail_predicted_s)
-        yield f"At {_rate(seen.tail_rate_hz)} a p99 of {measured} was measured, and {predicted} predicted."
-    if seen.checked:
-        sizes = ", ".join(f"{each.workers}: {_rate(each.throughput_hz)}" for each in seen.checked)
-        where = "one process" if (processes := seen.checked[0].processes) == 1 else f"{processes} processes"
-        yield f"Checked in {where}, by turns, workers and what they did at most: {sizes}."
-    if seen.before_check is not None:
-        yield f"The prediction was {seen.before_check} workers; the check found better."
 
 
 def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
@@ -178,55 +114,118 @@ def table(advice: Advice) -> Iterator[str]:
         yield f"{size.workers:>9}{_rate(size.highest_hz):>13}{_rate(size.rate_hz):>12}{p99:>11}{mark}"
 
 
-def errors(of: Size, seen: Seen) -> tuple[float, float]:
-    """How far off a size's rate and tail may be, as shares: what was seen, and at least the model's own."""
-    error, tail_error = DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
-    if seen.inferred is not None:
-        error = max(error, round(seen.inferred.error, 2), UNSEEN_ERROR if _is_unseen(of, seen) else 0.0)
-    if seen.tail is not None and math.isfinite(seen.tail_predicted_s):
-        ratio = seen.tail_predicted_s / seen.tail.p99_s
-        tail_error = max(tail_error, round(max(ratio, 1 / ratio) - 1, 2))
-    return error, tail_error
+def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
+    """The advice on a server that was measured, a line each: what was measured comes first."""
+    where = "one process" if found.processes == 1 else f"{found.processes} processes"
+    kind = "workers" if found.by_workers else "connections"
+    rates = ", ".join(f"{level.at_once}: {_rate(level.throughput_hz)}" for level in found.levels)
+    yield f"Advice: {str(found).replace(' of ', ', each with ')}{', in one process' if found.processes == 1 else ''}."
+    yield f"Measured in {where}, by turns, {kind} and replies a second at most: {rates}."
+    yield f"Expect up to {_rate(found.highest_hz)}, within {percent(MEASURED_ERROR)}, beside a load on this machine."
+    yield _limit(found)
+    yield from _measured_tails(wish, found)
+    if not found.carried(wish):
+        yield from _missed(wish, found)
+    computes = "" if found.processor_s is None else f", and {_time(found.processor_s)} of processor time under load"
+    yield f"A request takes {_time(found.alone_s)} alone{computes}."
+    every = [load for level in found.levels for load in level.rounds]
+    if disturbed := sum(load.is_disturbed for load in every):
+        yield f"Other programs took the cores in {disturbed} of {len(every)} windows: ask again when they are at rest."
+    if not found.by_workers:
+        yield "The server ran with the workers that it has: --start measures every pool."
 
 
-def _is_unseen(of: Size, seen: Seen) -> bool:
-    """Whether it has more workers than the server that was measured, so that its processor was never as busy."""
-    pool = None if seen.inferred is None else seen.inferred.pool
-    return pool is not None and of.workers > pool and of.workers not in {each.workers for each in seen.checked}
+def _limit(found: Found) -> str:
+    """What the limit is, with what that means for more workers."""
+    most = found.best.at_once
+    match found.limit:
+        case Limit.CLIENT:
+            return "Our client was at its limit: the server may do more than was measured."
+        case Limit.CORES:
+            return "The limit is the processor: all cores are busy, our load among them. More threads add nothing."
+        case Limit.GIL:
+            more = "For more, start more processes: each has a GIL of its own, and needs a core"
+            return f"The limit is {_LIMITS['gil']}. {more}."
+        case Limit.INSIDE:
+            return _inside(found)
+        case Limit.WORKERS:
+            more = "More threads may do more, and so may asyncio, if what a request waits for can be awaited"
+            return f"The rate grew up to the largest number tried, {most}. {more}."
+        case Limit.UNREAD:
+            return "More at once add nothing. Its processor time cannot be read here: the limit may be that, or a lock."
 
 
-def pictured(demands: Demands, wish: Wish, advice: Advice, seen: Seen) -> Picture:
-    """The figure. Computes for a second."""
+def _inside(found: Found) -> str:
+    """A lock or a pool of connections, as far as the rates tell them: both do so many requests a second."""
+    each = _time(1 / found.best.throughput_hz)
+    pool = "" if found.by_workers else "its pool of workers, "
+    if found.at_a_time < ONE_AT_A_TIME:
+        what = f"Something inside serializes requests, {each} each: {pool}a lock, or one connection that all share"
+    else:
+        many = f"{found.at_a_time:.0f} requests at a time, {_time(found.at_a_time / found.best.throughput_hz)} each"
+        what = f"Something inside admits {many}: {pool}a pool of connections, or a lock held for {each}"
+    return f"{what}. The processor is at rest meanwhile, and more threads only wait."
+
+
+def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
+    for each in found.tails:
+        share = f" ({percent(each.rate_hz / found.highest_hz)} of that)" if wish.rate_hz is None else ""
+        pool = "" if each.workers == found.workers else f" with {each.workers} threads"
+        yield f"At {_rate(each.rate_hz)}{share}{pool}, 99 of 100 replies came within {_time(each.p99_s)}."
+
+
+def _missed(wish: Wish, found: Found) -> Iterator[str]:
+    if wish.rate_hz is not None and wish.rate_hz > BUSIEST * found.highest_hz:
+        yield from _not_carried(wish, found.highest_hz)
+    elif wish.target_p99_s is not None:
+        yield f"The wished p99 of {_time(wish.target_p99_s)} was not kept."
+
+
+def measured_table(found: Found) -> Iterator[str]:
+    """Every level, a line each, under a heading."""
+    kind = "workers" if found.by_workers else "connections"
+    yield f"{kind:>12}{'at most':>13}{'of the best':>14}{'busy cores':>13}"
+    for level in found.levels:
+        mark = "  advised" if level.at_once == found.workers else ""
+        share = percent(level.throughput_hz / found.best.throughput_hz)
+        busy = "unread" if level.busy_cores is None else f"{level.busy_cores:.2f}"
+        yield f"{level.at_once:>12}{_rate(level.throughput_hz):>13}{share:>14}{busy:>13}{mark}"
+
+
+def pictured(demands: Demands, wish: Wish, advice: Advice) -> Picture:
+    """The figure of a service that is described. Computes for a second."""
     chosen = advice.chosen
     rates_hz = [share * chosen.highest_hz for share in SHARES]
     shown = figure.Shown(
         advised=str(advice),
         pool=chosen.workers if chosen in advice.pools else None,
+        at_once="workers of a process",
+        how="predicted",
         highest_hz=[(size.workers, size.highest_hz) for size in advice.pools],
-        measured_hz=_measured_hz(advice, seen),
         p99_ms=[(rate_hz, 1000 * _tail_s(demands, wish, chosen, rate_hz)) for rate_hz in rates_hz],
-        measured_p99_ms=_measured_p99_ms(advice, seen),
         rate_hz=wish.rate_hz,
         target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
     )
-    return figure.picture("advice", f"How many workers? {str(advice).capitalize()}", shown)
+    return figure.picture("advice", _title(advice), shown)
 
 
-def _measured_hz(advice: Advice, seen: Seen) -> Sequence[tuple[float, float]]:
-    """By workers; none where they are those of one process and several are advised."""
-    if seen.checked:
-        of = [each for each in seen.checked if each.processes == advice.chosen.processes]
-        return [(each.workers, each.throughput_hz) for each in of]
-    if advice.chosen.processes > 1 or seen.inferred is None:
-        return []
-    return [] if seen.inferred.pool is None else [(seen.inferred.pool, seen.inferred.highest_hz)]
+def measured_picture(wish: Wish, found: Found) -> Picture:
+    """The figure of a server that was measured."""
+    shown = figure.Shown(
+        advised=str(found),
+        pool=found.workers if found.workers in {level.at_once for level in found.levels} else None,
+        at_once="workers of a process" if found.by_workers else "connections",
+        how="measured",
+        highest_hz=[(level.at_once, level.throughput_hz) for level in found.levels],
+        p99_ms=[(each.rate_hz, 1000 * each.p99_s) for each in found.tails if each.workers == found.workers],
+        rate_hz=wish.rate_hz,
+        target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
+    )
+    return figure.picture("advice", _title(found), shown)
 
 
-def _measured_p99_ms(advice: Advice, seen: Seen) -> Sequence[tuple[float, float]]:
-    """By rate; none where another server was measured than the advised one."""
-    if seen.tail is None or not seen.checked or advice.kind is not Kind.THREADS:
-        return []
-    return [(seen.tail_rate_hz, 1000 * seen.tail.p99_s)]
+def _title(advice: Advice | Found) -> str:
+    return f"How many workers? {str(advice).capitalize()}"
 
 
 def _tail_s(demands: Demands, wish: Wish, of: Size, rate_hz: float) -> float:

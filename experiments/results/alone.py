@@ -52,6 +52,8 @@ class Repetition:
     """Of 10 ms, of all cores."""
     servers: tuple[LoneSeen, ...]
     """In the plan's order."""
+    foreign_ticks: int | None = None
+    """As of a round."""
 
 
 @dataclass(frozen=True, slots=True)

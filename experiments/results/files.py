@@ -97,6 +97,7 @@ class SweepFile:
     windows: Windows | None = None
     timeline: bool = False
     apart_from: float | None = None
+    fixed: bool = False
     edition: int = 1
 
 
@@ -178,6 +179,7 @@ def _sweep_file(sweep: Sweep) -> SweepFile:
         windows=sweep.turns if isinstance(sweep.turns, Windows) else None,
         timeline=sweep.timeline,
         apart_from=sweep.apart_from,
+        fixed=sweep.fixed,
         edition=EDITION,
     )
 
@@ -214,6 +216,7 @@ def _sweep(file: SweepFile) -> Sweep:
         turns=file.slices or file.windows or Slices(),
         timeline=file.timeline,
         apart_from=file.apart_from,
+        fixed=file.fixed,
     )
 
 

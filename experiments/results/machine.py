@@ -1,4 +1,4 @@
-"""The machine at a moment: its cores, the time that was stolen from them, and how fast a fixed piece of work goes."""
+"""The machine at a moment: its cores, the ticks that each has had, and how fast a fixed piece of work goes."""
 
 import os
 import timeit
@@ -7,8 +7,10 @@ from pathlib import Path
 
 _STAT = Path("/proc/stat")
 
-_STEAL = 8
-"""Which number of a core's line in ``/proc/stat`` counts stolen ticks of 10 ms (proc(5))."""
+IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL = range(4, 9)
+"""Which numbers of a core's line in ``/proc/stat`` count these, in ticks of 10 ms (proc(5))."""
+
+TICK_S = 0.01
 
 _CALIBRATION = 100_000
 """Numbers added up: some 2 ms."""
@@ -22,13 +24,19 @@ def cores() -> tuple[int, ...]:
 
 
 def stolen_ticks(of: Collection[int], stat: Path = _STAT) -> int:
-    """Ticks of 10 ms that the hypervisor took from these cores since the machine started; 0 where none says so."""
+    """Ticks that the hypervisor took from these cores since the machine started; 0 where none says so."""
+    return sum(ticks[STEAL] for ticks in core_ticks(of, stat))
+
+
+def core_ticks(of: Collection[int], stat: Path = _STAT) -> list[list[int]]:
+    """The line of each of these cores; none where the system says none. A number that it lacks is 0."""
     names = {f"cpu{core}" for core in of}
     try:
         lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]
     except OSError:
-        return 0
-    return sum(int(words[_STEAL]) for words in lines if words and words[0] in names and len(words) > _STEAL)
+        return []
+    found = [[0, *map(int, words[1:])] for words in lines if words and words[0] in names]
+    return [[*ticks, *[0] * (STEAL + 1 - len(ticks))] for ticks in found]
 
 
 def calibrated_us() -> float:

@@ -1,4 +1,4 @@
-"""A block as it was observed: every slice's sums, every arm's histograms, every round's stolen time. Plain values.
+"""A block as it was observed: every slice's sums, every arm's histograms, every round's lost time. Plain values.
 
 All that is said later is computed from blocks: rows, ratios, verdicts, figures. Columns are lists with a value for each
 slice, in the order of the slices. Times are nanoseconds, but for histograms, which are HdrHistogram's own form.
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clients.load.record.times import Times
+from experiments.design.limits import Limits
 from experiments.results.stages import StageSummary
 
 ALL = "all"
@@ -72,6 +73,7 @@ class Window:
     answered_hz: float
     """Replies that came within the window, a second."""
     starved_clients: int
+    """Connections that got no reply: a client is one, or several."""
     never_sent: int
     late_us_p99: float | None
     duration_s: float = 0.0
@@ -122,11 +124,28 @@ class ServerSeen:
 
 @dataclass(frozen=True, slots=True)
 class RoundSeen:
-    """The machine during one round."""
+    """The machine during one round. Ticks are of 10 ms, of all cores."""
 
     duration_s: float
     steal_ticks: int
-    """Of 10 ms, of all cores."""
+    """What the hypervisor took."""
+    foreign_ticks: int | None = None
+    """What processes took that are none of the sweep's; None: recorded before that was read, or not to be told."""
+
+    @property
+    def lost_ticks(self) -> int:
+        """What others took, whoever they were."""
+        return self.steal_ticks + (self.foreign_ticks or 0)
+
+
+def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozenset[int]:
+    """The numbers of a block's rounds that are left out for all arms: those in which others took the cores.
+
+    None where these are over half of them: such a block stands whole, marked. So a machine that is always busy has
+    numbers too.
+    """
+    robbed = [number for number, each in enumerate(rounds) if limits.robbed(each.lost_ticks, each.duration_s, cores)]
+    return frozenset() if 2 * len(robbed) > len(rounds) else frozenset(robbed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +168,10 @@ class Block:
     """In the sweep's order; None: a process that was not started here."""
     rounds: Sequence[RoundSeen]
     cores: int = 1
+    """How many this machine had for servers and load."""
+    server_cores: Sequence[int] = ()
+    """Where servers were kept to …"""
+    load_cores: Sequence[int] = ()
+    """… and the load. None for both: not pinned, or recorded before that was written down."""
+    starts: Sequence[int] = ()
+    """The order in which servers started, by their places in the sweep. None: each for its turn, or recorded before."""

@@ -17,11 +17,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.results.machine import cores, stolen_ticks
+from experiments.results.machine import TICK_S, cores, stolen_ticks
 
 LOOK_S = 0.02
-
-TICK_S = 0.01
 
 
 class StealWatch:

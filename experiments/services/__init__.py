@@ -14,6 +14,9 @@ STOCK = "stock"
 NULL = "null"
 """No service: the load client's null server, which gives every request the same reply to Lookup."""
 
+PLAIN = "plain-grpcio"
+"""The stock service as grpcio's examples write a server: a peer in Python, with nothing of our server."""
+
 SERVICES: dict[str, Callable[[], Service]] = {
     "echo": echo,
     "echo-twice": echo_twice,

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from experiments.design.cold import Cold
 from experiments.design.foretold import Foretold
 from experiments.design.received import Received
 from experiments.design.sweep import Sweep
+from experiments.judge.agreement import with_deviation
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.cells import CellsJudged, judge_cells
 from experiments.judge.cold import counting_rows
@@ -23,12 +25,15 @@ from experiments.judge.verdicts import Judged, Judgement, judge
 from experiments.peers import PEERS
 from experiments.results import alone, cells, cold, foretold, received, stress
 from experiments.results.cold import ColdRow
+from experiments.results.earlier import of_study
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
-from experiments.results.files import EDITION, SWEEP_FILE, counting, edition, read_blocks, read_sweep
+from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
 from experiments.results.received import ReceivedRow
+from experiments.show import version
 from experiments.show.figures import ratios
 from experiments.show.figures.style import Picture
 from experiments.show.sentences import state_sentences
+from experiments.show.version import UNKNOWN, Version
 from stock_service.rpc.errors import UsageError
 
 ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"]
@@ -49,7 +54,7 @@ class Theme(Enum):
     WRITING = "A request that writes costs more than one that reads."
 
 
-EARLIER = "An earlier version measured it: its servers and executors are not those that bear their names today."
+NOWHERE: Mapping[str, Path] = MappingProxyType({})
 
 NO_VALUE = "Not answered: no block has a value that the gates let count."
 
@@ -125,14 +130,16 @@ class Seen:
     """Likewise."""
     environment: Environment | None = None
     """None: no record of the machine stands beside the results."""
-    of_earlier_version: bool = False
-    """True where words and servers are of an earlier edition: an executor has the name that was recorded."""
+    version: Version = UNKNOWN
+    """Of its servers, clients and peers, beside those that are here."""
     cells: CellsJudged | None = None
     """The part's cells; None: they were not measured."""
     stress: StressJudged | None = None
     """What the part's servers did under stress; None: likewise."""
     foretold: Sequence[Foretold] = ()
     """What was foretold of the sweep's arms, before it."""
+    beside: Mapping[str, Judgement] = field(default_factory=dict)
+    """Other parts that were recorded beside this one, by their names."""
 
 
 class Shows(Protocol):
@@ -188,9 +195,8 @@ class Content:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """Progress of the sweep, and a sentence where the servers are of an earlier version."""
-        earlier = (EARLIER,) if self.seen.of_earlier_version else ()
-        return (*state_sentences(self.seen.main), *earlier)
+        """Progress of the sweep."""
+        return tuple(state_sentences(self.seen.main))
 
     @property
     def judgement(self) -> Judgement:
@@ -205,10 +211,11 @@ class Content:
         return named[name]
 
 
-def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
+def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = NOWHERE) -> Content:
     """A folder of results, judged, and all that its part says of it. UsageError for a folder of another study.
 
-    Sweeps that ran after it lie in folders inside, named after their parts; what is not there was not run.
+    Sweeps that ran after it lie in folders inside, named after their parts; what is not there was not run. ``beside``:
+    the folders of other parts by which its claims go.
     """
     main = _judged(folder)
     if main.sweep.part not in parts:
@@ -233,10 +240,11 @@ def read(folder: Path, parts: Mapping[str, Shows]) -> Content:
         received=() if told is None else received_rows(*told, limits),
         received_whole=told is None or _is_whole(*told),
         environment=environment,
-        of_earlier_version=edition(folder) < EDITION,
+        version=version.of(environment, [arm.setting for each in (main, *after.values()) for arm in each.sweep.arms]),
         cells=table,
         stress=stressed,
         foretold=foretold.load(folder)[1] if (folder / foretold.FORETOLD_FILE).exists() else (),
+        beside={name: _judged(each) for name, each in beside.items()},
     )
     return content(part, seen)
 
@@ -279,4 +287,9 @@ def _is_whole(plan: Cold | Received, measured: Sequence[object]) -> bool:
 
 
 def _judged(folder: Path) -> Judgement:
-    return judge(read_sweep(folder), counting(read_blocks(folder)))
+    """A folder's run, beside what earlier runs on such a machine say of the deviation between runs."""
+    judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
+    if not (folder / ENVIRONMENT_FILE).exists():
+        return judgement
+    machine = load(folder)
+    return with_deviation(judgement, [run for run in of_study(judgement.sweep.study) if run.is_before(machine)])

@@ -49,7 +49,7 @@ class Notebook:
 
     def state(self) -> Told:
         """How far the sweep is."""
-        return Told(f"**{self.content.title}.** {' '.join(self.content.state)}")
+        return Told(f"**{self.content.title}.** {' '.join(self.content.state)} {self.content.seen.version.sentence}")
 
     def figure(self, name: str) -> Drawn:
         """A figure. UsageError for a name that is none."""

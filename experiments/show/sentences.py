@@ -5,13 +5,14 @@ the sentence; ratio and interval fill it. Where a verdict is missing, the senten
 gate keeps it back. Left out: which sentences are said, and in what order.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from experiments.design.arms import Measure
 from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
-from experiments.judge.stats import POWER
+from experiments.judge.stats import POWER, Deviation
 from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
 from experiments.show.numbers import TOO_FEW, counted, has_interval, percent, ratio_words
 
@@ -29,6 +30,9 @@ MEANINGS: Mapping[Verdict, str] = {
 }
 """What each verdict on A ÷ B means."""
 
+
+REACH_SAID = 0.005
+"""A smaller deviation between runs is none that has been seen."""
 
 _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
@@ -52,7 +56,10 @@ def ratio_so_far(judgement: Judgement) -> str:
 
 
 def verdict_words(judged: Judged) -> str:
-    """``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``; ``no verdict`` where the sweep stands at no look."""
+    """``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``; ``no verdict`` where the sweep stands at no look, and ``no
+    verdict on the server`` where the load was the limit."""
+    if judged.load_share is not None:
+        return "no verdict on the server"
     if not judged.rulings:
         return "no verdict"
     small = (", by less than 5 %" * judged.is_small(ruling) for ruling in judged.rulings)
@@ -84,17 +91,21 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
         return
     yield f"This sweep was judged at {counted(judgement.look, 'block')}. Its declared looks are at {at}."
     headline = [each.name for each in judgement.sweep.comparisons if each.family == "headline"]
-    open_ = sum(name not in judgement.judged or not judgement.judged[name].decided for name in headline)
+    found = [judgement.judged.get(name) for name in headline]
+    open_ = sum(each is None or not each.is_settled for each in found)
+    limited = sum(each is not None and each.load_share is not None for each in found)
     if open_:
         yield f"{open_} of {counted(len(headline), 'headline comparison')} {'is' if open_ == 1 else 'are'} undecided."
     elif headline:
-        yield "Every headline comparison is decided."
+        yield f"Every {'other ' * bool(limited)}headline comparison is decided."
+    if limited:
+        yield f"{counted(limited, 'headline comparison')} {'has' if limited == 1 else 'have'} no verdict on the server."
 
 
 def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
     """A sentence with the command that would decide these comparisons; None if all are decided."""
     found = [judgement.judged[name] for name in names if name in judgement.judged]
-    undecided = [each for each in found if not each.decided]
+    undecided = [each for each in found if not each.is_settled]
     command = f"python -m experiments run {judgement.sweep.part}"
     if len(found) == len(names) and not undecided:
         return None
@@ -128,7 +139,10 @@ def take(label: str) -> str:
 
 def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
     kind = judged.comparison.kind
-    if not judged.rulings:
+    if judged.load_share is not None:
+        yield f"client and server together: {_sized(judged, above, below)}."
+        yield f"{_limited(judged.load_share)}, so there is no verdict on the server."
+    elif not judged.rulings:
         yield f"no verdict. {_begun(_sized(judged, above, below))}."
     elif kind == "ratio":
         yield _compared(judged, judged.rulings[0], above, below)
@@ -142,6 +156,10 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
         yield _beside_clients(judged, judged.rulings[0], "Latency")
     else:
         assert_never(kind)
+
+
+def _limited(load_share: float) -> str:
+    return f"The load took {percent(round(load_share, 2))} of its core"
 
 
 def _sized(judged: Judged, above: str, below: str) -> str:
@@ -206,6 +224,9 @@ def listed(judged: Judged) -> str:
     """
     value, ends = ratio_words(judged.typical)
     numbers = f"{value} ({ends if has_interval(judged.typical) else TOO_FEW})"
+    if judged.load_share is not None:
+        limited = f"{_limited(judged.load_share)}: this is of client and server together, and {verdict_words(judged)}"
+        return " ".join((f"{judged.comparison.title}: {numbers}. {limited}.", *_reservations(judged)))
     words = (numbers, verdict_words(judged)) if judged.rulings else (verdict_words(judged), numbers)
     return " ".join((f"{judged.comparison.title}: {', '.join(words)}.", *_reservations(judged)))
 
@@ -215,6 +236,8 @@ def _reservations(judged: Judged) -> Iterator[str]:
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
         yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value}, {ends}."
+    if judged.between is not None and judged.decided and judged.comparison.kind != "same":
+        yield _between(judged, judged.between)
     if judged.decided or not judged.rulings or judged.comparison.kind == "same":
         return
     if judged.refusals:
@@ -228,6 +251,15 @@ def _reservations(judged: Judged) -> Iterator[str]:
         yield "How many blocks would decide it is unknown, or over 1,000."
     if judged.dropped:
         yield f"Gates left out {counted(len(judged.dropped), 'block')}."
+
+
+def _between(judged: Judged, known: Deviation) -> str:
+    """How far another hour may move a ratio, by earlier runs, and whether the verdict would survive that."""
+    runs = f"{known.runs} earlier runs on such a machine"
+    if known.reach < REACH_SAID:
+        return f"{_begun(runs)} differed by no more than chance."
+    moved = f"Another hour may move it by {percent(round(math.expm1(known.reach), 3))}, as {runs} show."
+    return moved if judged.survives else f"{moved} The verdict would not survive that."
 
 
 def _begun(sentence: str) -> str:

@@ -14,8 +14,10 @@ from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
 from experiments.judge.points import Point
 from experiments.judge.verdicts import Judged, Judgement
+from experiments.results import observed
 from experiments.results.environment import UNKNOWN, Busy, Environment
-from experiments.results.observed import ALL, FATES, KEPT
+from experiments.results.machine import TICK_S
+from experiments.results.observed import ALL, FATES, KEPT, RoundSeen
 from experiments.show.content import Claim
 from experiments.show.figures.style import label
 from experiments.show.numbers import (
@@ -28,6 +30,8 @@ from experiments.show.numbers import (
     times_between,
 )
 from experiments.show.sentences import undecided_words, verdict_words
+
+NONE_LEFT_OUT = "No round was left out."
 
 LIMITED_MARK, REFUSED_MARK, WHOLE_MARK = "†", "§", "‡"
 
@@ -80,7 +84,7 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
             each.comparison.title
             + (f" {LIMITED_MARK}" if each.comparison.name in limited else "")
             + (f" {WHOLE_MARK}" if each.typical_is_not_whole else ""),
-            f"**{verdict_words(each)}**" if each.rulings else "no verdict",
+            f"**{verdict_words(each)}**" if each.rulings else verdict_words(each),
             *ratio_words(each.typical),
             *((", ".join(ratio_words(each.whole)),) if apart else ()),
             ", ".join(f"{ruling.p_holm:.2g}" for ruling in each.rulings) or NOTHING,
@@ -187,17 +191,33 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """How many rounds were left out because the hypervisor took the cores, and which blocks stand marked."""
-    limits = judgement.sweep.limits
-    rounds = [(block, each) for block in judgement.blocks for each in block.rounds]
-    robbed = sum(ratios.is_robbed(limits, each, block.cores) for block, each in rounds)
+    """How many rounds were left out because others took the cores, who, and which blocks stand marked."""
+    limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
+    out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
     again = sum(block.attempt > 1 for block in judgement.blocks)
-    text = "No round was left out."
-    if robbed:
-        text = f"{robbed:,} of {counted(len(rounds), 'round')} were left out: the hypervisor took the cores."
+    text = NONE_LEFT_OUT
+    if out:
+        text = (
+            f"{out:,} of {counted(len(rounds), 'round')} {'was' if out == 1 else 'were'} left out: {_who_took(rounds)}."
+        )
     text += f" {counted(again, 'block')} {'was' if again == 1 else 'were'} run again." if again else ""
-    return text + (f" Over half the rounds are missing in block {', '.join(marked)}." if marked else "")
+    if not marked:
+        return text
+    why = "" if out else f": {_who_took(rounds)}"
+    return f"{text} Over half the rounds lost time in block {', '.join(marked)}, which stands whole{why}."
+
+
+def _who_took(rounds: Sequence[RoundSeen]) -> str:
+    """Who had the cores in these rounds, with their processor time where foreign processes were watched too."""
+    foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
+    if not foreign:
+        return "the hypervisor took the cores"
+    stolen_s, foreign_s = sum(each.steal_ticks for each in rounds) * TICK_S, sum(foreign) * TICK_S
+    return (
+        f"others took the cores. In all rounds the hypervisor took {stolen_s:.1f} s of processor time, and processes "
+        f"that are none of the sweep's {foreign_s:.1f} s"
+    )
 
 
 def machine(environment: Environment) -> Table:

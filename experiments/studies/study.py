@@ -38,6 +38,8 @@ class Scale:
     block_s: float = 60.0
     """The slices of a block, at most, in seconds."""
     seed: int = 1
+    fixed: bool = False
+    """Whether somebody asked for so many blocks, in place of the looks of a profile."""
     whole: bool = False
     """Whether a part that has fewer levels or counts than its document at other scales has them all."""
     peers: frozenset[str] = frozenset(PEERS)
@@ -53,6 +55,8 @@ class Part:
     title: str
     sweep: Callable[[Scale], Sweep]
     answers: Callable[[Seen], Sequence[Answer]]
+    clients: tuple[int, ...] = ()
+    """Numbers of clients unless told, ascending; none: the scale's."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Beside the figures of the answers."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
@@ -67,6 +71,8 @@ class Part:
     """Parts that are measured after it, as fully as if asked for alone, into folders inside its own."""
     after: tuple[str, ...] = ()
     """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
+    beside: tuple[str, ...] = ()
+    """Parts, of any study, by which claims of this one go where they were recorded beside it."""
     alone: Callable[[Scale], Alone] | None = None
     """Servers that are looked at by themselves after it, into its own folder."""
     cold: Callable[[Scale], Cold | None] = lambda _: None

@@ -1,63 +1,149 @@
 """Recomputes a recording: every row, figure and sentence from its blocks; and names what differs.
 
-A recording is what a sweep left in its folder. It passes if its blocks are as they were written, and if it ended at a
-look as its own rules have it. All that is computed from the blocks must be what the folder holds. Of an earlier version
-(``files.EDITION``) that is every row; its report and figures have the digests that ``TEXTS_FILE`` has of them, which
-shows an accident, and no forgery: the digests lie beside what they are of. It is judged by the limits that it states;
-where they are not this version's, they are named. A factor that it lacks came later. Left out: whether the blocks are
-true.
+A recording is what a sweep left in its folder. It passes if its sweep is one that its part's design makes, if its
+blocks are as they were written and can be what that sweep measured (``blocks.py``), and if it ended at a look as its
+own rules have it. All that is computed from the blocks must be what the folder holds, and nothing of it may be missing;
+nor may what its part measures beside its sweep. Of an earlier version (``files.EDITION``) every row is computed; its
+report and figures have the digests that ``TEXTS_FILE`` has of them, which shows an accident, and no forgery: the
+digests lie beside what they are of. It is judged by the limits that it states; where they are not this version's, they
+are named. A factor that it lacks came later. Left out: whether the blocks are true.
 """
 
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from experiments.design.cold import Cold
 from experiments.design.factors import FACTORS
 from experiments.design.former import FORMER
 from experiments.design.levels import shown
+from experiments.design.received import Received
 from experiments.design.sweep import Sweep
-from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import judge
-from experiments.measure.runner import repeats_max
-from experiments.results import alone, cells, cold, files, foretold, received, rows, stress
+from experiments.results import alone, cells, cold, environment, files, foretold, received, rows, stress
 from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
+from experiments.show.version import without
+from experiments.verify.blocks import Timed, block_faults, machine_faults, time_faults
 
 TEXTS_FILE = "texts.sha256"
-"""Digests of the report and the figures of a recording whose edition is over; ``sha256sum --check`` reads it."""
-
-Computed = Callable[[Path], Mapping[str, str]]
-"""What a folder's figures and report should say, by the files' names."""
+"""Digests of the report, the figures and the machine's record of a recording whose edition is over; ``sha256sum
+--check`` reads it."""
 
 
-def differences(folder: Path, computed: Computed) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a part makes of one scale."""
+
+    sweep: Sweep
+    apart: Mapping[str, object]
+    """The plans of what is measured apart from the sweep, by the files' names."""
+    folders: Mapping[str, str]
+    """Of the sweeps that are measured before and after it: the parts, by the folders' names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a folder should hold, by the part that it is of."""
+
+    texts: Mapping[str, str]
+    """Its report and figures, by the files' names."""
+    designs: Sequence[Design]
+    """Its sweep is one of theirs; none where no part is known that makes it."""
+    former: bool = False
+    """Whether its sweep is known as the design of an earlier version."""
+
+
+Expecting = Callable[[Path], Expected]
+
+
+def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
     """What is not as it should be, a line each. Raises UsageError for a folder that cannot be read or was edited."""
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
-    yield from cut_short(sweep, files.counting(every))
-    yield from repeated(sweep, every)
+    yield from (f"{folder}: {said}" for said in _faults(folder, sweep, every))
     yield from unfinished(folder)
     yield from told_late(folder, every)
     yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
+    expected = expecting(folder)
+    yield from _unlike_its_design(folder, sweep, expected)
     table = _as_its_version_had(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
     if files.edition(folder) < files.EDITION:
         yield from _numbers_differ(folder / rows.ROWS_FILE, table)
-        yield from _texts_edited(folder, computed(folder))
+        yield from _texts_edited(folder, expected.texts)
         return
-    for name, should in {rows.ROWS_FILE: table, **computed(folder)}.items():
+    for name, should in {rows.ROWS_FILE: table, **expected.texts}.items():
         yield from _text_differs(folder / name, should)
 
 
-def earlier(folder: Path, computed: Computed) -> str | None:
+def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
+    """Faults of the blocks, and of the machine's record beside them."""
+    yield from cut_short(sweep, files.counting(every))
+    yield from block_faults(sweep, every)
+    if (folder / environment.ENVIRONMENT_FILE).exists():
+        yield from machine_faults(environment.load(folder), every)
+    else:
+        yield f"no {environment.ENVIRONMENT_FILE}"
+    for name, read in APART.items():
+        if (folder / name).exists():
+            plan, seen = read(folder)
+            yield from (f"{name}: {said}" for said in _apart_faults(plan, seen))
+
+
+def _apart_faults(plan: object, seen: Sequence[Timed]) -> Iterator[str]:
+    """Faults of what was measured apart: numbers and times, copies, and the order where that was written down."""
+    if [each.number for each in seen] != list(range(1, len(seen) + 1)):
+        yield f"the blocks' numbers have gaps: {' '.join(str(each.number) for each in seen)}"
+    yield from time_faults(seen)
+    for place, one in enumerate(seen):
+        for other in seen[:place]:
+            if _measured(one) == _measured(other):
+                yield f"blocks {other.number} and {one.number} are the same"
+        if isinstance(plan, Cold | Received) and plan.order(one.number) != tuple(each.cell for each in _measured(one)):
+            yield f"block {one.number}: its runs are not in the order that seed {plan.seed} draws"
+
+
+def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
+    """A sweep that its part does not make; files and folders that its part leaves, and that are not there."""
+    if not expected.designs or expected.former:
+        return
+    as_judged = [replace(design, sweep=replace(design.sweep, limits=sweep.limits)) for design in expected.designs]
+    design = next((each for each in as_judged if each.sweep == sweep), None)
+    if design is None:
+        apart = min(([*_unlike(sweep, each.sweep)] for each in as_judged), key=len)
+        yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {', '.join(apart)}"
+        return
+    for name, plan in design.apart.items():
+        if not (folder / name).exists():
+            yield f"{folder / name}: not there"
+        elif APART[name](folder)[0] != plan:
+            yield f"{folder / name}: {sweep.part} is designed with another plan"
+    for name, part in design.folders.items():
+        if not (folder / name / files.SWEEP_FILE).exists():
+            yield f"{folder / name}: not there"
+        elif files.read_sweep(folder / name).part != part:
+            yield f"{folder / name}: holds the part {files.read_sweep(folder / name).part}"
+
+
+def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
+    """In what two sweeps differ."""
+    for each in fields(one):
+        if each.compare and getattr(one, each.name) != getattr(other, each.name):
+            yield each.name
+
+
+def earlier(folder: Path, expecting: Expecting) -> str | None:
     """A sentence on a recording of an earlier version whose texts would differ today; else None.
 
     Raises as ``differences``.
     """
     if files.edition(folder) == files.EDITION:
         return None
-    texts = computed(folder)
+    texts = {name: text for name, text in expecting(folder).texts.items() if (folder / name).exists()}
     others = sum(bool(list(_text_differs(folder / name, should))) for name, should in texts.items())
     told = f"{others} of {len(texts)} texts and figures are as that version wrote them"
     return f"{folder}: of an earlier version; every row is computed anew, {told}" if others else None
@@ -72,18 +158,19 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
         yield f"the sweep was cut short: {len(blocks)} blocks, its looks are at {looks}"
     elif len(blocks) < sweep.looks[-1] and not judge(sweep, blocks).decided:
         yield f"the sweep was cut short: undecided after {len(blocks)} blocks, its looks are at {looks}"
-    for look in sweep.looks:
-        if look < len(blocks) and judge(sweep, blocks[:look]).decided:
+    for look in sweep.looks:  # before a load's limit was known to settle a comparison, its verdict was waited for
+        if look < len(blocks) and judge(sweep, blocks[:look]).as_clients_see_it.decided:
             yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
 
 
 def unfinished(folder: Path) -> Iterator[str]:
     """What is kept beside the sweep and was broken off: fewer blocks than its own plan has."""
-    for name, read in BESIDE.items():
+    for name, read in APART.items():
         if (folder / name).exists():
-            planned, seen = read(folder)
-            if seen < planned:
-                yield f"{folder / name}: broken off after {seen} of {planned} blocks"
+            plan, seen = read(folder)
+            planned = plan.blocks if hasattr(plan, "blocks") else plan.repetitions
+            if len(seen) < planned:
+                yield f"{folder / name}: broken off after {len(seen)} of {planned} blocks"
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
@@ -95,52 +182,20 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
         yield f"{folder / FORETOLD_FILE}: written at {written_at}, the first block began at {every[0].started_at}"
 
 
-def _alone(folder: Path) -> tuple[int, int]:
-    plan, seen = alone.load(folder)
-    return plan.repetitions, len(seen)
-
-
-def _cold(folder: Path) -> tuple[int, int]:
-    plan, seen = cold.load(folder)
-    return plan.blocks, len(seen)
-
-
-def _received(folder: Path) -> tuple[int, int]:
-    plan, seen = received.load(folder)
-    return plan.blocks, len(seen)
-
-
-def _cells(folder: Path) -> tuple[int, int]:
-    plan, seen = cells.load(folder)
-    return plan.blocks, len(seen)
-
-
-def _stress(folder: Path) -> tuple[int, int]:
-    plan, seen = stress.load(folder)
-    return plan.repetitions, len(seen)
-
-
-BESIDE: Mapping[str, Callable[[Path], tuple[int, int]]] = {
-    alone.ALONE_FILE: _alone,
-    cold.COLD_FILE: _cold,
-    received.RECEIVED_FILE: _received,
-    cells.CELLS_FILE: _cells,
-    stress.STRESS_FILE: _stress,
+APART: Mapping[str, Callable[[Path], tuple[Any, Sequence[Any]]]] = {
+    alone.ALONE_FILE: alone.load,
+    cold.COLD_FILE: cold.load,
+    received.RECEIVED_FILE: received.load,
+    cells.CELLS_FILE: cells.load,
+    stress.STRESS_FILE: stress.load,
 }
-"""Files beside a sweep: how many blocks each has planned, and how many it has."""
+"""Files of what is measured apart from a sweep: how each is read, its plan and its blocks."""
 
 
-def repeated(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Whether blocks were run again by the rule alone: since time was stolen from them, and not for what they said."""
-    attempts: dict[int, list[Block]] = {}
-    for block in every:
-        attempts.setdefault(block.number, []).append(block)
-    for number, of_one in attempts.items():
-        if any(not is_robbed_block(sweep.limits, block) for block in of_one[:-1]):
-            yield f"block {number} was run again, and had not been robbed of time"
-    again = len(every) - len(attempts)
-    if again > repeats_max(sweep):
-        yield f"{again} blocks were run again, allowed: {repeats_max(sweep)}"
+def _measured(block: Any) -> tuple[Any, ...]:
+    """What a block of what was measured apart holds beside number, times and machine."""
+    found: tuple[Any, ...] = next(getattr(block, name) for name in ("runs", "cells", "servers") if hasattr(block, name))
+    return found
 
 
 def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
@@ -174,12 +229,15 @@ def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
     """The texts of an earlier version that are not as they were when the edition ended."""
     try:
         lines = (folder / TEXTS_FILE).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
+    except OSError as error:
+        yield f"{folder / TEXTS_FILE}: {error.strerror}"
+        return
     digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    for name in dict.fromkeys((*texts, *digests)):
+    here = (name for name in texts if (folder / name).exists())
+    for name in dict.fromkeys((*here, environment.ENVIRONMENT_FILE, *digests)):
         try:
-            digest = sha256((folder / name).read_bytes()).hexdigest()
+            content = (folder / name).read_bytes()
+            digest = sha256(without(content.decode()).encode() if name.endswith(".md") else content).hexdigest()
         except OSError as error:
             yield f"{folder / name}: {error.strerror}"
             continue
@@ -210,7 +268,7 @@ def _numbers_differ(file: Path, table: str) -> Iterator[str]:
 def _text_differs(file: Path, should: str) -> Iterator[str]:
     """The first line in which a file is not what it should be."""
     try:
-        has = file.read_text(encoding="utf-8")
+        has, should = without(file.read_text(encoding="utf-8")), without(should)
     except OSError as error:
         yield f"{file}: {error.strerror}"
         return

@@ -107,7 +107,15 @@ def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     assert said == "seen: everything is as its blocks have it\n"
 
 
-def test_the_recipes_parse() -> None:
-    """Each is Python."""
-    for name in ("single_thread", "Striped", "QUEUE_LIMIT", "WORKERS"):
-        ast.parse(recipe(name))
+@pytest.mark.parametrize("name", ["single_thread", "Striped", "QUEUE_LIMIT", "WORKERS"])
+def test_a_recipe_keeps_the_rules_of_style(name: str, tmp_path: Path) -> None:
+    """As it is pasted; one that is a new file begins with a docstring."""
+    code = recipe(name)
+    assert name in {"Striped", "QUEUE_LIMIT"} or ast.get_docstring(ast.parse(code))
+    file = tmp_path / "pasted.py"
+    file.write_text(code)
+    rules = ["--config", str(ROOT / "pyproject.toml"), "--ignore", "INP001"]
+    checked = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", *rules, file], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout

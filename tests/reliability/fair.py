@@ -41,7 +41,7 @@ Honest = Callable[[Address, float, Callable[[], object]], Served]
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for some seconds; with ``minutes`` for a minute."""
-    duration_s = 8.0 if minutes else 1.0
+    duration_s = 6.0 if minutes else 1.0
     rows: list[Row] = []
     for name, options in (("sockets", ()), ("sockets, leader/followers", LEADING)):
         with usual_server("sockets", options=options) as server:

@@ -71,7 +71,7 @@ class Block:
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Blocks for a third of a minute; with ``minutes`` for two and a half."""
     lengths = Lengths(4, 1.6) if minutes else Lengths(1, 1.0, 0.6)
-    beside = Lengths(1, 1.6) if minutes else Lengths(1, 0.5, 0.3)
+    beside = Lengths(1, 1.0, 0.6) if minutes else Lengths(1, 0.5, 0.3)
     rows = [row for transport, goals in GOALS.items() for row in overloaded(transport, goals, lengths)]
     rows += overloaded("sockets", GOALS["sockets"], lengths, LEADING)
     return rows + overloaded(CONTROL, dict.fromkeys(GOALS["sockets"]), beside)

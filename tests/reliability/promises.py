@@ -17,6 +17,7 @@ from tests.reliability import (
     kills,
     overload,
     overload_lookups,
+    real_clients,
     renewals,
     restarts,
     sick_disk,
@@ -47,8 +48,10 @@ PROMISES: dict[str, Promise] = {
     "fuzzed": Promise((frames_fuzz.check, guided_fuzz.check, grpc_fuzz.check), timed=False),
     "closed": Promise((closed.check, renewals.check), timed=False),
     "conformance": Promise((conformance.check,), timed=False),
+    "metadata": Promise((real_clients.check_metadata,), timed=False),
     "stops": Promise((stopping.check, restarts.check), timed=False),
     "overload": Promise((overload.check, overload_lookups.check)),
+    "real-clients": Promise((real_clients.check,)),
     "hostile-sockets": Promise((hostile_sockets.check,)),
     "hostile-http2": Promise((hostile_http2.check,)),
     "fair": Promise((fair.check,)),
@@ -106,7 +109,10 @@ SHORT: dict[str, Shortfall] = {
         "The p99 was 15 to 25 ms in six runs on a quiet machine",
         at_most=40,
     ),
-    **{absent(tool): Shortfall("the tool is not here") for tool in (conformance.H2SPEC, conformance.GO, ATHERIS)},
+    **{
+        absent(tool): Shortfall("the tool is not here")
+        for tool in (conformance.H2SPEC, conformance.GO, ATHERIS, real_clients.GO_LOAD)
+    },
     "sockets: memory under load": Shortfall(_SETTLES, at_most=10),
     "grpc_static: memory under load": Shortfall(_SETTLES, at_most=10),
 }

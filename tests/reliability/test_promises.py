@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.reliability import __main__ as command
-from tests.reliability import conformance, guided_fuzz, overload
+from tests.reliability import conformance, guided_fuzz, overload, real_clients
 from tests.reliability.open_loop import Offered
 from tests.reliability.promises import PROMISES, SHORT, Promise, Shortfall, excused
 from tests.reliability.rows import Row, absent, worst
@@ -52,7 +52,7 @@ def test_a_known_row_may_fall_so_far_and_no_further(
 
 def test_what_is_excused_has_a_reason_and_a_bound() -> None:
     """But for tools that are not here: nothing was tried, so nothing can be worse."""
-    tools = {absent(tool) for tool in (conformance.H2SPEC, conformance.GO, guided_fuzz.ATHERIS)}
+    tools = {absent(tool) for tool in (conformance.H2SPEC, conformance.GO, guided_fuzz.ATHERIS, real_clients.GO_LOAD)}
     for promise, short in SHORT.items():
         assert short.reason
         bounded = short.at_least > float("-inf") or short.at_most < float("inf")
@@ -80,6 +80,47 @@ def test_who_comes_back_slowly_lowers_no_peak() -> None:
     assert [(block.goodput, block.back) for block in blocks] == [(0.5, 1.0), (0.5, 0.5), (0.5, 0.5)]
     back = overload.rows_of("a", blocks, 0.5, 1.0)[-1]
     assert (back.promise, back.passed) == ("a: back within 1 s", False)
+
+
+@pytest.mark.parametrize(("refused", "passed"), [({}, True), ({"ResourceExhausted": 1}, False)])
+def test_one_call_refused_for_its_metadata_is_one_too_many(refused: dict[str, int], passed: bool) -> None:
+    """Of ten thousand; and so are calls that were never made. A row without a goal only states."""
+    seen = real_clients.Report(10_000, 9.0, refused)
+    assert real_clients.metadata_row("a", seen, 10_000, has_goal=True).passed is passed
+    assert not real_clients.metadata_row("a", real_clients.Report(9_999, 9.0, {}), 10_000, has_goal=True).passed
+    assert real_clients.metadata_row("a", seen, 10_000, has_goal=False).states
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("transport", "passed"), [("grpc_static", True), ("grpc", False)])
+def test_a_server_that_refuses_honest_metadata_falls_short(transport: str, passed: bool) -> None:
+    """As grpcio's own server does, which takes half of it."""
+    with real_clients.serving(transport) as address:
+        row = real_clients.metadata_row("a", real_clients.with_metadata(address, 40, 4), 40, has_goal=True)
+    assert row.passed is passed
+
+
+def test_what_goes_late_or_polite_clients_lack_falls_short() -> None:
+    """In shares of the peak, of a fifth of all answers, and of what polite clients asked for."""
+    said = '{"calls": 90, "good": 80, "seconds": 2.0, "errors": {"Aborted": 5}, "never_sent": 7, "late_us_p99": 3.0}'
+    polite = real_clients.go_report(said)
+    assert (polite.made, polite.good_hz, polite.errors) == (102, 40.0, {"Aborted": 5, "late": 10})
+    assert not polite.kept_its_rate
+    rows = real_clients.fair_rows("a", polite, 60.0, has_goal=True)
+    assert [(row.figure, row.passed) for row in rows] == [("200%", True), ("78.43% of 102", False)]
+    assert not real_clients.fair_rows("a", polite, 400.0, has_goal=True)[0].passed
+    kept, short = (real_clients.overload_row("a", shares, 0.5) for shares in ([0.4, 0.6, 0.5], [0.4, 0.4, 0.9]))
+    assert (kept.figure, kept.passed) == ("50%; 40% to 60% in 3 blocks", True)
+    assert (short.figure, short.passed) == ("40%; 40% to 90% in 3 blocks", False)
+
+
+def test_without_grpc_go_its_rows_are_skipped_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row says how to get it."""
+    monkeypatch.setattr(real_clients, "is_built", lambda _: False)
+    (row,) = real_clients.check(False)
+    assert (row.figure, row.passed, excused(row)) == ("skipped: make peers", False, True)
+    text = command.page({name: [row] for name in PROMISES}, dict.fromkeys(PROMISES, 7.2), 70.0, "make it", 5)
+    assert f"0 of {len(PROMISES)} rows are kept" in text
 
 
 def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """Some seconds of the promises that programs try for minutes. No bar here asks how late something was.
 
-Left to the command, since they cannot be this short: ``overload`` and ``fair``. Those with tests of their own beside
-this one are not here either.
+Left to the command, since they cannot be this short: ``overload``, ``real-clients`` and ``fair``. Those with tests of
+their own beside this one are not here either.
 """
 
 import random

@@ -29,7 +29,7 @@ from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
 
 from clients.load.plan.load_plan import RequestType
 from stock_service.rpc.errors import InternalFault, Unavailable, UsageError
-from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.option_types import meant, shown_address
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.grpc_status import status_fault
 from stock_service.trading.model import Status
@@ -92,7 +92,9 @@ def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: st
 
 
 def _unknown(call: str, services: list[str]) -> UsageError:
-    return UsageError("--call", call, f"a method of {', '.join(sorted(services)) or 'a service, and there is none'}")
+    asked_for = sorted(name for name in services if not name.startswith("grpc.reflection."))
+    like = meant(call, [f"{name}/{call.rpartition('/')[2]}" for name in asked_for])
+    return UsageError("--call", call, f"a method of {', '.join(asked_for) or 'a service, and there is none'}{like}")
 
 
 def _pool(files: FileDescriptorSet) -> DescriptorPool:

@@ -10,7 +10,7 @@ The byte is the request type's place in the mix × 32, plus one of these.
 
 from collections.abc import Iterator
 
-from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode
 from stock_service.trading.model import Status
 
 TYPE_STEP = 32
@@ -45,6 +45,10 @@ STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 def fault_outcome(fault: Fault) -> int:
     """A fault's outcome, for the first request type."""
     return FAULT_FIRST + fault.code % _CODES
+
+
+LATE = fault_outcome(DeadlineExceeded("no reply in time"))
+"""The outcome of a request that was given up, or whose reply came after that, for the first request type."""
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:

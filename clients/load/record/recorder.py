@@ -2,7 +2,7 @@
 
 Response time is from when a request was due to its reply. Service time is from when it was sent. In a closed loop the
 two are one. A request that ended in an error is timed up to that end. Without it, more timeouts would make a run look
-faster.
+faster. A reply that came after its request's timeout is such an error.
 
 A request belongs to the window in which it was due, however long it took. Requests are counted where they are sent, and
 as many must be recorded. Two things are in no latency. A connection's first call is timed apart. A failed attempt to
@@ -11,7 +11,7 @@ schedule has no first calls, so they say nothing of lateness or rate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import numpy as np
@@ -19,7 +19,16 @@ import numpy.typing as npt
 
 from clients.load.history.operations import Operation
 from clients.load.plan.load_plan import LoadPlan
-from clients.load.plan.outcomes import ERROR_KINDS, FAULT_FIRST, NEVER_SENT, OUTCOMES, STATUS_NAMES, TYPE_STEP, by_name
+from clients.load.plan.outcomes import (
+    ERROR_KINDS,
+    FAULT_FIRST,
+    LATE,
+    NEVER_SENT,
+    OUTCOMES,
+    STATUS_NAMES,
+    TYPE_STEP,
+    by_name,
+)
 from clients.load.record.dependence import GAPS_MIN, ArrivalCheck, arrival_check
 from clients.load.record.records import Records, Window
 from clients.load.record.times import Nanoseconds, Times
@@ -229,6 +238,7 @@ class Recorder:
         self._connects.record(took)
 
     def _fold_part(self, part: RawRecords, span: Span) -> None:
+        part = self._in_time(part)
         if self.plan.keep_records:
             self._raw.append(part)
         answered = (part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST
@@ -259,6 +269,14 @@ class Recorder:
             scheduled = inside & ~part.first
             self._late.record(np.maximum(part.sent_ns - part.due_ns, 1)[scheduled])
             self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
+
+    def _in_time(self, part: RawRecords) -> RawRecords:
+        """With a reply that came after the timeout as none: lanes look only now and then for calls to give up."""
+        late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
+        late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)
+        if not late.any():
+            return part
+        return replace(part, outcomes=np.where(late, part.outcomes // TYPE_STEP * TYPE_STEP + LATE, part.outcomes))
 
     def _fold_think(
         self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span

@@ -17,10 +17,10 @@ import ssl
 from collections.abc import Callable, Iterator
 
 from clients.load.plan.checked_workload import Asked
-from clients.load.plan.outcomes import fault_outcome
+from clients.load.plan.outcomes import LATE, fault_outcome
 from clients.load.record.records import Records
 from stock_service.rpc.dialing import READ_BYTES, Dialled, dial
-from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
+from stock_service.rpc.errors import Fault, Unavailable
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
@@ -32,8 +32,6 @@ Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 
 _NEXT, _NONE = -1, 0
 """In place of a first call's number: it is the next one, or there is none any more."""
-
-_LATE = fault_outcome(DeadlineExceeded("no reply in time"))
 
 
 class Lane:
@@ -218,7 +216,7 @@ class Lane:
             return
         cancels = []
         for call in late:
-            self._note(self.waiting.pop(call), now_ns, _LATE)
+            self._note(self.waiting.pop(call), now_ns, LATE)
             cancels.append(self.codec.abandon(call))
         self.resting = True
         if cancel := b"".join(cancels):

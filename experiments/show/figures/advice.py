@@ -1,11 +1,13 @@
 """How many workers: on the left the highest rate of each pool, on the right the p99 of the advised one at rising rates.
 
-Lines are predicted, hollow markers measured. The advised pool is marked, and what was wished is dotted.
+Both are predicted, or both are measured: hollow markers. A server that runs has connections in place of pools. The
+advised pool is marked, and what was wished is dotted.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -18,6 +20,11 @@ from experiments.show.numbers import number
 
 DOTTED = (0, (1, 1.6))
 
+STYLES: dict[str, dict[str, Any]] = {
+    "predicted": {"color": "C0", "marker": "o"},
+    "measured": {"color": INK, "marker": "s", "mfc": "none", "markersize": 7, "linestyle": ""},
+}
+
 Points = Sequence[tuple[float, float]]
 
 
@@ -29,12 +36,13 @@ class Shown:
     """In a few words."""
     pool: int | None
     """The advised one; None where it is none of those drawn."""
+    at_once: str
+    """What the pools are counted in: ``workers of a process``, ``connections``."""
+    how: Literal["predicted", "measured"]
     highest_hz: Points
     """By pool."""
-    measured_hz: Points
     p99_ms: Points
     """Of the advised server, by rate."""
-    measured_p99_ms: Points
     rate_hz: float | None
     target_p99_ms: float | None
 
@@ -56,21 +64,20 @@ def draw(title: str, shown: Shown) -> Figure:
 
 
 def _draw_pools(axes: Axes, shown: Shown) -> None:
-    axes.set_title("The highest rate, by workers")
-    axes.set_xlabel("workers of a process")
+    axes.set_title(f"The highest rate, by {shown.at_once.split()[0]}")
+    axes.set_xlabel(shown.at_once)
     axes.set_ylabel("replies a second, at most")
     axes.set_xscale("log")
     places = [pool for pool, _ in shown.highest_hz]
     axes.xaxis.set_major_locator(FixedLocator(places))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-    axes.plot(*_columns(shown.highest_hz), color="C0", marker="o")
-    axes.plot(*_columns(shown.measured_hz), color=INK, marker="s", mfc="none", markersize=7, linestyle="")
+    _plot(axes, shown.highest_hz, shown)
     advised = [point for point in shown.highest_hz if point[0] == shown.pool]
     axes.plot(*_columns(advised), color="C1", marker="o", markersize=10, linestyle="")
     if shown.rate_hz is not None:
         axes.axhline(shown.rate_hz, color=QUIET, linestyle=DOTTED)
-    rates = [rate for _, rate in (*shown.highest_hz, *shown.measured_hz)]
+    rates = [rate for _, rate in shown.highest_hz]
     axes.set_ylim(0, 1.12 * max([*rates, shown.rate_hz or 0.0]))
     even_axis(axes.yaxis)
 
@@ -84,9 +91,8 @@ def _draw_tail(axes: Axes, shown: Shown) -> None:
     axes.set_xlabel("requests a second, at random moments")
     axes.set_ylabel("99th percentile, ms")
     axes.set_yscale("log")
-    axes.plot(*_columns(points), color="C0", marker="o")
-    axes.plot(*_columns(shown.measured_p99_ms), color=INK, marker="s", mfc="none", markersize=7, linestyle="")
-    times = [time for _, time in (*points, *shown.measured_p99_ms)]
+    _plot(axes, points, shown)
+    times = [time for _, time in points]
     if shown.target_p99_ms is not None:
         axes.axhline(shown.target_p99_ms, color=QUIET, linestyle=DOTTED)
         times.append(shown.target_p99_ms)
@@ -99,16 +105,18 @@ def _draw_tail(axes: Axes, shown: Shown) -> None:
     even_axis(axes.xaxis)
 
 
+def _plot(axes: Axes, points: Points, shown: Shown) -> None:
+    axes.plot(*_columns(points), **STYLES[shown.how])
+
+
 def _columns(points: Points) -> tuple[list[float], list[float]]:
     return [x for x, _ in points], [y for _, y in points]
 
 
 def _entries(shown: Shown) -> list[Artist]:
-    entries: list[Artist] = [Line2D([], [], color="C0", marker="o", label="predicted")]
+    entries: list[Artist] = [Line2D([], [], label=shown.how, **STYLES[shown.how])]
     if shown.pool is not None:
         entries.append(Line2D([], [], color="C1", marker="o", markersize=10, linestyle="", label="advised"))
-    if shown.measured_hz or shown.measured_p99_ms:
-        entries.append(Line2D([], [], color=INK, marker="s", mfc="none", linestyle="", label="measured"))
     if shown.rate_hz is not None or shown.target_p99_ms is not None:
         entries.append(Line2D([], [], color=QUIET, linestyle=DOTTED, label="wished"))
     return entries
@@ -118,11 +126,9 @@ def alternative(title: str, shown: Shown) -> str:
     """The figure in words: every point."""
     told = [f"{title}. Advised: {shown.advised}."]
     for what, points in (
-        ("Replies a second at most, by workers, predicted", shown.highest_hz),
-        ("The same, measured", shown.measured_hz),
-        ("p99 in ms by requests a second, predicted", shown.p99_ms),
-        ("The same, measured", shown.measured_p99_ms),
+        (f"Replies a second at most, by {shown.at_once.split()[0]}", shown.highest_hz),
+        ("p99 in ms by requests a second", shown.p99_ms),
     ):
         if points:
-            told.append(f"{what}: {'; '.join(f'{x:,.0f}: {number(y)}' for x, y in points)}.")
+            told.append(f"{what}, {shown.how}: {'; '.join(f'{x:,.0f}: {number(y)}' for x, y in points)}.")
     return " ".join(told)

@@ -2,21 +2,24 @@
 
 Points are means over blocks, bars their 95 % intervals; median and 99th percentile stand beside where asked. Both axes
 are linear and begin at 0, so that growth in proportion to the clients is a straight line. A bar much longer than the
-highest mean is cut at the panel's edge. Left out: N ÷ throughput, which in a closed loop is the latency itself.
+highest mean is cut at the panel's edge. Clients that got no reply are in no latency: a cross for each hangs from the
+panel's top, over its number of clients. Left out: N ÷ throughput, which in a closed loop is the latency itself.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
 from experiments.judge.points import Point
 from experiments.show.figures.style import (
+    DIFFERENT,
     QUIET,
     Picture,
     Stroke,
@@ -41,6 +44,9 @@ CUT = 2.0
 TICKS_MAX = 12
 """Numbers of clients that are all named on the axis."""
 
+CROSS_TOP, CROSS_STEP, CROSS_ROOM = 0.965, 0.045, 0.04
+"""Of a panel's height: where the first cross of a starved client is, from one to the next, and free below the last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -58,6 +64,8 @@ class Panel:
     title: str
     lines: Sequence[Line]
     pool: int | None = None
+    below: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """Further rows below the numbers of clients: a word for each number, by the row's name."""
 
 
 def picture(name: str, title: str, panels: Sequence[Panel], beside: Collection[Beside] = ()) -> Picture:
@@ -89,7 +97,11 @@ def draw(title: str, panels: Sequence[Panel], beside: Collection[Beside] = ()) -
         even_axis(axes.yaxis)
     for axes in figure.axes if columns == 1 else pairs[-1]:
         axes.set_xlabel("Clients")
+    for axes, panel in zip(pairs[0], panels, strict=False):
+        _rows_below(axes, panel)
     _scale(pairs[0], panels, factor)
+    for axes, panel in zip(pairs[0], panels, strict=False):
+        _crosses(axes, panel)
     legend(figure, list(_entries(panels, drawn, "median" in beside)))
     return figure
 
@@ -144,13 +156,49 @@ def _clients_axis(axes: Axes, panel: Panel) -> None:
         axes.set_xlim(levels[0] - room, levels[-1] + room)
 
 
+def _rows_below(axes: Axes, panel: Panel) -> None:
+    """What stands below each number of clients, and the rows' names below the axis's."""
+    if not panel.below:
+        return
+    named = [int(each) for each in axes.get_xticks()]
+    rows = [[str(each) for each in named], *([row.get(each, "") for each in named] for row in panel.below.values())]
+    axes.xaxis.set_major_locator(FixedLocator([float(each) for each in named]))
+    axes.xaxis.set_major_formatter(FixedFormatter(["\n".join(cells) for cells in zip(*rows, strict=True)]))
+    axes.set_xlabel("\n".join(("Clients; below each number:", *panel.below)))
+
+
 def _scale(row: Sequence[Axes], panels: Sequence[Panel], factor: float) -> None:
-    """One scale for the panels of a row, that no single bar flattens."""
+    """One scale for the panels of a row, that no single bar flattens; room for the crosses of starved clients."""
     points = [point for panel in panels for line in panel.lines for point in line.points if point.mean_us]
     if points:
         highest = max(_means(panels))
         ends = [point.mean_us.high for point in points if point.mean_us and has_interval(point.mean_us)]
-        row[0].set_ylim(0, 1.06 * max(highest, min(max(ends, default=0), CUT * highest)) / factor)
+        top = 1.06 * max(highest, min(max(ends, default=0), CUT * highest)) / factor
+        crosses = max((_starved(point) for panel in panels for line in panel.lines for point in line.points), default=0)
+        room = 1 - CROSS_TOP + CROSS_STEP * (crosses - 1) + CROSS_ROOM if crosses else 0.0
+        row[0].set_ylim(0, top / (1 - min(room, 0.6)))
+
+
+def _starved(point: Point) -> int:
+    """Crosses of a point: clients that got no reply in a window, on average; one at least where there was any."""
+    return math.ceil(point.starved_each - 1e-9)
+
+
+def _crosses(axes: Axes, panel: Panel) -> None:
+    """A cross for each client that got no reply."""
+    for line in panel.lines:
+        for point in line.points:
+            for place in range(_starved(point)):
+                axes.plot(
+                    [_clients(point)],
+                    [CROSS_TOP - CROSS_STEP * place],
+                    transform=axes.get_xaxis_transform(),
+                    marker="x",
+                    markersize=5,
+                    mew=1.6,
+                    color=DIFFERENT,
+                    linestyle="",
+                )
 
 
 def _means(panels: Sequence[Panel]) -> list[float]:
@@ -178,6 +226,8 @@ def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], medi
         yield Line2D(
             [], [], color=QUIET, linewidth=1, linestyle=(0, (1, 2)), label=f"pool of {counted(pool, 'thread')}"
         )
+    if any(map(_starved, points)):
+        yield Line2D([], [], color=DIFFERENT, marker="x", mew=1.6, linestyle="", label="a client without any reply")
     if any(point.load_limited and not point.refusals for point in points):
         yield Line2D([], [], color=QUIET, marker="o", mfc="white", label="hollow: client and server together")
     if any(point.refusals for point in points):
@@ -198,6 +248,14 @@ def alternative(title: str, panels: Sequence[Panel]) -> str:
             ]
             where = f"{panel.title}, {line.label}" if panel.title else line.label
             told.append(f"{where}: {'; '.join(means) or 'nothing was measured'}.")
+            starving = [
+                f"{point.starved_each:.3g} of {counted(_clients(point), 'client')}"
+                for point in line.points
+                if point.starved_clients
+            ]
+            told += [f"Without any reply: {', '.join(starving)}."] if starving else []
+        for name, row in panel.below.items():
+            told.append(f"{name.capitalize()}: {'; '.join(f'{at}: {word}' for at, word in row.items())}.")
         if panel.pool is not None:
             told.append(f"A line marks the pool of {counted(panel.pool, 'thread')}.")
     return " ".join(told) if len(told) > 1 else f"{told[0]} Nothing was measured."

@@ -35,7 +35,7 @@ PANEL_LETTERS = 72
 """Letters of all panels' titles that fit side by side."""
 
 APART = 0.06
-"""How far lines of a panel stand apart, in decades, so that no interval hides another's."""
+"""How far lines of a panel stand apart, in decades, so that no interval hides another's: where places are levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ class Scale:
     log_y: bool = False
     holds_formula: bool = False
     """Whether the upper axis reaches as far as the dotted lines do; else as far as the points."""
+    apart: float = APART
+    """How far lines stand apart, in decades."""
 
 
 def picture(name: str, title: str, scale: Scale, panels: Sequence[Panel]) -> Picture:
@@ -117,7 +119,7 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
     axes.set_xlim(min(places) / 1.8, max(places) * 1.8)
     for order, line in enumerate(panel.lines):
         stroke = drawn[line.transport, line.name]
-        aside = 10 ** (APART * (order - (len(panel.lines) - 1) / 2))
+        aside = 10 ** (scale.apart * (order - (len(panel.lines) - 1) / 2))
         x, y = [place * aside for place, _ in line.points], [mean.value for _, mean in line.points]
         axes.plot(x, y, color=stroke.colour, marker=stroke.marker, linestyle="" if line.formula else stroke.dashes)
         for place, (_, mean) in zip(x, line.points, strict=True):

@@ -15,7 +15,7 @@ from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PEER_CLIENT
 from experiments.results.files import write_at_once
-from experiments.show import gallery, tables
+from experiments.show import gallery, tables, version
 from experiments.show.content import Answer, Content, Section
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
@@ -59,13 +59,13 @@ def texts(content: Content) -> dict[str, str]:
 
 def markdown(content: Content) -> str:
     """The report in Markdown, its figures by their paths."""
-    return markdown_of("report.md.j2", **_given(content), folder=gallery.FOLDER)
+    line = version.line(content.seen.version)
+    return markdown_of("report.md.j2", **_given(content), version=line, folder=gallery.FOLDER)
 
 
 def html(content: Content, drawn: Mapping[str, str]) -> str:
     """The page, its figures within; ``drawn`` is each figure's SVG by its name."""
-
-    return html_of("page.html.j2", drawn, **_given(content))
+    return html_of("page.html.j2", drawn, **_given(content), version=content.seen.version.sentence)
 
 
 def _given(content: Content) -> dict[str, object]:
@@ -170,6 +170,17 @@ def method(judgement: Judgement) -> Iterator[str]:
     yield f"EQUIVALENT needs the whole interval within {low:g} to {high:g}. No difference seen is no proof of none."
     yield _loops(sweep)
     yield "Every reply is validated. Rounds without the machine’s cores are left out for all arms alike."
+    yield from _drawn(judgement)
+
+
+def _drawn(judgement: Judgement) -> Iterator[str]:
+    """What the seed drew, where blocks say which cores it was; older ones do not."""
+    first = next((block for block in judgement.blocks if block.server_cores), None)
+    if first is None:
+        return
+    server, load = (", ".join(map(str, each)) for each in (first.server_cores, first.load_cores))
+    drew = f"servers have core {server}, the load has core {load}"
+    yield f"Seed {judgement.sweep.seed} drew cores ({drew}), requests, and the order of starts and slices."
 
 
 def _turns(sweep: Sweep) -> str:

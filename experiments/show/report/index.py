@@ -83,7 +83,9 @@ class Index:
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
     """The main part's claims; one that was not measured there is another part's, where that has it."""
     others = {
-        claim.text: replace(claim, said=f"{claim.said} From the part `{each.judgement.sweep.part}`.")
+        claim.text: replace(
+            claim, said=f"{claim.said} From the part `{each.judgement.sweep.part}`, {each.seen.version.words}."
+        )
         for each in further
         for claim in each.claims
         if claim.verdict != "NOT MEASURED"
@@ -124,8 +126,9 @@ def _glance(entries: Sequence[Entry]) -> Table:
     lines = []
     for entry in entries:
         counts = Counter(claim.verdict for claim in entry.claims)
-        lines.append((entry.name, str(len(entry.claims)), *(str(counts[each] or NOTHING) for each in verdicts)))
-    return Table(("Study", "Claims", *(each.capitalize() for each in verdicts)), tuple(lines))
+        numbers = (len(entry.claims), *(counts[each] or NOTHING for each in verdicts))
+        lines.append((entry.name, entry.content.seen.version.words, *map(str, numbers)))
+    return Table(("Study", "Servers", "Claims", *(each.capitalize() for each in verdicts)), tuple(lines), 2)
 
 
 def _claims(entries: Sequence[Entry]) -> Table:

@@ -157,6 +157,13 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
     return ("CONTRADICTED" if _same(seen.main, found.wall_over_cpu) == "CONTRADICTED" else "INCONCLUSIVE"), said
 
 
+def _calls_are_synchronous(_: Seen) -> Finding:
+    return "NOT TESTABLE", (
+        "A fact of its client's program, to be read there: each call is waited for before the next. No measurement "
+        "of ours speaks against it."
+    )
+
+
 def _server_makes_calls_synchronous(seen: Seen) -> Finding:
     """Contradicted where calls at once, of the same server, are answered at a higher rate than one at a time can be."""
     if not has_cpp(seen.main):
@@ -228,8 +235,9 @@ ENTRIES: tuple[Entry, ...] = (
         "question 3",
         _timer_is_a_processor_clock,
     ),
+    Entry("The calls are synchronous.", "question 3", _calls_are_synchronous),
     Entry(
-        "The calls are synchronous, as the server's program shows: it registers a synchronous service.",
+        "The server's program shows that: it registers a synchronous service.",
         "question 3",
         _server_makes_calls_synchronous,
     ),

@@ -1,7 +1,7 @@
 """Thread-pool servers in Rust, Go and Python: a document's 72 cells, its nine conclusions, its stress test."""
 
 from experiments.studies.pools.answers import answers
-from experiments.studies.pools.claims import claims
+from experiments.studies.pools.claims import EXECUTORS, claims
 from experiments.studies.pools.figures import pictures
 from experiments.studies.pools.sweeps import DEBUG, PART, PEERS, STUDY, cells, pools, stress
 from experiments.studies.pools.tables import sections
@@ -24,6 +24,7 @@ POOLS = Study(
             claims=claims,
             sections=sections,
             peers=(*PEERS.values(), DEBUG),
+            beside=(EXECUTORS,),
             cells=cells,
             stress=stress,
         )

@@ -1,13 +1,13 @@
 """What ``pools`` answers: who answers sooner, what pool and connections do, the debug build, the stress test. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from experiments.judge.cells import CellsJudged
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.pools.claims import words
-from experiments.studies.pools.sweeps import AT, FEW, HEADLINE, LANGUAGES, MANY, ONE, POOL, VERBS
+from experiments.studies.pools.sweeps import AT, CONNECTIONS, FEW, HEADLINE, LANGUAGES, MANY, ONE, POOL, VERBS
 
 ESTIMAND = (
     "mean time of a request with a connection of its own, from before it connects until the server has closed. The "
@@ -29,7 +29,7 @@ NOT_CONCLUDED = (
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Five questions, as far as they were measured."""
-    found = [_languages(seen.main), _debug(seen.main)]
+    found = [_languages(seen), _debug(seen.main)]
     if seen.cells is not None:
         found += [_pool(seen.cells), _connections(seen.cells)]
     if seen.stress is not None:
@@ -41,7 +41,8 @@ def _judged(judgement: Judgement, names: Iterable[str]) -> dict[str, Judged]:
     return {name: judgement.judged[name] for name in names if name in judgement.judged}
 
 
-def _languages(judgement: Judgement) -> Answer:
+def _languages(seen: Seen) -> Answer:
+    judgement = seen.main
     question = "Which of the three servers answers a request sooner?"
     pairs = (("rust", "go"), ("go", "python"), ("rust", "python"))
     names = {
@@ -60,13 +61,26 @@ def _languages(judgement: Judgement) -> Answer:
     ]
     return Answer(
         question,
-        " ".join(told[: 2 * len(VERBS)]),
+        " ".join((*told[: 2 * len(VERBS)], *_at_its_levels(seen))),
         tuple(found.values()),
         details=tuple(told[2 * len(VERBS) :]),
         estimand=ESTIMAND,
         not_concluded=NOT_CONCLUDED,
         to_decide=to_decide(judgement, [name for name, each in found.items() if each.comparison.family == HEADLINE]),
     )
+
+
+def _at_its_levels(seen: Seen) -> Iterator[str]:
+    """What the document's own connections give, where the sweep by turns has one that the document has not."""
+    names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
+    own = [] if seen.cells is None else [seen.cells.judged[name] for name in names if name in seen.cells.judged]
+    if own:
+        levels = ", ".join(f"{each:,}" for each in CONNECTIONS)
+        told = "; ".join(map(words, own))
+        yield (
+            f"{ONE} connection is a level that the document has not. At its own, {levels} connections, times are of "
+            f"client and server together: {told}."
+        )
 
 
 def _debug(judgement: Judgement) -> Answer:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict
-from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
-from experiments.show.numbers import TOO_FEW, has_interval, ratio_words
+from experiments.judge.verdicts import Judged, Verdict
+from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
+from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import FEW, MANY, VERBS
 
@@ -27,6 +28,11 @@ class Finding:
 
 
 BOTH = ("rust", "go")
+
+EXECUTORS = "executors"
+"""The part that has a thread for each request beside pools."""
+
+POOL_SAVES = "A pool saves what creating a thread for each request costs (4)."
 
 NOT_HERE = "A server that it needs is not built here: `make peers` says how. Then `python -m experiments run pools`."
 
@@ -51,8 +57,55 @@ SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL")
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
     found = ((text, finding, _finding(seen, finding)) for text, finding in ENTRIES.items())
-    return tuple(
-        Claim(text, seen_.verdict, seen_.said, THEMES.get(finding), seen_.denies) for text, finding, seen_ in found
+    size = dict.fromkeys(OF_CELLS, "" if seen.cells is None else _size(seen.cells))
+    return (
+        _pool_saves_threads(seen),
+        *(
+            Claim(text, one.verdict, f"{one.said} {size.get(finding, '')}".rstrip(), THEMES.get(finding), one.denies)
+            for text, finding, one in found
+        ),
+    )
+
+
+def _pool_saves_threads(seen: Seen) -> Claim:
+    """By a thread for each task beside a pool of the same server, at every transport and number of clients."""
+    if EXECUTORS not in seen.beside:
+        return not_measured(POOL_SAVES, EXECUTORS)
+    judged = [one for one in seen.beside[EXECUTORS].judged.values() if _is_without_pool(one)]
+    values = [one.typical.value for one in judged]
+    verdicts = [one.verdict for one in judged]
+    slower = verdicts.count(Verdict.SLOWER)
+    said = (
+        f"In Python: a new thread for each request takes {number(min(values))} to {number(max(values))} times the time "
+        f"of a thread pool; of {len(judged)} comparisons it is SLOWER in {slower}. From the part `{EXECUTORS}`. In "
+        "Rust and Go it was not varied."
+        if judged
+        else "No block of it counts."
+    )
+    refuted = any(each in (Verdict.FASTER, Verdict.EQUIVALENT) for each in verdicts)
+    if judged and slower == len(judged):
+        return Claim(POOL_SAVES, "CONFIRMED", said)
+    return Claim(POOL_SAVES, "CONTRADICTED" if refuted else "INCONCLUSIVE", said)
+
+
+def _is_without_pool(one: Judged) -> bool:
+    executors = [arm.setting["executor"] for arm in (one.comparison.above, one.comparison.below)]
+    return executors == ["thread-per-task", "thread-pool"]
+
+
+def _size(cells: CellsJudged) -> str:
+    """How many requests and seconds a cell has, beside the document's."""
+    own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
+    if not own:
+        return ""
+    requests = sorted({cell.requests for cell in own})
+    lasted = [each.value for cell in own if (each := cells.estimate(cell, "total_s")) is not None]
+    theirs = [row.total_s for table in original.TABLES.values() for row in table]
+    many = f"{requests[0]:,}" if len(requests) == 1 else f"{requests[0]:,} to {requests[-1]:,}"
+    seconds = f"{number(min(lasted))} to {number(max(lasted))} s" if lasted else "no time"
+    return (
+        f"A cell: {many} requests in {seconds}, {len(cells.blocks)} times; the document's: {original.REQUESTS:,} in "
+        f"{min(theirs):.3g} to {max(theirs):.3g} s, once."
     )
 
 
@@ -184,15 +237,18 @@ def _by_turns(seen: Seen) -> str:
     """What the sweep by turns says of the time, where the load is no limit."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = [f"{each.comparison.title} is {'{} ({})'.format(*ratio_words(each.typical))}" for each in own if each]
-    return f"By turns, where it is no limit: {'; '.join(told)}." if told else ""
+    return (
+        f"By turns, with 1 connection, which the document has not, it is no limit: {'; '.join(told)}." if told else ""
+    )
 
 
 def _rust_is_faster(seen: Seen, cells: CellsJudged) -> Finding:
+    """At the document's own levels, and as it was measured there: times of client and server together."""
     judged = _every_cell(cells, "response_ms")
     together = "; ".join(words(cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
     return Finding(
-        all_are("LESS", _of_servers(judged)),
+        all_are("LESS", judged),
         f"Rust ÷ Go: {_counts(judged)}. Together: {together}. Its table 2 has {broken} of 18 otherwise. "
         f"{_limited(cells)} {_by_turns(seen)}".rstrip(),
     )
@@ -204,20 +260,20 @@ def _limited(cells: CellsJudged) -> str:
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
         f"In {over} of {len(own)} cells of both the load took over 80 % of its core. Such times are of client and "
-        "server together, and SAME is said of none."
+        "server together, as the document's are: there is no verdict on the servers, and SAME is said of none."
     )
 
 
 def _rust_transfers_more(_: Seen, cells: CellsJudged) -> Finding:
     judged = _every_cell(cells, "received_kb_s")
-    verdicts = [each.verdict for each in _of_servers(judged) if each is not None]
+    verdicts = [each.verdict for each in judged if each is not None]
     more, less = (verdicts.count(each) / max(1, len(judged)) for each in ("MORE", "LESS"))
     verdict: ClaimVerdict = "CONTRADICTED" if less > 1 - ALMOST else "INCONCLUSIVE"
     verdict = "CONFIRMED" if more >= ALMOST else verdict
     return Finding(
         verdict,
-        f"Bytes received a second, Rust ÷ Go: {_counts(judged)}. All requests have one size: this is the claim on the "
-        "time again, and bytes sent say nothing else.",
+        f"Bytes received a second, Rust ÷ Go: {_counts(judged)}. {_limited(cells)} All requests have one size: this "
+        "is the claim on the time again, and bytes sent say nothing else.",
     )
 
 
@@ -287,6 +343,9 @@ ENTRIES: Mapping[str, Callable[[Seen, CellsJudged], Finding]] = {
     "Closing: Go is the choice where the pool must grow; Rust is ahead in all else.": _rust_wins_otherwise,
 }
 """Every claim of the document, in its order."""
+
+OF_CELLS = tuple(ENTRIES.values())[:9]
+"""What the document concludes from its tables."""
 
 THEMES: Mapping[Callable[[Seen, CellsJudged], Finding], Theme] = {
     _pool_takes_processor: Theme.POOL,

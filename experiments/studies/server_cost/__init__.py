@@ -1,6 +1,6 @@
 """What a request costs the server in processor time, and what a server takes while nobody asks anything of it."""
 
-from experiments.studies.server_cost import answers, real_clients, split, sweeps, who_runs
+from experiments.studies.server_cost import answers, overload_curve, real_clients, split, sweeps, who_runs
 from experiments.studies.study import Part, Scale, Study
 
 SERVER_COST = Study(
@@ -39,11 +39,19 @@ SERVER_COST = Study(
             peers=(who_runs.PEER,),
         ),
         real_clients.PART: Part(
-            title="Clients on grpc-go whose header blocks differ: grpc_static beside a plain grpcio server",
+            title="Clients on grpc-go whose header blocks differ: grpc_static beside other gRPC servers",
             sweep=real_clients.sweep,
             pictures=real_clients.pictures,
             answers=real_clients.answers,
             sections=real_clients.sections,
+            peers=real_clients.PEERS,
+        ),
+        overload_curve.PART: Part(
+            title="Overload: what is answered in time, from half of a server's capacity to ten times",
+            sweep=overload_curve.sweep,
+            pictures=overload_curve.pictures,
+            answers=overload_curve.answers,
+            sections=overload_curve.sections,
         ),
         "options": Part(
             title="What TLS, a token, metrics and a store on disk cost a Lookup on sockets",

@@ -1,8 +1,10 @@
-"""Clients whose header blocks differ in each call: ``grpc_static`` beside a plain server on grpcio.
+"""Clients whose header blocks differ in each call: ``grpc_static`` beside other gRPC servers.
 
 The load program is on grpc-go, with 32 connections of one call each and with 4 of 16. Its calls are all the same, or
-have a deadline of 2 s, or a new W3C traceparent each. Server and load have a core each. In a closed loop the calls a
-second are those in flight ÷ the time of a call. So grpcio's time ÷ ours is our calls a second ÷ grpcio's.
+have a token, a deadline of 2 s, a new W3C traceparent each, or long metadata of which a part is new. Server and load
+have a core each. In a closed loop the calls a second are those in flight ÷ the time of a call. So another server's time
+÷ ours is our calls a second ÷ that server's. The others are a plain server on grpcio, and the same service on grpc-go
+and on tonic where they are built.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +15,7 @@ from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge.points import points
-from experiments.judge.verdicts import Judgement
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PLAIN_GRPCIO
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
@@ -30,29 +32,51 @@ PART = "real_clients"
 LOADS: Mapping[str, tuple[int, int]] = {"32 × 1": (32, 1), "4 × 16": (4, 16)}
 """Connections × calls at once on each."""
 
-CALLS: Mapping[str, str] = {SAME: "all the same", "deadline": "a deadline of 2 s", "traceparent": "a new traceparent"}
+CALLS: Mapping[str, str] = {
+    SAME: "all the same",
+    "token": "a token",
+    "deadline": "a deadline of 2 s",
+    "traceparent": "a new traceparent",
+    "2560B": "2.5 KiB of metadata",
+}
 """Levels of ``headers``, and what calls are then."""
+
+DECIDING = (SAME, "deadline", "traceparent")
+"""The sweep ends once the ratios to grpcio are decided for these."""
 
 OWN = setting(transport="grpc_static", client=GRPC_GO)
 PLAIN = setting(transport="grpc", client=GRPC_GO, service=PLAIN_GRPCIO)
 SERVERS: Mapping[str, Setting] = {"grpc_static": OWN, "plain grpcio": PLAIN}
 
-ROUNDS = 3
+OTHERS: Mapping[str, Setting] = {
+    "grpc-go": setting(transport="grpc", client=GRPC_GO, language="go"),
+    "tonic": setting(transport="grpc", client=GRPC_GO, language="rust"),
+}
+"""Servers in other languages: peers."""
+
+PEERS = ("go-stock", "rust-stock")
+
+ROUNDS = 1
 """In a block: each has a window of every arm."""
 
 QUESTION = "How many times the calls of a plain grpcio server does grpc_static answer, for clients on grpc-go?"
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Calls a second of ``grpc_static``, as a multiple of a plain grpcio server's, for each load and kind of call."""
+    """Calls a second of ``grpc_static``, as a multiple of each other server's, for each load and kind of call."""
     groups, comparisons = [], []
+    built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
+    others = {"plain grpcio": PLAIN, **built}
     for load in LOADS:
         for headers, calls in CALLS.items():
-            own, plain = _arm(OWN, load, headers), _arm(PLAIN, load, headers)
-            differ = tuple(name for name, level in own.setting.levels if plain.setting[name] != level)
-            title = f"Lookup, {load}, {calls}: time on plain grpcio ÷ time on grpc_static"
-            comparisons.append(Comparison(_name(load, headers), title, plain, own, differ, family=HEADLINE))
-            groups.append(Group((own, plain)))
+            own, arms = _arm(OWN, load, headers), []
+            for name, server in others.items():
+                arms.append(other := _arm(server, load, headers))
+                differ = tuple(factor for factor, level in own.setting.levels if other.setting[factor] != level)
+                title = f"Lookup, {load}, {calls}: time on {name} ÷ time on grpc_static"
+                family = f"{name}, {load}" if server is not PLAIN else HEADLINE if headers in DECIDING else "further"
+                comparisons.append(Comparison(_name(load, headers, server), title, other, own, differ, family=family))
+            groups.append(Group((own, *arms)))
     for server in SERVERS.values():
         same, *pair = twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")
         groups.append(Group(tuple(pair)))
@@ -66,27 +90,24 @@ def _arm(server: Setting, load: str, headers: str) -> Arm:
     return Arm(server.but(connections=connections, in_flight=in_flight, headers=headers))
 
 
-def _name(load: str, headers: str) -> str:
-    return f"{headers} at {load}"
+def _name(load: str, headers: str, server: Setting = PLAIN) -> str:
+    """Of a comparison with a server."""
+    beside = "" if server is PLAIN else f", {server.text('language')}"
+    return f"{headers} at {load}{beside}"
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """The ratios, in a sentence for each load; a load program at its limit makes a ratio the least that it may be."""
-    told, judged = [], seen.main.judged
-    found = points(seen.main.sweep, seen.main.blocks)
-    for load in LOADS:
-        shown = []
-        for headers, calls in CALLS.items():
-            if (one := judged.get(_name(load, headers))) is not None:
-                least = "at least " * found[one.comparison.below, ALL].load_limited
-                shown.append(f"{least}{_ratio(seen.main, load, headers)} where calls have {_had(calls)}")
-        if shown:
-            told.append(f"With {load} calls at once, times the calls of a plain grpcio server: {', '.join(shown)}.")
+    judged = seen.main.judged
+    told = list(_told(seen.main, PLAIN, "a plain grpcio server"))
+    compared = [each for each in judged.values() if each.comparison.kind != "same"]
     return (
         Answer(
             QUESTION,
             " ".join(told) or "Not measured.",
-            tuple(each for each in judged.values() if each.comparison.kind != "same"),
+            tuple(each for each in compared if _is_of_python(each)),
+            tuple(each for each in compared if not _is_of_python(each)),
+            tuple(line for name, server in OTHERS.items() for line in _told(seen.main, server, f"a server on {name}")),
             estimand="calls a second of one closed loop by a client on grpc-go; server and load have a core each.",
             not_concluded=(
                 "What a server does beyond what this client can send, where the client is at its limit.",
@@ -98,12 +119,29 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     )
 
 
+def _is_of_python(one: Judged) -> bool:
+    return one.comparison.above.setting["language"] == OWN["language"]
+
+
+def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
+    """A sentence for each load, of the ratios to one server."""
+    found = points(judgement.sweep, judgement.blocks)
+    for load in LOADS:
+        shown = []
+        for headers, calls in CALLS.items():
+            if (one := judgement.judged.get(_name(load, headers, server))) is not None:
+                least = "at least " * found[one.comparison.below, ALL].load_limited
+                shown.append(f"{least}{_ratio(judgement, load, headers, server)} where calls have {_had(calls)}")
+        if shown:
+            yield f"With {load} calls at once, times the calls of {name}: {', '.join(shown)}."
+
+
 def _had(calls: str) -> str:
     return "the same block" if calls == CALLS[SAME] else calls
 
 
-def _ratio(judgement: Judgement, load: str, headers: str) -> str:
-    one = judgement.judged.get(_name(load, headers))
+def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = PLAIN) -> str:
+    one = judgement.judged.get(_name(load, headers, server))
     if one is None:
         return NOTHING
     value, ends = ratio_words(one.typical)
@@ -111,8 +149,11 @@ def _ratio(judgement: Judgement, load: str, headers: str) -> str:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Calls a second and processor time in a table."""
-    return (Section("Clients whose calls differ", table(seen.main)),)
+    """Calls a second and processor time in tables: beside plain grpcio, and beside servers in other languages."""
+    told = [Section("Clients whose calls differ", table(seen.main))]
+    if any(arm.setting["language"] != OWN["language"] for arm in seen.main.sweep.arms):
+        told.append(Section("Servers in other languages", others_table(seen.main)))
+    return tuple(told)
 
 
 def table(judgement: Judgement) -> str:
@@ -129,8 +170,26 @@ def table(judgement: Judgement) -> str:
     return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
 
 
+def others_table(judgement: Judgement) -> str:
+    """A row for each load and kind of call: calls a second of each, the ratio of ours, processor time a call."""
+    told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
+    heads = ("connections × calls", "calls", *(f"{name}, {what}" for name in OTHERS for what in told))
+    lines = []
+    for load in LOADS:
+        for headers, calls in CALLS.items():
+            cells: list[str] = []
+            for server in OTHERS.values():
+                rate, cost_us = _measured(judgement, _arm(server, load, headers))
+                cells += [rate, _ratio(judgement, load, headers, server), cost_us]
+            lines.append((load, calls, *cells))
+    limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
+    return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
+
+
 def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
     """Calls a second, the mean of all windows, and the server's processor time for each."""
+    if arm not in judgement.sweep.arms:
+        return NOTHING, NOTHING
     place, point = judgement.sweep.arms.index(arm), points(judgement.sweep, judgement.blocks).get((arm, ALL))
     if point is None:
         return NOTHING, NOTHING

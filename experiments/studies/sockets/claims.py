@@ -8,6 +8,7 @@ decide. The graphs' claims are judged by response time at the client; the docume
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import stdev
 
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.received import ReceivedRatio
@@ -15,13 +16,23 @@ from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.received import RECEIVED_FILE
 from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme
-from experiments.show.numbers import ratio_words
+from experiments.show.numbers import number, ratio_words
 from experiments.studies.sockets import lines
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
 from experiments.studies.sockets.faults import spreads
-from experiments.studies.sockets.original import GRAPHS
+from experiments.studies.sockets.original import GRAPHS, MESSAGES
 from experiments.studies.sockets.sweeps import BASE, NAMES, of, ratio_name
-from experiments.studies.sockets.wording import ABSENT, brief, over_cells, spread, spread_log_ratios, standing
+from experiments.studies.sockets.wording import (
+    ABSENT,
+    brief,
+    counted_messages,
+    over_cells,
+    size_log_ratios,
+    spread,
+    spread_log_ratios,
+    standing,
+    told_log_ratios,
+)
 
 Finding = tuple[ClaimVerdict, str]
 
@@ -35,6 +46,9 @@ MUCH_MORE = 1.5
 document gives no bound."""
 
 LEVEL = 0.05
+
+_THREE = ("zeromq", BASE, "nanomsg")
+"""The document's."""
 
 GRAPH_1, GRAPH_2, GRAPH_3, GRAPH_4 = GRAPHS
 """Their rates and sizes."""
@@ -76,9 +90,16 @@ def _asked(judgement: Judgement, cell: Cell, *pairs: tuple[str, str]) -> list[Ju
 def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
     def finding(seen: Seen) -> Finding:
         judged = _asked(seen.main, cell, ("nanomsg", BASE), ("nanomsg", "zeromq"))
-        return _direction(judged, Verdict.FASTER), " ".join(map(brief, judged))
+        text = f"{' '.join(map(brief, judged))} {_messages(seen.main, cell)}"
+        return _direction(judged, Verdict.FASTER), text
 
     return finding
+
+
+def _messages(judgement: Judgement, cell: Cell) -> str:
+    """How many messages of an API stand behind a cell, and how many in the thesis."""
+    counts = [counted_messages(judgement, of(api, *cell)) for api in (BASE, "zeromq", "nanomsg")]
+    return f"Messages an API: {min(counts):,} here, {MESSAGES[cell]:,} in the thesis."
 
 
 def _layer(cell: Cell) -> Callable[[Seen], Side]:
@@ -94,34 +115,51 @@ def _layer(cell: Cell) -> Callable[[Seen], Side]:
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """Confirmed where its window means stand over 1.5 times as far from their median as both others', by blocks."""
+    """By the thesis' own metric: how far means of a second of its timer, at the receiver, stand from their median.
+
+    Confirmed where ZeroMQ's stand over 1.5 times as far as both others', over blocks. At the client it is told beside.
+    """
 
     def finding(seen: Seen) -> Finding:
-        others = [spread_log_ratios(seen.main, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
-        if any(len(each) < 2 for each in others):
-            return "NOT TESTABLE", ABSENT
-        told = [_deviation(seen.main, api, cell) for api in ("zeromq", BASE, "nanomsg")]
+        others = [told_log_ratios(seen.received, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
+        beside = _spread_at_the_client(seen.main, cell)
+        if not all(others):
+            return "NOT TESTABLE", f"The receivers told nothing of it. {beside}"
         intervals = [ratio_interval(each, 1 - LEVEL) for each in others]
-        far = [
-            f"ZeroMQ ÷ {NAMES[api]} {value} ({ends})"
-            for api, (value, ends) in zip((BASE, "nanomsg"), map(ratio_words, intervals), strict=True)
-        ]
+        runs = {api: [row for row in seen.received if row.cell.setting == of(api, *cell)] for api in NAMES}
+        told = [f"{NAMES[api]} {number(stdev(row.cycle_us or 0.0 for row in runs[api]))} µs" for api in _THREE]
+        few, each_s = len(runs["zeromq"]), runs["zeromq"][0].cell.seconds
         text = (
-            f"Relative standard deviation of window means: {', '.join(told)}. How far they stand from their median, "
-            f"on a logarithmic scale: {', '.join(far)}. Much more is here over {MUCH_MORE:g} times."
+            f"Standard deviation of the thesis' timer, at the receiver: {', '.join(told)}, of {few} means of {each_s} "
+            f"s an API; the thesis had 3,600 of a second. {beside}"
         )
-        if seen.main.look is None:
-            return "INCONCLUSIVE", f"{text} There is no verdict yet."
+        if few < BLOCKS_MIN or not seen.received_whole:
+            return "INCONCLUSIVE", f"{text} So few of the thesis' samples decide nothing."
         p_values = holm([sign_flip_p([each - math.log(MUCH_MORE) for each in of_one]) for of_one in others])
         apart = [p < LEVEL and not at.low <= MUCH_MORE <= at.high for p, at in zip(p_values, intervals, strict=True)]
         wider = [at.value > MUCH_MORE for at in intervals]
         if all(apart) and all(wider):
             return "CONFIRMED", text
-        if any(one and not more for one, more in zip(apart, wider, strict=True)):
-            return "CONTRADICTED", text
-        return "INCONCLUSIVE", f"{text} These blocks do not decide."
+        less = any(one and not more for one, more in zip(apart, wider, strict=True))
+        return ("CONTRADICTED" if less else "INCONCLUSIVE"), text
 
     return finding
+
+
+def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
+    """The same of response times at the client, which is another metric: nothing is concluded from it."""
+    others = [spread_log_ratios(judgement, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
+    if any(len(each) < 2 for each in others):
+        return ABSENT
+    far = [
+        f"ZeroMQ ÷ {NAMES[api]} {'{} ({})'.format(*ratio_words(ratio_interval(each, 1 - LEVEL)))}"
+        for api, each in zip((BASE, "nanomsg"), others, strict=True)
+    ]
+    told = ", ".join(_deviation(judgement, api, cell) for api in ("zeromq", BASE, "nanomsg"))
+    return (
+        f"Another metric, response time at the client: relative standard deviation of window means {told}; how far "
+        f"they stand from their median, on a logarithmic scale, {', '.join(far)}."
+    )
 
 
 def _deviation(judgement: Judgement, api: str, cell: Cell) -> str:
@@ -131,7 +169,7 @@ def _deviation(judgement: Judgement, api: str, cell: Cell) -> str:
 
 def _three_may_be_equal(seen: Seen) -> Finding:
     judged = _asked(seen.main, GRAPH_3, ("nanomsg", BASE), ("zeromq", BASE), ("nanomsg", "zeromq"))
-    text = " ".join(map(brief, judged))
+    text = f"{' '.join(map(brief, judged))} {_messages(seen.main, GRAPH_3)}"
     found = [each for each in judged if each is not None]
     if len(found) < len(judged):
         return "NOT TESTABLE", text
@@ -142,8 +180,17 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    judged = seen.main.judged.get("size")
-    return _direction([judged], Verdict.SLOWER), brief(judged)
+    """By the three APIs of the document at both rates, pooled: each block's mean of six logarithms."""
+    judgement, pooled = seen.main, size_log_ratios(seen.main, (BASE, "zeromq", "nanomsg"))
+    if not pooled:
+        return "NOT TESTABLE", ABSENT
+    at = ratio_interval(pooled, judgement.confidence)
+    value, ends = ratio_words(at)
+    text = f"100 KB ÷ 10 KB, three APIs at two rates together: {value} ({ends}). One of them alone: "
+    text += brief(judgement.judged.get("size"))
+    if judgement.look is None or sign_flip_p(pooled) >= judgement.sweep.level or at.low <= 1 <= at.high:
+        return "INCONCLUSIVE", text
+    return ("CONFIRMED" if at.low > 1 else "CONTRADICTED"), text
 
 
 def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen], Finding]:
@@ -202,15 +249,33 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """Confirmed where ZeroMQ is slower than both others in every cell."""
+    """Two are excellent where neither takes over a quarter more time than the other, and ZeroMQ more than both."""
     pairs = (("zeromq", BASE, Verdict.SLOWER), ("nanomsg", "zeromq", Verdict.FASTER))
-    text = " ".join(standing(seen.main, above, below) for above, below, _ in pairs)
-    verdicts: set[ClaimVerdict] = set()
+    alike = over_cells(seen.main, "nanomsg", BASE)
+    text = " ".join(standing(seen.main, above, below) for above, below in (("nanomsg", BASE), *(p[:2] for p in pairs)))
+    verdicts: set[ClaimVerdict] = {_alike(alike)}
     for above, below, wanted in pairs:
         found = over_cells(seen.main, above, below)
         verdicts.add(_direction(found, wanted) if len(found) == len(GRAPHS) else "NOT TESTABLE")
     order: tuple[ClaimVerdict, ...] = ("NOT TESTABLE", "CONTRADICTED", "INCONCLUSIVE", "CONFIRMED")
-    return next(each for each in order if each in verdicts), text
+    return next(
+        each for each in order if each in verdicts
+    ), f"{text} Excellent is here: within a quarter of each other."
+
+
+def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
+    """Whether two APIs are alike in every rate and size: CONTRADICTED where one differs by over a quarter."""
+    if len(judged) < len(GRAPHS):
+        return "NOT TESTABLE"
+    if any(not each.rulings for each in judged):
+        return "INCONCLUSIVE"
+    low, high = ALIKE
+    decided = [each for each in judged if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    if any(each.typical.low > high or each.typical.high < low for each in decided):
+        return "CONTRADICTED"
+    return (
+        "CONFIRMED" if all(low < each.typical.low and each.typical.high < high for each in judged) else "INCONCLUSIVE"
+    )
 
 
 def _nanomsg_overall(seen: Seen) -> Finding:

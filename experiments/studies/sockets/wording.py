@@ -13,9 +13,11 @@ from experiments.judge import ratios
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
+from experiments.results.received import ReceivedRow
 from experiments.show.numbers import counted, number
 from experiments.show.sentences import listed
-from experiments.studies.sockets.original import GRAPHS
+from experiments.studies.sockets import sweeps
+from experiments.studies.sockets.original import GRAPHS, RATES, SIZES
 from experiments.studies.sockets.sweeps import NAMES, ratio_name
 
 ABSENT = "Not measured: an API that it compares is not built here, or gates left out its blocks."
@@ -96,6 +98,37 @@ def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> l
     Forsythe (1974).
     """
     return list(_log_ratios(*(_deviations(judgement, each) for each in (above, below))))
+
+
+def told_log_ratios(rows: Sequence[ReceivedRow], above: Setting, below: Setting) -> list[float]:
+    """The same of the document's timer at the receiver: each run's mean of it, in the blocks that have both."""
+    far = []
+    for api in (above, below):
+        cycles = {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
+        median = float(np.median([*cycles.values()])) if cycles else 0.0
+        far.append({block: abs(each - median) for block, each in cycles.items()})
+    return list(_log_ratios(*([each.get(block) for block in sorted(far[0].keys() & far[1].keys())] for each in far)))
+
+
+def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
+    """Mean response with the larger message ÷ with the smaller, of all these APIs and rates: each block's logarithm."""
+    small, large = SIZES
+    cells = [(sweeps.of(api, rate, large), sweeps.of(api, rate, small)) for api in apis for rate in RATES]
+    found = []
+    for block in range(len(judgement.blocks)):
+        means = [[window_means_us(judgement, block, each) for each in pair] for pair in cells]
+        if all(each for pair in means for each in pair):
+            found.append(fmean(log(fmean(above) / fmean(below)) for above, below in means))
+    return found
+
+
+def counted_messages(judgement: Judgement, of: Setting) -> int:
+    """How many answered messages of an arm stand in whole means."""
+    arm = Arm(of)
+    if arm not in judgement.sweep.arms:
+        return 0
+    place = judgement.sweep.arms.index(arm)
+    return sum(block.arms[place].answered[ALL].times.count for block in judgement.blocks)
 
 
 def _log_ratios(above: Sequence[float | None], below: Sequence[float | None]) -> Iterator[float]:

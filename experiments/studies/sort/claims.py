@@ -15,7 +15,7 @@ from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme, not_measured
 from experiments.show.figures.style import label
 from experiments.show.numbers import has_interval, number, percent, ratio_words
-from experiments.studies.sort import one_off
+from experiments.studies.sort import answers, one_off
 from experiments.studies.sort.measured import DIFFERENT, NO_GO, Measured, measured
 from experiments.studies.sort.original import CALLS, MEAN_US, ratio
 from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MERGE, QUICK
@@ -79,7 +79,8 @@ def _falls_with_calls(found: Measured) -> Finding:
     verdict = _all(found, ratios.values(), lambda each: each.low > 1, lambda each: each.high < 1)
     return verdict, (
         f"Mean of 100 calls ÷ of 10,000: {_listed(ratios)}. N is the number of calls. "
-        f"A first call ÷ the others, connecting left out: {_listed(_first_calls(found))}."
+        f"A first call ÷ the others, connecting left out: {_listed(_first_calls(found))}. "
+        f"{' '.join(answers.needed(found))} The cause of the document's fall is open."
     )
 
 

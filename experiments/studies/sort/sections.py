@@ -120,7 +120,7 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
         if paid is not None:
             share = paid.fit.once_us.value / CALLS[0] / paid.fit.at(CALLS[0])
             yield (
-                f"One-off costs were spread over N calls ({label(mechanism)})",
+                f"N calls share what is paid once; the fall is larger, its cause open ({label(mechanism)})",
                 f"Of its mean of 100 calls, {100 * share:.0f} % is paid once; of 10,000, "
                 f"{100 * paid.fit.once_us.value / CALLS[2] / paid.fit.at(CALLS[2]):.1f} %.",
             )

@@ -5,7 +5,7 @@ the lock costs; (4) clients beyond the static pool. Figures 1 to 5 have the orig
 ``sweeps``; what is said of it in ``answers`` and ``claims``; how it is drawn in ``figures``.
 """
 
-from experiments.studies.stock import answers, claims, extensions, figures, sweeps
+from experiments.studies.stock import answers, claims, executors, extensions, figures, pool_fills, sweeps
 from experiments.studies.study import Part, Scale, Study
 
 CLIENTS = (1, 2, 3, 4, 5)
@@ -22,13 +22,29 @@ STOCK = Study(
             pictures=figures.main,
             answers=answers.answers,
             claims=claims.claims,
+            also=("past_pool",),
             after=("lock_waits", "stages"),
+            beside=("dispatch", "lock_strategies"),
+        ),
+        "pool_fills": Part(
+            title="A pool that fills: clients past its size, where a Lookup waits",
+            clients=pool_fills.CLIENTS,
+            sweep=pool_fills.sweep,
+            pictures=pool_fills.pictures,
+            answers=pool_fills.answers,
+        ),
+        "past_pool": Part(
+            title="Past the pool's size, where a Lookup waits",
+            sweep=pool_fills.past_pool,
+            pictures=pool_fills.pictures,
+            answers=pool_fills.past_pool_answers,
         ),
         "executors": Part(
             title="Executors on both transports",
-            sweep=sweeps.executors,
-            pictures=figures.over_clients("executors", "Executors on both transports", "transport"),
-            answers=extensions.executors,
+            clients=executors.CLIENTS,
+            sweep=executors.sweep,
+            pictures=executors.pictures,
+            answers=executors.answers,
         ),
         "socket_trade": Part(
             title="Trade on sockets, beside Lookup and beside gRPC",
@@ -93,7 +109,7 @@ STOCK = Study(
     },
     scales={
         "smoke": Scale(rounds=4, looks=(2,), clients=CLIENTS, block_s=5.0),
-        "quick": Scale(rounds=15, looks=(10, 14), clients=CLIENTS, block_s=19.0),
+        "quick": Scale(rounds=15, looks=(10, 14), clients=CLIENTS, block_s=18.0),
         "paper": Scale(rounds=45, looks=(12, 16, 20), clients=CLIENTS, block_s=90.0),
     },
 )

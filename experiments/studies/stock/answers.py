@@ -9,13 +9,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from experiments.design.arms import Arm
+from experiments.judge.gates import is_load_limited
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Answer, Seen
-from experiments.show.numbers import number
+from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
+from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details
-from experiments.studies.stock.sweeps import FIGURES, POOL
-from experiments.studies.stock.wording import clients, confidence, declared, executors, found, label, mean_us, told
+from experiments.studies.stock.sweeps import FIGURES, HEADLINE, POOL
+from experiments.studies.stock.wording import (
+    at_work,
+    clients,
+    confidence,
+    declared,
+    executors,
+    found,
+    label,
+    mean_us,
+    told,
+)
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
@@ -35,7 +47,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
         _sockets_or_grpc(judgement),
         _growth(judgement),
         _trade_or_lookup(judgement, seen.after.get("lock_waits")),
-        _past_the_pool(judgement),
+        _past_the_pool(judgement, seen.after.get("past_pool"), seen.after.get("stages")),
     )
 
 
@@ -48,12 +60,14 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
     started = told(judgement, "as_started", f"{as_started}, {sockets}", grpc)
     on_both = executors(judgement, "equal_executors")[0]
     equal = told(judgement, "equal_executors", f"with {on_both} on both, {sockets}", grpc)
-    names = ("as_started", "equal_executors", *_APART)
+    none_of_ours = f"beside a plain grpcio server, which has none of our code, {sockets}"
+    plain = (told(judgement, "plain", none_of_ours, "one there"),) if declared(judgement, "plain") else ()
+    names = ("as_started", "equal_executors", *(("plain",) if plain else ()), *_APART)
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
-        sentence=" ".join((started, equal, *_protocol_or_implementation(judgement))),
+        sentence=" ".join((started, equal, *plain, *_protocol_or_implementation(judgement))),
         deciding=found(judgement, *names),
-        further=found(judgement, "executor"),
+        further=found(judgement, "executor", "our_code"),
         details=(
             f"The executor alone: {told(judgement, 'executor', pool, one)}",
             "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
@@ -94,7 +108,11 @@ def _growth(judgement: Judgement) -> Answer:
     deciding = found(judgement, *names)
     return Answer(
         question="How does latency change as clients are added?",
-        sentence=" ".join(_grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
+        sentence=" ".join(
+            part
+            for each, name in TRANSPORTS
+            for part in (_grown(judgement, f"growth_{each}", f"on {name}"), *_left(judgement, f"growth_{each}"))
+        ),
         deciding=deciding,
         further=found(judgement, "growth_static"),
         details=tuple(_more_answered(deciding)),
@@ -108,10 +126,34 @@ def _growth(judgement: Judgement) -> Answer:
     )
 
 
+def _left(judgement: Judgement, name: str) -> Iterator[str]:
+    """What is left to say of the server where the load is the limit with the most clients: up to how many it is not."""
+    judged = judgement.judged.get(name)
+    if judged is None or not judged.together:
+        return
+    few = judged.comparison.below
+    arms = [
+        Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, judged.comparison.above.connections)
+    ]
+    free = [arm for arm in arms if arm in judgement.sweep.arms and mean_us(judgement, arm) is not None]
+    free = [arm for arm in free if not is_load_limited(judgement.sweep, judgement.blocks, arm)]
+    at_few = mean_us(judgement, few)
+    if not free or at_few is None:
+        yield f"With fewer clients than {judged.comparison.above.connections} the load is the limit too."
+        return
+    last = free[-1]
+    times = number((mean_us(judgement, last) or 0.0) / at_few)
+    yield (
+        f"Up to {clients(last.connections)} the load is not the limit. With so many the mean latency is {times} times "
+        f"that with {clients(few.connections)}; no verdict is asked of that."
+    )
+
+
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
     """Sentence for latency that grew by less than the clients: by Little's law more was answered."""
     for judged in deciding:
-        if judged.rulings and judged.rulings[-1].verdict is Verdict.SUBLINEAR:
+        rulings = judged.as_clients_see_it.rulings
+        if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
             more = judged.comparison.clients_ratio / judged.typical.value
             yield (
                 f"So on {label(judged.comparison.above)} about {number(more)} times as many requests a second are "
@@ -141,13 +183,18 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
     )
 
 
-def _past_the_pool(judgement: Judgement) -> Answer:
-    deciding = found(judgement, "past_pool")
-    sentence = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
+def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
+    """Without waiting, and with it: the headline is asked where the load is far from its limit."""
+    apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
+    grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
+    second = () if waiting is None else (pool_fills.waiting(waiting),)
+    names = () if waiting is None else tuple(each.name for each in waiting.sweep.comparisons if each.family == HEADLINE)
     return Answer(
         question="What happens when there are more clients than threads in the pool?",
-        sentence=" ".join((sentence, *_pool_means(judgement))),
-        deciding=deciding,
+        sentence=" ".join((_without_waiting(judgement, staged, grown), *second)),
+        deciding=found(judgement, "past_pool") if waiting is None else (),
+        further=() if waiting is None else found(judgement, "past_pool"),
+        details=(grown, *(apart if waiting is None else pool_fills.details(waiting))),
         estimand=(
             f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
             "held against 2: a cost of queueing beside the clients' own number would lift it above. "
@@ -158,8 +205,19 @@ def _past_the_pool(judgement: Judgement) -> Answer:
             "That a pool's size never matters: requests that wait for a disk or another server differ.",
         ),
         figure="figure_5",
-        to_decide=to_decide(judgement, ("past_pool",)),
+        to_decide=to_decide(judgement, ("past_pool",)) if waiting is None else to_decide(waiting, names),
     )
+
+
+def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
+    """The means at the pool and past it, and how many threads were at work; the verdict where a number is missing."""
+    judged, past = judgement.judged.get("past_pool"), Arm(FIGURES["figure_5"].but(clients=2 * POOL))
+    at_once = None if staged is None else at_work(staged, past)
+    if judged is None or not judged.rulings or at_once is None:
+        return " ".join((grown, *_pool_means(judgement)))
+    full = f"the pool of {counted(POOL, 'thread')} {'never fills' if at_once < POOL - 1 else 'is nearly full'}"
+    means = " ".join(_pool_means(judgement))
+    return f"Where a Lookup does not wait, {full}: {clients(2 * POOL)} keep {at_once:.1f} at work at once. {means}"
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:

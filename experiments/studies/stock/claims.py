@@ -1,21 +1,25 @@
 """The replication card: every claim of the document, and whether our data bear it out.
 
-CONFIRMED and CONTRADICTED come from verdicts alone, so never from a sweep that stands at no look; starved clients are
-counted at a look. The part on lock waits has no look: it stays INCONCLUSIVE, beside its numbers. What no measurement
-here decides is NOT TESTABLE; what another part measures that is not at hand is NOT MEASURED. The document's
-milliseconds are context: another machine, another program.
+CONFIRMED and CONTRADICTED come from verdicts, so never from a sweep that stands at no look; starved clients are
+counted at a look. A claim that something rises is judged at every step, by mean latencies of the same blocks. The part
+on lock waits has no look: an interval that lies far within 5 % of the latency decides there. What no measurement here
+decides is NOT TESTABLE; what another part measures that is not at hand is NOT MEASURED. The document's milliseconds
+are context: another machine, another program.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.design.sweep import BLOCKS_MIN
+from experiments.judge import ratios
 from experiments.judge.gates import arm_refusals
+from experiments.judge.stats import Estimate, holm, mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
-from experiments.show.numbers import number
+from experiments.show.numbers import number, ratio_words
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
@@ -25,6 +29,12 @@ Finding = tuple[ClaimVerdict, str]
 
 Parts = Mapping[str, Judgement]
 """What was measured, by the parts' names."""
+
+CONFIDENCE = 0.95
+"""Of the interval of lock waits."""
+
+WAITS_MIN = 3
+"""Blocks of lock waits that an interval needs."""
 
 GRPC_MS, SOCKETS_MS = 17.92, 12.38
 """The document's mean latency of Lookup with one client."""
@@ -50,15 +60,18 @@ class Entry:
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """For the main part every claim, in the document's order; for another those that its data decide."""
-    parts = {seen.main.sweep.part: seen.main, **seen.after}
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
-    return tuple(_claim(entry, parts) for entry in own)
+    return tuple(_claim(entry, seen) for entry in own)
 
 
-def _claim(entry: Entry, parts: Parts) -> Claim:
+def _claim(entry: Entry, seen: Seen) -> Claim:
+    parts = {**seen.beside, seen.main.sweep.part: seen.main, **seen.after}
     if entry.part not in parts:
         return not_measured(entry.text, entry.part)
-    return Claim(entry.text, *entry.finding(parts), entry.theme)
+    verdict, said = entry.finding(parts)
+    if parts[entry.part] is seen.beside.get(entry.part):
+        said += f" From the part `{entry.part}`, recorded beside it."
+    return Claim(entry.text, verdict, said, entry.theme)
 
 
 def _milliseconds(parts: Parts) -> Finding:
@@ -95,14 +108,67 @@ def _no_lock_needed(_: Parts) -> Finding:
 
 
 def _rises(figure: str) -> Callable[[Parts], Finding]:
+    """By every step from fewer clients to more: confirmed where all rise, contradicted where one falls or is flat."""
+
     def finding(parts: Parts) -> Finding:
         judgement, base = parts["stock"], FIGURES[figure]
-        judged = _growth(judgement, base)
-        if judged is None:
-            return "INCONCLUSIVE", f"No verdict is asked of it.{_means(judgement, base)}"
-        return _rising(judged), brief(judgement, judged.comparison.name)
+        judged, steps = _growth(judgement, base), _steps(judgement, base)
+        ends = _means(judgement, base).strip() if judged is None else brief(judgement, judged.comparison.name)
+        if judged is not None and judged.together:
+            ends += " The claim is about what clients wait for, so it can be judged all the same."
+        return _rising(judgement, steps), f"{ends} Step by step: {', '.join(map(_step_words, steps))}."
 
     return finding
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Mean latency with some clients ÷ that with the next fewer, over blocks."""
+
+    more: int
+    fewer: int
+    ratio: Estimate
+    p_holm: float
+    """Over the steps of a figure."""
+
+
+def _steps(judgement: Judgement, base: Setting) -> tuple[Step, ...]:
+    """Every step of a figure."""
+    pairs = list(pairwise(_by_clients(judgement, base)))
+    logs = [_mean_log_ratios(judgement, (more, "all"), (fewer, "all")) for fewer, more in pairs]
+    p_values = holm([sign_flip_p(each) for each in logs])
+    return tuple(
+        Step(more.connections, fewer.connections, ratio_interval(each, judgement.confidence), p)
+        for (fewer, more), each, p in zip(pairs, logs, p_values, strict=True)
+        if each
+    )
+
+
+def _rising(judgement: Judgement, steps: Sequence[Step]) -> ClaimVerdict:
+    if judgement.look is None or not steps:
+        return "INCONCLUSIVE"
+    limits, level = judgement.sweep.limits, judgement.sweep.level
+    rises = [each.p_holm < level and each.ratio.low > 1 for each in steps]
+    falls = [each.p_holm < level and each.ratio.high < 1 for each in steps]
+    flat = [limits.equivalent_low < each.ratio.low and each.ratio.high < limits.equivalent_high for each in steps]
+    if any(is_flat and not up for is_flat, up in zip(flat, rises, strict=True)) or any(falls):
+        return "CONTRADICTED"
+    return "CONFIRMED" if all(rises) else "INCONCLUSIVE"
+
+
+def _step_words(step: Step) -> str:
+    value, ends = ratio_words(step.ratio)
+    return f"{step.more} ÷ {clients(step.fewer)} {value} ({ends})"
+
+
+def _mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> list[float]:
+    """Of the mean latencies of two arms and their request types, in each block that no gate leaves out of either."""
+    sweep, found = judgement.sweep, []
+    for block in judgement.blocks:
+        means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), of) for arm, of in (above, below)]
+        if all(means) and not any(refusal for arm, _ in (above, below) for refusal in arm_refusals(sweep, block, arm)):
+            found.append(math.log(means[0] / means[1]))  # type: ignore[operator]  # neither is None: see above
+    return found
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
@@ -134,15 +200,21 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 
 
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
-    """Both waits, and no verdict: too few blocks are measured for one."""
+    """Confirmed where the waits differ by under 5 % of the latency, by an interval over the blocks."""
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
-    waits = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
-    return (
-        "INCONCLUSIVE",
-        f"{waits} They were measured in {len(parts['lock_waits'].blocks)} blocks; a verdict needs {BLOCKS_MIN}.",
-    )
+    text = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
+    apart = [of_trade - of_lookup for of_trade, of_lookup in zip(trade.shares, lookup.shares, strict=False)]
+    if len(apart) < WAITS_MIN:
+        return "INCONCLUSIVE", f"{text} {len(apart)} blocks tell too little."
+    at, sweep = mean_interval(apart, CONFIDENCE), parts["lock_waits"].sweep
+    most = sweep.limits.equivalent_high - 1
+    low, high = (f"{100 * end:.3f}".replace("-", "−") for end in (at.low, at.high))
+    text += f" That is {low} to {high} % of the latency more, in {len(apart)} blocks; under 5 % counts as the same."
+    if max(abs(at.low), abs(at.high)) < most:
+        return "CONFIRMED", text
+    return ("CONTRADICTED" if at.low > most or at.high < -most else "INCONCLUSIVE"), text
 
 
 def _read_lock_is_faster(parts: Parts) -> Finding:
@@ -151,12 +223,28 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
+    """By Trade ÷ Lookup under read and write locks beside the same under one mutex: messages and work cancel."""
     judgement = parts["lock_strategies"]
-    arm = next((each for each in judgement.sweep.arms if each.setting["locking"] == "read-write"), None)
-    means = [(name, mean_us(judgement, arm, name)) for name in ("lookup", "trade")] if arm is not None else []
-    ours = ", ".join(f"{name.capitalize()} {number(mean / 1000)} ms" for name, mean in means if mean is not None)
-    here = f" Under read-write: {ours}." if ours else ""
-    return "NOT TESTABLE", f"Messages and work differ as well as the lock.{here}"
+    arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
+    if not {"mutex", "read-write"} <= arms.keys():
+        return "INCONCLUSIVE", "One of the two strategies was not measured."
+    apart = {name: _mean_log_ratios(judgement, (arms[name], "trade"), (arms[name], "lookup")) for name in arms}
+    beside = [one - other for one, other in zip(apart["read-write"], apart["mutex"], strict=False)]
+    if judgement.look is None or not beside:
+        return "INCONCLUSIVE", "There are too few blocks for a verdict."
+    told = [
+        f"{name} {value} ({ends})"
+        for name in ("read-write", "mutex")
+        for value, ends in (ratio_words(ratio_interval(apart[name], judgement.confidence)),)
+    ]
+    at = ratio_interval(beside, judgement.confidence)
+    value, ends = ratio_words(at)
+    text = f"Trade ÷ Lookup: {', '.join(told)}. The first ÷ the second: {value} ({ends})."
+    low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
+    if low < at.low and at.high < high:
+        return "CONTRADICTED", f"{text} Within 5 % of 1 counts as not apart."
+    different = sign_flip_p(beside) < judgement.sweep.level and not at.low <= 1 <= at.high
+    return ("CONFIRMED" if different and (at.low > high or at.high < low) else "INCONCLUSIVE"), text
 
 
 def _no_jump(parts: Parts) -> Finding:
@@ -207,20 +295,6 @@ def _growth(judgement: Judgement, base: Setting) -> Judged | None:
     return None
 
 
-def _rising(judged: Judged) -> ClaimVerdict:
-    """Against the clients alone: it rises where it is in proportion or more, or where the whole interval is over 1."""
-    if not judged.rulings:
-        return "INCONCLUSIVE"
-    decided = judged.verdict is not Verdict.INCONCLUSIVE
-    if judged.comparison.kind == "per client":
-        rises, falls = decided and judged.typical.low > 1, decided and judged.typical.high < 1
-    else:
-        rises, falls = judged.verdict is Verdict.GROWS, judged.verdict in (Verdict.FLAT, Verdict.FALLS)
-    if rises:
-        return "CONFIRMED"
-    return "CONTRADICTED" if falls else "INCONCLUSIVE"
-
-
 def _direction(judged: Judged | None, confirming: Verdict) -> ClaimVerdict:
     if judged is None or judged.verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE"
@@ -239,12 +313,16 @@ def _is_different(judged: Judged) -> bool:
 
 def _means(judgement: Judgement, base: Setting, most: int | None = None) -> str:
     """Mean latency with the fewest clients and the most, in a sentence; empty where there is none."""
-    arms = [arm for arm in judgement.sweep.arms if arm.setting == base.but(clients=arm.setting["clients"])]
-    own = [arm for arm in arms if not arm.copy and (most is None or arm.connections <= most)]
-    ordered = sorted(own, key=lambda arm: arm.connections)
+    ordered = [arm for arm in _by_clients(judgement, base) if most is None or arm.connections <= most]
     means = [(arm, mean_us(judgement, arm)) for arm in dict.fromkeys((*ordered[:1], *ordered[-1:]))]
     texts = [f"{number(mean / 1000)} ms with {clients(arm.connections)}" for arm, mean in means if mean is not None]
     return f" Means: {', '.join(texts)}." if texts else ""
+
+
+def _by_clients(judgement: Judgement, base: Setting) -> list[Arm]:
+    """The arms at this setting, by their clients."""
+    own = (arm for arm in judgement.sweep.arms if arm.setting == base.but(clients=arm.setting["clients"]))
+    return sorted((arm for arm in own if not arm.copy), key=lambda arm: arm.connections)
 
 
 def _mutex_wait(parts: Parts, request: str) -> LockWait | None:

@@ -19,7 +19,7 @@ from experiments.show.content import Answer, Seen
 from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.locks import lock_details, lock_waits
-from experiments.studies.stock.sweeps import GRPC, SOCKETS
+from experiments.studies.stock.sweeps import GRPC, SOCKETS, STAGED
 from experiments.studies.stock.wording import clients, confidence, found, label, mean_us, server, told
 
 FEW = 2
@@ -39,15 +39,6 @@ Said = Callable[[Comparison], tuple[str, str]]
 """What stands above and below in a comparison, as words within a sentence."""
 
 
-def executors(seen: Seen) -> tuple[Answer, ...]:
-    """Each executor beside another, on each transport."""
-
-    def said(of: Comparison) -> tuple[str, str]:
-        return f"{_where(of)}, a request on the {of.above.setting.executor}", f"one on the {of.below.setting.executor}"
-
-    return _each_transport(seen, "Which executor answers soonest on {}?", said, (ONE_MACHINE, CLOSED))
-
-
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
     """Trade on sockets: beside Lookup, and beside Trade on gRPC."""
     return (
@@ -55,7 +46,7 @@ def socket_trade(seen: Seen) -> tuple[Answer, ...]:
             seen.main,
             "Does a Trade take longer than a Lookup on sockets?",
             _headline(seen.main, "mix"),
-            lambda of: (f"{_where(of)}, a Trade", "a Lookup"),
+            lambda of: (f"{where(of)}, a Trade", "a Lookup"),
             ("That the lock makes the difference: messages and work differ too.",),
         ),
         _answer(
@@ -75,7 +66,7 @@ def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
     """The pool's size."""
 
     def said(of: Comparison) -> tuple[str, str]:
-        return f"{_where(of)}, a Lookup with {_threads(of.above)}", f"one with {_threads(of.below)}"
+        return f"{where(of)}, a Lookup with {_threads(of.above)}", f"one with {_threads(of.below)}"
 
     question = "Does a larger pool answer a Lookup sooner?"
     not_concluded = "That a pool's size never matters: requests that wait for a disk or another server differ."
@@ -84,10 +75,10 @@ def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
 
 def updater(seen: Seen) -> tuple[Answer, ...]:
     """The price updater beside the clients."""
-    return _each_transport(
+    return each_transport(
         seen,
         "Does the price updater slow requests down on {}?",
-        lambda of: (f"{_where(of)}, a request beside the updater", "one without it"),
+        lambda of: (f"{where(of)}, a request beside the updater", "one without it"),
         ("That updates cost as much at other rates: here some fifty a second, from one updater.",),
     )
 
@@ -96,7 +87,7 @@ def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
     """Every locking strategy beside the mutex."""
 
     def said(of: Comparison) -> tuple[str, str]:
-        return f"{_where(of)}, a request under {of.above.setting.text('locking')}", "one under the mutex"
+        return f"{where(of)}, a request under {of.above.setting.text('locking')}", "one under the mutex"
 
     question = "Which locking strategy answers soonest?"
     return (_answer(seen.main, question, _headline(seen.main), said, (ONE_MACHINE,)),)
@@ -109,7 +100,7 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
             seen.main,
             "How much of the latency is the client's own?",
             _headline(seen.main, "client"),
-            lambda of: (f"{_where(of)}, a Lookup by the lean client", "one by the transport's own"),
+            lambda of: (f"{where(of)}, a Lookup by the lean client", "one by the transport's own"),
             ("That the rest is the server's: the lean client and the kernel take time too.",),
         ),
         _answer(
@@ -148,7 +139,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
         "Is it better that a connection holds a thread, or that each request takes one?",
         _headline(seen.main, "dispatch"),
         lambda of: (
-            f"{_where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
+            f"{where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
             "one where each request is a task",
         ),
         ("That past the pool a connection's Lookup is slow: who gets no reply has no time in these numbers.",),
@@ -166,10 +157,10 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
 
 def connection_policy(seen: Seen) -> tuple[Answer, ...]:
     """A new connection for each request."""
-    return _each_transport(
+    return each_transport(
         seen,
         "What does a new connection for each request cost on {}?",
-        lambda of: (f"{_where(of)}, a Lookup on a new connection", "one on a kept connection"),
+        lambda of: (f"{where(of)}, a Lookup on a new connection", "one on a kept connection"),
         ("What connecting costs across a network: over loopback a round trip takes microseconds.",),
     )
 
@@ -194,7 +185,7 @@ def stages(seen: Seen) -> tuple[Answer, ...]:
     return tuple(_queueing(seen.main, transport) for transport in transports)
 
 
-def _each_transport(seen: Seen, question: str, said: Said, not_concluded: tuple[str, ...]) -> tuple[Answer, ...]:
+def each_transport(seen: Seen, question: str, said: Said, not_concluded: tuple[str, ...]) -> tuple[Answer, ...]:
     """The same question of each transport."""
     own: dict[str, list[Comparison]] = {}
     for each in _headline(seen.main):
@@ -253,7 +244,7 @@ def _headline(judgement: Judgement, factor: str | None = None) -> list[Compariso
     return [each for each in own if factor is None or factor in each.differ]
 
 
-def _where(of: Comparison) -> str:
+def where(of: Comparison) -> str:
     return f"on {label(of.above)} with {clients(of.above.connections)}"
 
 
@@ -322,7 +313,8 @@ def _queueing(judgement: Judgement, transport: str) -> Answer:
     """Of a Lookup: the time accepted and not yet begun, of its time in the server."""
     sentences = []
     arms = sorted(
-        (arm for arm in judgement.sweep.arms if arm.setting["transport"] == transport), key=lambda arm: arm.connections
+        (arm for arm in STAGED if arm in judgement.sweep.arms and arm.setting["transport"] == transport),
+        key=lambda arm: arm.connections,
     )
     for arm in arms:
         seen = [lookups for each in _stages(judgement, arm) if (lookups := each.get("lookup")) is not None]

@@ -1,6 +1,6 @@
 """The figures of the study ``stock``: which points of which arms each one shows."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from experiments.design.arms import Arm
 from experiments.judge.points import CONFIDENCE, Point, points, stages
@@ -10,8 +10,9 @@ from experiments.show.content import Seen
 from experiments.show.figures import clients, distributions, heat_map, locking, offered_load, ratios
 from experiments.show.figures import stages as stacked
 from experiments.show.figures.style import Picture, label
-from experiments.studies.stock.sweeps import FIGURES, POOL, POOLS, STATIC, THREE, is_of_three
-from experiments.studies.stock.wording import server
+from experiments.studies.stock import pool_fills
+from experiments.studies.stock.sweeps import FIGURES, POOL, POOLED, POOLS, STAGED, STATIC, THREE, is_of_three
+from experiments.studies.stock.wording import at_work, server, threads_ran
 
 TITLES = {
     "figure_1": "Figure 1: Lookup and Trade on gRPC, a price updater beside them",
@@ -31,11 +32,14 @@ def main(seen: Seen) -> Sequence[Picture]:
     found = points(seen.main.sweep, seen.main.blocks)
     pictures = [ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline")))]
     for name, title in TITLES.items():
-        panel = clients.Panel("", list(_lines(name, found)), POOL if name == "figure_5" else None)
+        below = _threads(name, seen.after.get("stages"))
+        panel = clients.Panel("", list(_lines(name, found)), POOL if name == "figure_5" else None, below)
         pictures.append(clients.picture(name, title, [panel], beside=("median", "p99")))
     pictures += _three(found)
     twins = list(seen.main.comparisons("same"))
     pictures.append(ratios.picture("same", "A/A pairs: one setting, started as two servers", twins))
+    if "past_pool" in seen.after:
+        pictures += pool_fills.pictures(Seen(seen.after["past_pool"]))
     if "lock_waits" in seen.after:
         pictures += lock_waits(Seen(seen.after["lock_waits"], {}))
     if "stages" in seen.after:
@@ -61,6 +65,7 @@ def stages_of(seen: Seen) -> Sequence[Picture]:
             f"{label(arm.setting.text('transport'))}, {_clients(arm)}", stages(sweep, blocks, arm).get("all", ())
         )
         for arm in sweep.arms
+        if arm in STAGED
     ]
     return [stacked.picture("stages", f"Where the time goes inside the server, a pool of {POOL}", bars)]
 
@@ -123,6 +128,20 @@ def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
             (found[arm, each] for arm, each in own if each == request), key=lambda point: point.arm.connections
         )
         yield clients.Line(request.capitalize(), transport, line)
+
+
+def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
+    """How many threads ran the requests of a figure's arms, as the server stamped them; none where it did not."""
+    if staged is None or figure not in POOLED:
+        return {}
+    own = [arm for arm in staged.sweep.arms if arm.setting.but(clients=1) == FIGURES[figure] and not arm.copy]
+    ran = {arm.connections: threads_ran(staged, arm) for arm in own}
+    at_once = {arm.connections: at_work(staged, arm) for arm in own}
+    rows = {
+        "threads that ran requests": {n: str(each) for n, each in sorted(ran.items()) if each is not None},
+        "threads at work at once, on average": {n: f"{each:.1f}" for n, each in sorted(at_once.items()) if each},
+    }
+    return {name: row for name, row in rows.items() if row}
 
 
 def _three(found: ALL_POINTS) -> Iterator[Picture]:

@@ -1,11 +1,13 @@
 """What the study ``stock`` measures: the arms, groups and comparisons of its main part and of its extensions.
 
 The main part has the five figures of the original and its four questions. gRPC is as its users start it, on a
-``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked of the servers as started, and of three with the
-static pool: sockets, gRPC by our own server, gRPC by grpcio. The first two differ in the protocol, the last two in what
-implements it; grpcio's client loads both of these. Arms with a headline comparison, or an A/A pair, stand in every
-round; the inner points of the figures in every third or fifth, as no verdict is asked of them. An A/A pair of each
-transport stands beside Lookup with one client. Both servers of a pair also carry the largest load that the first has.
+``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked of the servers as started, beside a plain grpcio
+server with nothing of ours, and of three with the static pool: sockets, gRPC by our own server, gRPC by grpcio. The
+first two of these differ in the protocol, the last two in what implements it; grpcio's client loads both.
+
+Arms with a headline comparison, or an A/A pair, stand in every round; the inner points of the figures in every third or
+fifth, as no verdict is asked of them. An A/A pair of each transport stands beside Lookup with one client, that of gRPC
+on the static pool. Both servers of a pair carry the same loads, as often.
 
 A figure's clients are processes with one connection each. The catalog's limits are so far off that no trade is refused.
 """
@@ -13,9 +15,10 @@ A figure's clients are processes with one connection each. The catalog's limits 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from experiments.design.arms import Arm, Comparison, Group, heaviest_again, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.services import PLAIN
 from experiments.studies.study import Scale
 from stock_service.trading.locking import LOCKINGS
 
@@ -42,8 +45,8 @@ GRPC = setting(transport="grpc", executor="thread-pool")
 SOCKETS = setting(transport="sockets", executor="static-pool")
 """Lookup with one client, on the servers as they are started."""
 
-ON_BOTH = ("static-pool", "thread-pool", "thread-per-task")
-"""Executors that sockets and gRPC can both have. What leader/followers gains, ``run who_runs`` says."""
+ON_PLAIN = GRPC.but(service=PLAIN)
+"""The same on a plain grpcio server: a ``ThreadPoolExecutor`` of as many threads, and none of our code."""
 
 STATIC = setting(transport="grpc_static", executor="static-pool")
 GRPCIO = GRPC.but(executor="static-pool")
@@ -60,6 +63,13 @@ FIGURES = {
     "figure_5": SOCKETS.but(workers=POOL),
 }
 """The five figures of the original, at one client; each goes on over the clients."""
+
+
+POOLED = ("figure_4", "figure_5")
+"""Beside these stands how many threads ran the requests."""
+
+STAGED = tuple(Arm(base.but(workers=POOL, clients=n)) for base in (GRPC, SOCKETS) for n in (1, POOL, 2 * POOL))
+"""Up to the small pool and past it: where the time goes in the server."""
 
 
 def figure_clients(figure: str, scale: Scale) -> tuple[int, ...]:
@@ -81,16 +91,18 @@ def stock(scale: Scale) -> Sweep:
     grpc_most, sockets_most, static_most = (Arm(each.but(clients=most)) for each in (GRPC, SOCKETS, STATIC))
     static, equal = (Arm(each.but(clients=few)) for each in (STATIC, GRPCIO))
     trade = Arm(GRPC.but(mix="trade", clients=few))
+    plain = Arm(ON_PLAIN.but(clients=few))
     at_pool, past_pool = (Arm(FIGURES["figure_5"].but(clients=clients)) for clients in (POOL, 2 * POOL))
     others = [
         tuple(Arm(FIGURES[figure].but(clients=clients)) for clients in (few, most))
         for figure in ("figure_1", "figure_3")
     ]
-    same_grpc, same_sockets, same_static = (twins(each.setting, "same") for each in (grpc, sockets, static))
+    same_grpc, same_sockets, same_static = (twins(each.setting, "same") for each in (equal, sockets, static))
     groups = [
-        Group((grpc, sockets, equal, *([grpc_most, sockets_most] if most > few else []))),
-        Group((grpc, trade, same_grpc[2]), times=4),
-        Group((sockets, same_sockets[2]), times=4),
+        Group((grpc, sockets, equal, plain, *([grpc_most, sockets_most] if most > few else []))),
+        Group((grpc, trade), times=4),
+        Group((equal, same_grpc[2]), times=3),
+        Group((sockets, same_sockets[2]), times=3),
         Group((static, same_static[2]), times=4),
         Group((at_pool, past_pool)),
         Group((sockets, static, equal, *([static_most] if most > few else []))),
@@ -98,26 +110,11 @@ def stock(scale: Scale) -> Sweep:
     if most > few:
         groups += [Group((arm, arm_most)) for arm, arm_most in others]
     inner = [arm for figure in FIGURES for arm in figure_arms(figure, scale)]
-    pools = f"Lookup on gRPC, {_clients(few)}: {equal.setting.executor} ÷ {grpc.setting.executor}"
+    pools = f"Lookup on gRPC, {clients_of(few)}: {equal.setting.executor} ÷ {grpc.setting.executor}"
     comparisons = [
-        Comparison(
-            "as_started",
-            f"Lookup, {_clients(few)}, servers as started: sockets ÷ gRPC",
-            sockets,
-            grpc,
-            ("transport", "executor"),
-            family=HEADLINE,
-        ),
-        Comparison(
-            "equal_executors",
-            f"Lookup, {_clients(few)}, {equal.setting.executor} on both: sockets ÷ gRPC",
-            sockets,
-            equal,
-            ("transport",),
-            family=HEADLINE,
-        ),
+        *_question_1(sockets, grpc, equal, plain),
         *_apart(sockets, static, equal),
-        Comparison("trade", f"gRPC, {_clients(few)}: Trade ÷ Lookup", trade, grpc, ("mix",), family=HEADLINE),
+        Comparison("trade", f"gRPC, {clients_of(few)}: Trade ÷ Lookup", trade, grpc, ("mix",), family=HEADLINE),
         Comparison(
             "past_pool",
             f"Lookup on sockets, {POOL} threads: {2 * POOL} ÷ {POOL} clients",
@@ -125,7 +122,6 @@ def stock(scale: Scale) -> Sweep:
             at_pool,
             ("clients",),
             "per client",
-            family=HEADLINE,
         ),
         Comparison("executor", pools, equal, grpc, ("executor",)),
         same_grpc[0],
@@ -134,21 +130,23 @@ def stock(scale: Scale) -> Sweep:
     ]
     if most > few:
         comparisons += [
-            _growth("growth_grpc", "Lookup on gRPC", (grpc, grpc_most), HEADLINE),
-            _growth("growth_sockets", "Lookup on sockets", (sockets, sockets_most), HEADLINE),
-            _growth("growth_static", "Lookup on our own gRPC", (static, static_most)),
-            _growth("growth_figure_1", "Figure 1", others[0]),
-            _growth("growth_figure_3", "Figure 3", others[1]),
+            growth("growth_grpc", "Lookup on gRPC", (grpc, grpc_most), HEADLINE),
+            growth("growth_sockets", "Lookup on sockets", (sockets, sockets_most), HEADLINE),
+            growth("growth_static", "Lookup on our own gRPC", (static, static_most)),
+            growth("growth_figure_1", "Figure 1", others[0]),
+            growth("growth_figure_3", "Figure 3", others[1]),
         ]
-    groups += _groups(three_arms(scale), THREE_EVERY)
-    return _slices("stock", groups, comparisons, scale, inner)
+    groups += groups_of(three_arms(scale), THREE_EVERY)
+    return in_slices("stock", groups, comparisons, scale, inner)
 
 
-def _growth(name: str, what: str, arms: tuple[Arm, ...], family: str = "further") -> Comparison:
+def growth(
+    name: str, what: str, arms: tuple[Arm, ...], family: str = "further", differ: tuple[str, ...] = ("clients",)
+) -> Comparison:
     """The arm with the most clients ÷ that with the fewest, given the other way round."""
     below, above = arms
-    title = f"{what}: {above.connections} ÷ {_clients(below.connections)}"
-    return Comparison(name, title, above, below, ("clients",), "growth", family=family)
+    title = f"{what}: {above.connections} ÷ {clients_of(below.connections)}"
+    return Comparison(name, title, above, below, differ, "growth", family=family)
 
 
 def three_arms(scale: Scale) -> tuple[Arm, ...]:
@@ -161,9 +159,28 @@ def is_of_three(arm: Arm, base: Setting) -> bool:
     return not arm.copy and arm.setting == base.but(mix=MIXED, clients=arm.setting["clients"])
 
 
+def _question_1(sockets: Arm, grpc: Arm, equal: Arm, plain: Arm) -> tuple[Comparison, ...]:
+    """Sockets beside gRPC as started, with equal executors, and beside none of our code; what our code adds to that."""
+    how, executor = f"Lookup, {clients_of(sockets.connections)}", equal.setting.executor
+    both, differ = ("transport", "executor"), ("service", "transport", "executor")
+    return (
+        Comparison("as_started", f"{how}, servers as started: sockets ÷ gRPC", sockets, grpc, both, family=HEADLINE),
+        Comparison(
+            "equal_executors",
+            f"{how}, {executor} on both: sockets ÷ gRPC",
+            sockets,
+            equal,
+            ("transport",),
+            family=HEADLINE,
+        ),
+        Comparison("plain", f"{how}: sockets ÷ a plain grpcio server", sockets, plain, differ, family=HEADLINE),
+        Comparison("our_code", f"{how}: gRPC ÷ a plain grpcio server", grpc, plain, ("service",)),
+    )
+
+
 def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparison]:
     """What the protocol makes, and what its implementation: the server alone differs, the executor does not."""
-    sent = f"{_clients(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
+    sent = f"{clients_of(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
     how, differ = f"Lookup, {sent}, {static.setting.executor} on both", ("transport",)
     return (
         Comparison("protocol", f"{how}: sockets ÷ our own gRPC", sockets, static, differ, family=HEADLINE),
@@ -175,38 +192,13 @@ def lock_waits(scale: Scale) -> Sweep:
     """Every locking strategy under the most clients, Lookup and Trade mixed; stages stamped, no verdict asked."""
     arms = [Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS]
     arms.append(Arm(GRPC.but(mix=MIXED, clients=max(scale.clients))))
-    return replace(_slices("lock_waits", _groups(arms), (), scale), timeline=True)
+    return replace(in_slices("lock_waits", groups_of(arms), (), scale), timeline=True)
 
 
 def stages(scale: Scale) -> Sweep:
-    """Lookup with the small pool on both transports, up to it and past it, every request's stages stamped."""
-    bases = (GRPC.but(workers=POOL), SOCKETS.but(workers=POOL))
-    arms = [Arm(base.but(clients=clients)) for base in bases for clients in sorted({1, POOL, 2 * POOL})]
-    return replace(_slices("stages", _groups(arms), (), scale), timeline=True)
-
-
-def executors(scale: Scale) -> Sweep:
-    """Thread pool, static pool and a thread per task, on both transports, Lookup and Trade, 1, 5 and 10 clients."""
-    groups: list[Group] = []
-    comparisons: list[Comparison] = []
-    for base in (GRPC, SOCKETS):
-        transport = base.text("transport")
-        for clients in (1, POOL, 2 * POOL):
-            arms = {each: Arm(base.but(mix=MIXED, clients=clients, executor=each)) for each in ON_BOTH}
-            groups.append(Group(tuple(arms.values())))
-            comparisons += [
-                Comparison(
-                    f"{executor}_{transport}_{clients}",
-                    f"{transport}, {_clients(clients)}, Lookup and Trade: {executor} ÷ thread-pool",
-                    arms[executor],
-                    arms["thread-pool"],
-                    ("executor",),
-                    family=HEADLINE,
-                )
-                for executor in ON_BOTH
-                if executor != "thread-pool"
-            ]
-    return _slices("executors", groups, comparisons, scale)
+    """Lookup with the small pool on both transports, and the arms of figures 4 and 5; every request is stamped."""
+    drawn = [arm for figure in POOLED for arm in figure_arms(figure, scale)]
+    return replace(in_slices("stages", groups_of(STAGED), (), scale, drawn), timeline=True)
 
 
 def socket_trade(scale: Scale) -> Sweep:
@@ -216,12 +208,12 @@ def socket_trade(scale: Scale) -> Sweep:
         trade, lookup = (Arm(SOCKETS.but(mix=mix, clients=clients)) for mix in ("trade", "lookup"))
         grpc = Arm(GRPCIO.but(mix="trade", clients=clients))
         groups += [Group((trade, lookup), times=4), Group((trade, grpc))]
-        title = f"sockets, {_clients(clients)}: Trade ÷ Lookup"
+        title = f"sockets, {clients_of(clients)}: Trade ÷ Lookup"
         comparisons.append(Comparison(f"trade_{clients}", title, trade, lookup, ("mix",), family=HEADLINE))
-        title = f"Trade, {_clients(clients)}, {grpc.setting.executor} on both: sockets ÷ gRPC"
+        title = f"Trade, {clients_of(clients)}, {grpc.setting.executor} on both: sockets ÷ gRPC"
         comparisons.append(Comparison(f"transport_{clients}", title, trade, grpc, ("transport",), family=HEADLINE))
     inner = [Arm(SOCKETS.but(mix="trade", clients=clients)) for clients in scale.clients]
-    return _slices("socket_trade", groups, comparisons, scale, inner)
+    return in_slices("socket_trade", groups, comparisons, scale, inner)
 
 
 def pool_by_clients(scale: Scale) -> Sweep:
@@ -229,9 +221,9 @@ def pool_by_clients(scale: Scale) -> Sweep:
     most = 2 * max(scale.clients)
     arms = [Arm(SOCKETS.but(workers=pool, clients=n)) for pool in POOLS for n in (*scale.clients, most)]
     small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
-    title = f"Lookup on sockets, {_clients(most)}: 10 threads ÷ 1 thread"
+    title = f"Lookup on sockets, {clients_of(most)}: 10 threads ÷ 1 thread"
     comparison = Comparison("threads", title, large, small, ("workers",), family=HEADLINE)
-    return _slices("pool_by_clients", [Group((small, large), times=4)], [comparison], scale, arms)
+    return in_slices("pool_by_clients", [Group((small, large), times=4)], [comparison], scale, arms)
 
 
 def updater(scale: Scale) -> Sweep:
@@ -242,11 +234,11 @@ def updater(scale: Scale) -> Sweep:
         for clients in sorted({min(scale.clients), max(scale.clients)}):
             without, beside = (Arm(base.but(mix=MIXED, clients=clients, updater=each)) for each in (False, True))
             groups.append(Group((without, beside), times=4))
-            title = f"{transport}, {_clients(clients)}: with ÷ without the updater"
+            title = f"{transport}, {clients_of(clients)}: with ÷ without the updater"
             comparisons.append(
                 Comparison(f"{transport}_{clients}", title, beside, without, ("updater",), family=HEADLINE)
             )
-    return _slices("updater", groups, comparisons, scale)
+    return in_slices("updater", groups, comparisons, scale)
 
 
 def lock_strategies(scale: Scale) -> Sweep:
@@ -255,7 +247,7 @@ def lock_strategies(scale: Scale) -> Sweep:
     comparisons = [
         Comparison(
             name,
-            f"sockets, {_clients(max(scale.clients))}, Lookup and Trade: {name} ÷ mutex",
+            f"sockets, {clients_of(max(scale.clients))}, Lookup and Trade: {name} ÷ mutex",
             arm,
             arms["mutex"],
             ("locking",),
@@ -265,7 +257,7 @@ def lock_strategies(scale: Scale) -> Sweep:
         if name != "mutex"
     ]
     groups = (Group(tuple(arms.values()), times=4),)
-    return _slices("lock_strategies", groups, tuple(comparisons), scale)
+    return in_slices("lock_strategies", groups, tuple(comparisons), scale)
 
 
 def client_kind(scale: Scale) -> Sweep:
@@ -276,14 +268,14 @@ def client_kind(scale: Scale) -> Sweep:
         for clients in sorted({min(scale.clients), max(scale.clients)}):
             own, lean = (Arm(base.but(clients=clients, client=each)) for each in ("library", "lean"))
             groups.append(Group((own, lean)))
-            title = f"{transport}, {_clients(clients)}: lean ÷ own client"
+            title = f"{transport}, {clients_of(clients)}: lean ÷ own client"
             comparisons.append(Comparison(f"{transport}_{clients}", title, lean, own, ("client",), family=HEADLINE))
     sockets, static, grpcio = (Arm(each.but(client="lean")) for each in THREE)
     groups.append(Group((sockets, static, grpcio)))
     title = f"Lookup, 1 client, the lean one, {grpcio.setting.executor} on both: sockets ÷ gRPC"
     comparisons.append(Comparison("transport", title, sockets, grpcio, ("transport",), family=HEADLINE))
     comparisons += _apart(sockets, static, grpcio)
-    return _slices("client_kind", groups, comparisons, scale)
+    return in_slices("client_kind", groups, comparisons, scale)
 
 
 def dispatch(scale: Scale) -> Sweep:
@@ -295,7 +287,7 @@ def dispatch(scale: Scale) -> Sweep:
         )
         groups.append(Group((request, connection)))
         if clients <= POOL:
-            title = f"{_clients(clients)}, {POOL} threads: a task for each connection ÷ for each request"
+            title = f"{clients_of(clients)}, {POOL} threads: a task for each connection ÷ for each request"
             comparisons.append(
                 Comparison(f"dispatch_{clients}", title, connection, request, ("dispatch",), family=HEADLINE)
             )
@@ -303,7 +295,7 @@ def dispatch(scale: Scale) -> Sweep:
     groups.append(Group((fewest, at_pool)))
     title = f"A task for each connection, {POOL} threads: {POOL} ÷ 1 client"
     comparisons.append(Comparison("growth", title, at_pool, fewest, ("clients",), "growth", family=HEADLINE))
-    return _windows("dispatch", groups, comparisons, scale, Windows(0.1, 0.4))
+    return in_windows("dispatch", groups, comparisons, scale, Windows(0.1, 0.4))
 
 
 def connection_policy(scale: Scale) -> Sweep:
@@ -314,11 +306,11 @@ def connection_policy(scale: Scale) -> Sweep:
         for clients in sorted({min(scale.clients), max(scale.clients)}):
             kept, each = (Arm(base.but(clients=clients, connection=how)) for how in ("kept-alive", "per-request"))
             groups.append(Group((kept, each)))
-            title = f"{transport}, {_clients(clients)}: a connection for each request ÷ kept-alive"
+            title = f"{transport}, {clients_of(clients)}: a connection for each request ÷ kept-alive"
             comparisons.append(
                 Comparison(f"{transport}_{clients}", title, each, kept, ("connection",), family=HEADLINE)
             )
-    return _windows("connection_policy", groups, comparisons, scale, Windows(0.1, 0.4))
+    return in_windows("connection_policy", groups, comparisons, scale, Windows(0.1, 0.4))
 
 
 OFFERED = {
@@ -340,14 +332,14 @@ def offered_load(scale: Scale) -> Sweep:
         for base in (GRPC, SOCKETS)
     ]
     few = replace(scale, rounds=scale.rounds // 2)
-    return _windows("offered_load", groups, [], few, Windows(0.5, 1.5))
+    return in_windows("offered_load", groups, [], few, Windows(0.5, 1.5))
 
 
-def _clients(number: int) -> str:
+def clients_of(number: int) -> str:
     return "1 client" if number == 1 else f"{number} clients"
 
 
-def _groups(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
+def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
     """Arms that nothing compares, in groups of at most six."""
     return tuple(Group(tuple(arms[first : first + 6]), every=every) for first in range(0, len(arms), 6))
 
@@ -364,7 +356,7 @@ def _with_same(
     return [*groups, *added], [*comparisons, *(comparison for comparison, _, _ in pairs)]
 
 
-def _slices(
+def in_slices(
     part: str,
     groups: Sequence[Group],
     comparisons: Sequence[Comparison],
@@ -375,18 +367,15 @@ def _slices(
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = tuple(arm for group in groups for arm in group.arms)
-    again = heaviest_again((*taken, *inner), comparisons)
-    groups = [*groups, *_groups([arm for arm in dict.fromkeys((*inner, *again)) if arm not in taken], INNER_EVERY)]
-    turns = Slices(block_s=scale.block_s)
-    return Sweep("stock", part, tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
+    groups = [*groups, *groups_of([arm for arm in dict.fromkeys(inner) if arm not in taken], INNER_EVERY)]
+    groups, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("stock", part, groups, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
 
-def _windows(
+def in_windows(
     part: str, groups: Sequence[Group], comparisons: Sequence[Comparison], scale: Scale, windows: Windows
 ) -> Sweep:
     """A part in windows by turns: five rounds a block where slices take fifteen."""
     groups, comparisons = _with_same(groups, comparisons, 1)
-    again = heaviest_again((arm for group in groups for arm in group.arms), comparisons)
-    groups = [*groups, *_groups(again, INNER_EVERY)]
-    rounds = max(1, scale.rounds // 3)
-    return Sweep("stock", part, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, windows)
+    rounds, groups = max(1, scale.rounds // 3), equally_loaded(groups, comparisons)
+    return Sweep("stock", part, groups, tuple(comparisons), rounds, scale.looks, scale.seed, windows)

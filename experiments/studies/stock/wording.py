@@ -3,10 +3,15 @@
 ``show.sentences`` says what a verdict allows. Left out: which sentences are said, and in what order.
 """
 
+from collections.abc import Sequence
+from statistics import fmean
+
 from experiments.design.arms import Arm, Comparison
 from experiments.judge import gates, ratios
+from experiments.judge.points import stages
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.observed import ALL
+from experiments.results.stages import StageSummary
 from experiments.show.figures import style
 from experiments.show.numbers import counted, percent
 from experiments.show.sentences import listed, ratio_sentence
@@ -50,6 +55,23 @@ def mean_us(judgement: Judgement, arm: Arm, request: str = ALL) -> float | None:
     means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), request) for block in judgement.blocks]
     seen = [mean for mean in means if mean is not None]
     return sum(seen) / len(seen) if seen else None
+
+
+def threads_ran(staged: Judgement, arm: Arm) -> int | None:
+    """Most threads that answered an arm's requests in a block, as the server stamped them; None: it did not."""
+    return max((each.threads for each in _stages(staged, arm)), default=None)
+
+
+def at_work(staged: Judgement, arm: Arm) -> float | None:
+    """Threads that held a request at once, on average: the clients × the share of a latency from a thread's beginning
+    with the request to its end (Little's law). None where the server stamped nothing."""
+    held_us = [each.total.mean_us - each.queue_wait.mean_us for each in _stages(staged, arm)]
+    latency_us = mean_us(staged, arm)
+    return arm.connections * fmean(held_us) / latency_us if held_us and latency_us else None
+
+
+def _stages(staged: Judgement, arm: Arm) -> Sequence[StageSummary]:
+    return stages(staged.sweep, staged.blocks, arm).get(ALL, ()) if arm in staged.sweep.arms else ()
 
 
 def declared(judgement: Judgement, name: str) -> Comparison | None:

@@ -6,14 +6,16 @@ that truth times lognormal noise of the block and of the slice. The same seed gi
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from clients.load.record.times import Times
 from experiments.design.arms import Arm
 from experiments.design.levels import parsed_mix
-from experiments.design.slots import order
+from experiments.design.limits import LIMITS
+from experiments.design.slots import order, seed_of
 from experiments.design.sweep import Sweep
 from experiments.results.observed import (
     ALL,
@@ -28,11 +30,17 @@ from experiments.results.observed import (
 )
 from experiments.results.stages import StageSummary, StageTimes
 
+BESIDE_OTHERS = replace(LIMITS, steal_share=2.0)
+"""Limits for a test on real servers: other tests run beside it, and no round of it is left out for them."""
+
 COUNTED_NS = 20_000_000
 """Of a slice."""
 
 ANSWERED = 400
 """Requests of each type in an arm's histogram of a block."""
+
+_WIRE_BYTES = {"sockets": 200}
+"""A request, by transport; else 400."""
 
 SPREAD = 0.4
 """Of the logarithm of one request's time."""
@@ -88,7 +96,9 @@ class World:
     pauses: Callable[[Arm], float] = _as_ever
     """By this factor the first slice of an arm is slower, in each block."""
     robbed_rounds: int = 0
-    """Rounds of each block in which the hypervisor took the cores."""
+    """Rounds of each block in which the hypervisor took the cores, 50 ticks in each …"""
+    foreign_ticks: int | None = None
+    """… or, where this is told, foreign processes did, so many."""
     lost: tuple[int, ...] = ()
     """The fates of the first slices of each block."""
 
@@ -98,26 +108,33 @@ def blocks(sweep: Sweep, number: int, world: World, seed: int = 1) -> tuple[Bloc
     return tuple(block(sweep, each, world, seed) for each in range(1, number + 1))
 
 
-def block(sweep: Sweep, number: int, world: World, seed: int = 1) -> Block:
-    """One block."""
+def block(sweep: Sweep, number: int, world: World, seed: int = 1, attempt: int = 1) -> Block:
+    """One block. It begins ten seconds after the one before, and a second attempt in the middle of them."""
+    began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=10 * number + 5 * attempt - 15)
     rng = random.Random(f"{seed} {number}")
     drift = {arm: rng.gauss(0, world.block_noise) for arm in sweep.arms}
     return Block(
         number=number,
-        attempt=1,
-        started_at="2026-01-01T00:00:00+00:00",
+        attempt=attempt,
+        started_at=began.isoformat(),
         duration_s=3.0,
         pinned=True,
         calibration_us=2000.0,
-        slices=_slices(sweep, number, world, drift, rng),
+        slices=_slices(sweep, (number, attempt), world, drift, rng),
         arms=tuple(_arm(arm, world, drift[arm], rng) for arm in sweep.arms),
         servers=tuple(
             ServerSeen(20, max(arm.connections for arm in sweep.arms if arm.server == server), 40.0, 2.0)
             for server in sweep.servers
         ),
-        rounds=tuple(RoundSeen(0.2, 50 * (each < world.robbed_rounds)) for each in range(sweep.rounds)),
+        rounds=tuple(_round(world, each < world.robbed_rounds) for each in range(sweep.rounds)),
         cores=2,
     )
+
+
+def _round(world: World, is_robbed: bool) -> RoundSeen:
+    if world.foreign_ticks is None:
+        return RoundSeen(0.2, 50 * is_robbed)
+    return RoundSeen(0.2, 0, world.foreign_ticks * is_robbed)
 
 
 def stage_summary(wait_us: float, locked: int = 1000, queue_us: float = 5.0) -> StageSummary:
@@ -133,8 +150,10 @@ def requests_of(arm: Arm) -> tuple[str, ...]:
     return tuple(parsed_mix(arm.setting.text("mix")))
 
 
-def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float], rng: random.Random) -> SliceColumns:
-    arms, slots = sweep.arms, tuple(order(sweep, f"{sweep.seed} {number}"))
+def _slices(
+    sweep: Sweep, of: tuple[int, int], world: World, drift: Mapping[Arm, float], rng: random.Random
+) -> SliceColumns:
+    arms, slots = sweep.arms, tuple(order(sweep, seed_of(sweep, *of)))
     fates = [*world.lost, *[KEPT] * (len(slots) - len(world.lost))]
     types = dict.fromkeys(name for arm in arms for name in requests_of(arm))
     counts: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
@@ -171,7 +190,10 @@ def _slices(sweep: Sweep, number: int, world: World, drift: Mapping[Arm, float],
         active_ns=[COUNTED_NS] * len(slots),
         server_cpu_ns=busy,
         client_cpu_ns=[round(COUNTED_NS * world.client_share(arms[place])) for place in places],
-        wire_bytes=[200 * count for count in counts[ALL]],
+        wire_bytes=[
+            _WIRE_BYTES.get(arms[place].setting.text("transport"), 400) * count
+            for place, count in zip(places, counts[ALL], strict=True)
+        ],
         counts=counts,
         sums_ns=sums,
     )

@@ -84,10 +84,10 @@ def test_a_spoilt_folder_is_refused_in_one_line(
 def test_what_is_no_folder_of_results_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """A folder that is not there, and a file; one that holds results says which, where one is wanted."""
+    """A folder that is not there, and a file; one that holds results says which, where a single one is wanted."""
     assert "got 'no such folder'" in refused(capsys, command, folder / "none")
     assert "got 'a file, no folder'" in refused(capsys, command, folder / SWEEP_FILE)
-    if command != "index":
+    if command not in ("index", "verify"):
         assert "got 'a folder that holds results in whole'" in refused(capsys, command, folder.parent)
 
 

@@ -71,8 +71,8 @@ def test_what_is_foretold_is_written_before_it_is_measured(tmp_path: Path) -> No
     folder = tmp_path / "try"
     measure(folder)
     written_at, (one,) = foretold.load(folder)
-    (block,) = files.read_blocks(folder)
-    (before,) = files.read_blocks(folder / "first")
+    (block,) = files.counting(files.read_blocks(folder))
+    (before,) = files.counting(files.read_blocks(folder / "first"))
     began, written, measured = map(datetime.fromisoformat, (before.started_at, written_at, block.started_at))
     assert began <= written <= measured
     assert one.setting == files.read_sweep(folder).arms[0].setting

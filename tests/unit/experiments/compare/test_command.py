@@ -9,7 +9,7 @@ import pytest
 from experiments.__main__ import main
 from experiments.commands import run
 from experiments.compare import sweep
-from experiments.compare.command import BEGINS, EXITS, RUNNING, add_options, hints
+from experiments.compare.command import BEGINS, EXITS, RUNNING, UNEQUAL, add_options, hints
 from experiments.compare.sweep import side
 from experiments.design.factors import FACTORS
 from experiments.design.setting import read
@@ -102,7 +102,7 @@ def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[s
     refusal = "shop: --depth: got 0, allowed: 1 or more (--help lists the options)"
     server = f"sh -c 'echo a warning >&2; echo \"{refusal}\" >&2; exit 2'"
     with pytest.raises(SystemExit) as ended:
-        main(["compare", server, "sockets", "--transport", "sockets"])
+        main(["compare", server, "sockets", "--transport", "sockets", "--seed", "1"])
     assert ended.value.code == USAGE_EXIT
     said = capsys.readouterr().err.splitlines()
     assert said == [
@@ -116,7 +116,7 @@ def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[s
     [
         ("sockets", "grpc", [BEGINS.format(started="both servers")]),
         ("127.0.0.1:1", "127.0.0.1:2", [RUNNING]),
-        ("127.0.0.1:1", "grpc", [BEGINS.format(started="B")]),
+        ("127.0.0.1:1", "grpc", [BEGINS.format(started="B"), UNEQUAL.format(running="A", started="B")]),
     ],
 )
 def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None:

@@ -35,6 +35,12 @@ from stock_service.rpc.errors import Unavailable, UsageError
             {"client": "h2load", "headers": "token"},
             "--headers: got 'token', allowed: same with --load h2",
         ),
+        (
+            "grpc",
+            "grpc",
+            {"client": "h2load", "deadline_ms": 90.0},
+            "--deadline-ms: got '90', allowed: none with --load h2load",
+        ),
         ("grpc", "grpc", {"client": "lean", "in_flight": 2}, "--in-flight: got '2', allowed: 1 with --load lean; any"),
         (
             "grpc",
@@ -79,9 +85,9 @@ def test_a_load_program_sends_one_request_on_many_connections(program: str, tran
     check(side(transport, "grpc", levels), side("./server", transport, levels))
 
 
-def test_grpc_go_has_headers_and_calls_at_once() -> None:
-    """Both factors at any level, the same on both sides."""
-    levels: dict[str, Level] = {"client": "grpc-go", "headers": "traceparent", "in_flight": 16}
+def test_grpc_go_has_headers_a_deadline_and_calls_at_once() -> None:
+    """These factors at any level, the same on both sides."""
+    levels: dict[str, Level] = {"client": "grpc-go", "headers": "traceparent", "in_flight": 16, "deadline_ms": 90.0}
     check(side("grpc", "grpc", levels), side("grpc_static", "grpc", levels))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.design.arms import Arm, Comparison, Group, Kind, by_name, twins
+from experiments.design.arms import Arm, Comparison, Group, Kind, by_name, equally_loaded, twins
 from experiments.design.setting import read
 
 SOCKETS, FIVE = (Arm(read(text)) for text in ("sockets", "sockets clients=5"))
@@ -82,6 +82,18 @@ def test_twins_are_an_a_a_pair() -> None:
     pair, first, again = twins(read("grpc"), "same")
     assert (pair.above, pair.below, pair.kind, pair.family) == (again, first, "same", "same")
     assert first.setting == again.setting
+
+
+def test_the_servers_of_an_a_a_pair_carry_the_same_loads() -> None:
+    """Each load of the first stands on the second too, as often: beside it where the group has room."""
+    pair, first, again = twins(read("sockets"), "same")
+    trades, grpc = Arm(read("sockets mix=trade")), Arm(read("grpc"))
+    many = tuple(Arm(read(f"sockets clients={clients}")) for clients in range(2, 7))
+    groups = (Group((first, grpc)), Group((trades, grpc), every=3), Group((*many, grpc), every=5))
+    loaded = equally_loaded((*groups, Group((first, again), times=4)), (pair,))
+    assert loaded[:2] == (Group((first, grpc, again)), Group((trades, grpc, Arm(trades.setting, 1)), every=3))
+    assert loaded[2:4] == (groups[2], Group((first, again), times=4))
+    assert loaded[4:] == (Group(tuple(Arm(each.setting, 1) for each in many), every=5),)
 
 
 def test_names_of_comparisons_are_their_own() -> None:

@@ -41,6 +41,7 @@ LEVELS: dict[str, st.SearchStrategy[Level]] = {
     "updater": st.booleans(),
     "client": st.sampled_from(("library", "lean", "c", "h2load", "grpc-go", "peer")),
     "headers": st.sampled_from(("same", "deadline", "100B")),
+    "deadline_ms": st.none() | st.floats(1, 60_000),
     "rate_hz": st.none() | st.floats(0.1, 1e6),
     "arrivals": st.sampled_from(("constant", "poisson")),
 }

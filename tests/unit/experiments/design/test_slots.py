@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from experiments.design.arms import Arm, Group
 from experiments.design.setting import read
-from experiments.design.slots import COUNTED_RESPONSES, COUNTED_S_MAX, Slot, draw, warm_up
+from experiments.design.slots import COUNTED_RESPONSES, COUNTED_S_MAX, Slot, draw, order, seed_of, starts, warm_up
 from experiments.design.sweep import Slices, Sweep
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS
 
@@ -38,6 +39,22 @@ def test_slices_follow_one_another() -> None:
     for slot in slots:
         turn = slot.turn
         assert turn.begin_ns < turn.first_ns < turn.last_ns < turn.stop_ns < turn.end_ns
+
+
+def test_all_is_drawn_from_seed_number_and_attempt() -> None:
+    """The same three draw the same starts and the same order again; another of any draws others."""
+    of = replace(OF, groups=tuple(Group((Arm(read("sockets"), copy),)) for copy in range(8)), seed=4)
+    drawn_for = {
+        (seed, number, attempt): seed_of(replace(of, seed=seed), number, attempt)
+        for seed in (4, 5)
+        for number in (1, 2)
+        for attempt in (1, 2)
+    }
+    every = {starts(of, seed) for seed in drawn_for.values()}
+    assert len(every) == len({tuple(order(of, seed)) for seed in drawn_for.values()}) == len(drawn_for)
+    assert all(sorted(each) == sorted(of.servers) for each in every)
+    assert starts(of, seed_of(of, 1, 1)) == starts(of, drawn_for[4, 1, 1])
+    assert list(order(of, seed_of(of, 1, 1))) == list(order(of, "4/1/1"))
 
 
 def test_a_groups_arms_stand_side_by_side() -> None:

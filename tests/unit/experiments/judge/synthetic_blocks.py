@@ -3,16 +3,18 @@
 The order is the real one (``slots.draw``). Changes to a block for one test go through ``with_slices`` and ``with_arm``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clients.load.record.times import Times
 from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
+from experiments.judge.ratios import used_whole
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, SliceColumns
 from tests.unit.experiments.blocks import World
 from tests.unit.experiments.blocks import block as world_block
@@ -55,8 +57,18 @@ def block(
         cpu_ns=CPU_NS,
         client_share=lambda _: 0.25,
     )
-    found = world_block(of, number, world, seed)
-    return replace(found, attempt=attempt, arms=[_arm(found.slices, place) for place in range(len(of.arms))])
+    found = world_block(of, number, world, seed, attempt)
+    return with_histograms(of, found)
+
+
+def with_histograms(of: Sweep, one: Block) -> Block:
+    """The same, its arms' histograms of what its slices add up to, but for rounds that were robbed."""
+    whole = used_whole(of.limits, one)
+    return replace(one, arms=[_arm(one.slices, [*np.flatnonzero(whole & own)]) for own in _places(of, one)])
+
+
+def _places(of: Sweep, one: Block) -> Iterator[npt.NDArray[np.bool_]]:
+    return (np.array(one.slices.arm) == place for place in range(len(of.arms)))
 
 
 def blocks(of: Sweep, means_us: Mapping[Arm, float], number: int = 10, noise: float = 0.02) -> list[Block]:
@@ -78,14 +90,18 @@ def with_arm(one: Block, place: int, **fields: Any) -> Block:
 
 def answered(count: int, mean_ns: float = 100_000, errors: Mapping[str, int] | None = None) -> Answered:
     """So many requests, all of them as long."""
-    times = Times()
-    times.record(np.full(count, round(mean_ns), dtype=np.int64))
-    return Answered(times, {"OK": count}, errors or {}, float(count))
+    return Answered(times(count, count * round(mean_ns)), {"OK": count}, errors or {}, float(count))
 
 
-def _arm(slices: SliceColumns, place: int) -> ArmSeen:
-    """Histograms of the requests of its slices, all of them as long."""
-    own = [number for number, each in enumerate(slices.arm) if each == place]
+def times(count: int, sum_ns: int) -> Times:
+    """So many, to a nanosecond as long as each other."""
+    found, (each, more) = Times(), divmod(sum_ns, max(count, 1))
+    found.record(np.array([each] * (count - more) + [each + 1] * more, dtype=np.int64))
+    return found
+
+
+def _arm(slices: SliceColumns, own: Sequence[int]) -> ArmSeen:
+    """Histograms of the requests of these slices."""
     count, total = (sum(column[ALL][number] for number in own) for column in (slices.counts, slices.sums_ns))
-    seen = answered(count, total / count)
+    seen = Answered(times(count, total), {"OK": count}, {}, float(count))
     return ArmSeen({"lookup": seen, ALL: seen}, think_ns=0, span_ns=seen.times.sum_ns)

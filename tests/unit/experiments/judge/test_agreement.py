@@ -1,24 +1,41 @@
 """Several runs together: random effects against a published example and simulation, and what they agree on."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
+from experiments.__main__ import main
 from experiments.commands.agree import HEAD
 from experiments.commands.agree import table as agree
 from experiments.design.arms import Arm, Group
 from experiments.design.limits import LIMITS
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
-from experiments.judge.agreement import agreements, differences, pooled, tau_squared
+from experiments.judge.agreement import (
+    NO_FINGERPRINT,
+    agreements,
+    deviation,
+    differences,
+    pooled,
+    tau_squared,
+    with_deviation,
+)
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results import files
+from experiments.results import environment, files
+from experiments.results.earlier import EarlierRun, Ratio, load
+from experiments.results.fingerprint import taken
+from experiments.show.sentences import listed, ratio_sentence
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, blocks, ratio, sweep
+from tests.unit.experiments.show.test_report import MACHINE
+
+HERE = taken()
+"""The sources of this version."""
 
 BCG = (
     (4, 119, 11, 128),
@@ -101,7 +118,8 @@ def run(true: float, noise: float = 0.02, of: Sweep | None = None) -> Judgement:
 def test_a_headline_is_said_over_all_runs() -> None:
     """How often decided, its range, whether any contradicts another, and who; further families are not asked."""
     of = sweep(ratio(), ratio(name="further", family="further"))
-    (found,) = agreements([run(0.5, of=of), run(0.6, of=of), run(1.3, of=of), run(1.0, noise=1.0, of=of)])
+    runs = [run(0.5, of=of), run(0.6, of=of), run(1.3, of=of), run(1.0, noise=1.0, of=of)]
+    (found,) = agreements(runs, [HERE] * 4)
     assert found.comparison.name == "sockets ÷ gRPC"
     assert found.decided == 3
     assert found.contradictions == ((0, 2), (1, 2))
@@ -109,8 +127,24 @@ def test_a_headline_is_said_over_all_runs() -> None:
     assert found.pooled is not None
     assert found.pooled.tau is not None
     assert 0.2 < found.pooled.tau < 1.0
-    (alone,) = agreements([run(0.5)])
+    (alone,) = agreements([run(0.5)], [HERE])
     assert alone.pooled is None
+
+
+def test_runs_of_several_versions_are_not_joined() -> None:
+    """Where either arm has other sources, or a run has no fingerprint; a change that touches neither arm is nothing."""
+    runs, row = [run(0.5), run(2.0)], "stock_service/rpc/transports/{}/*.py"
+    assert set(map(row.format, ("grpc_sync", "http1"))) <= HERE.keys()
+    for other, apart in (
+        (HERE | {row.format("http1"): "another"}, {}),
+        (HERE | {row.format("grpc_sync"): "another"}, {1: ("stock_service/rpc/transports/grpc_sync",)}),
+        (HERE | {"python": "3.99"}, {1: (f"python {HERE['python']} and 3.99",)}),
+        ({}, {1: (NO_FINGERPRINT,)}),
+    ):
+        (found,) = agreements(runs, [HERE, other])
+        assert found.apart == apart
+        assert (found.pooled is None) == bool(apart)
+        assert found.contradictions == (() if apart else ((0, 1),))
 
 
 FIVE = Arm(read("sockets clients=5"))
@@ -132,9 +166,12 @@ def test_sweeps_differ_in_what_is_named(changed: Callable[[Sweep], Sweep], said:
     assert bool(differences(sweep(), replace(sweep(), limits=replace(LIMITS, trimmed=0.1))))
 
 
-def written(folder: Path, of: Sweep, true: float, number: int = 10) -> Path:
-    """A folder of results."""
+def written(
+    folder: Path, of: Sweep, true: float, number: int = 10, sources: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """A folder of results, of this version but for some sources."""
     folder.mkdir()
+    environment.save(replace(MACHINE, sources=HERE | dict(sources)), folder)
     files.write_sweep(folder, of)
     for each in range(1, number + 1):
         files.append_block(folder, block(of, {SOCKETS: 100 * true, GRPC: 100.0}, each, 0.02))
@@ -149,18 +186,81 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert line.startswith("sockets ÷ gRPC  3 of 3   FASTER")
     assert line.endswith("none")
     markdown = agree(folders, markdown=True).splitlines()
-    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.250 to 0.300 (3 runs) |")
+    assert markdown[2].startswith("| sockets ÷ gRPC | 3 of 3 | FASTER | 0.251 to 0.301 (3 runs) |")
     assert {text.count(" | ") for text in (markdown[0], markdown[2])} == {7}
     assert empty == ""
     assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
     assert [text.split("**")[1] for text in markdown[4:]] == list(HEAD[1:])
 
 
+def test_the_command_names_the_versions(tmp_path: Path) -> None:
+    """And gives no figure of runs together that are of two."""
+    changed = {"stock_service/trading/*.py": "another", "experiments/services/sort.py": "another"}
+    folders = [
+        written(tmp_path / "one", sweep(), 0.25),
+        written(tmp_path / "two", sweep(), 0.26),
+        written(tmp_path / "three", sweep(), 0.27, sources=changed),
+    ]
+    said = "Runs 1 and 3 are not of one version, in 1 comparison: stock_service/trading."
+    assert agree(folders).splitlines()[3] == said
+    assert "of several versions" in agree(folders)
+    assert "| FASTER | of several versions |  |  |  |  |" in agree(folders, markdown=True)
+    assert agree(folders, markdown=True).endswith(f"\n\n{said}\n")
+    assert "version" not in agree(folders[:2])
+
+
+def earlier_runs(*versions: Sequence[float], variance: float = 1e-8) -> list[EarlierRun]:
+    """Runs of these log-ratios, a sequence for each version."""
+    return [
+        EarlierRun(f"{version}.{place}", str(version), "EPYC", 2, {"sockets ÷ gRPC": Ratio(log, variance)})
+        for version, logs in enumerate(versions)
+        for place, log in enumerate(logs)
+    ]
+
+
+def test_the_deviation_between_runs_is_that_within_versions() -> None:
+    """Versions may lie apart. A run alone in its version tells nothing; two runs of two versions tell too little."""
+    found = deviation(earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), (5.0,)), "sockets ÷ gRPC")
+    assert found is not None
+    assert (found.freedom, found.runs) == (4, 6)
+    assert found.tau == pytest.approx(0.02, rel=1e-3)
+    assert found.reach == pytest.approx(2.776445 * math.sqrt(2) * 0.02, rel=1e-3)  # Student's t, 4 degrees of freedom
+    assert deviation(earlier_runs((0.0, 0.02), (1.0, 1.02)), "sockets ÷ gRPC") is None
+    alike = deviation(earlier_runs((0.0, 0.02, 0.04, 0.03), variance=0.01), "sockets ÷ gRPC")
+    assert alike is not None
+    assert alike.tau == 0
+
+
+@pytest.mark.parametrize(("true", "survives"), [(0.9, True), (0.96, False), (1.0, False), (2.0, True)])
+def test_a_verdict_survives_the_deviation_or_not(true: float, survives: bool) -> None:
+    """Runs that lie 2 % apart: what lies within 8 % of 1 may be otherwise in another hour."""
+    known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04))
+    one = with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
+    assert one.decided
+    assert one.survives == survives
+    assert ("would not survive" in ratio_sentence(one, "sockets", "gRPC")) != survives
+    assert "Another hour may move it by 8.2 %, as 6 earlier runs on such a machine show." in listed(one)
+    assert run(true, noise=0.004).judged["sockets ÷ gRPC"].survives
+
+
+def test_runs_are_kept_for_the_next_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command writes each run's ratios, and prints no table."""
+    folders = [written(tmp_path / str(true), sweep(), true) for true in (0.25, 0.27)]
+    now = environment.look()
+    for place, folder in enumerate(folders):
+        began = replace(now, before=replace(now.before, at=f"2026-01-0{place + 1}"))
+        environment.save(began, folder)
+    file = tmp_path / "kept.json"
+    assert main(["agree", *map(str, folders), "--keep", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: 2 runs\n"
+    assert [round(math.exp(each.ratios["sockets ÷ gRPC"].log), 2) for each in load(file)] == [0.25, 0.27]
+
+
 def test_two_runs_make_no_range(tmp_path: Path) -> None:
     """Both ratios stand there, and no deviation; three that agree say what that leaves open."""
     folders = [written(tmp_path / str(place), sweep(), true) for place, true in enumerate((0.27, 0.25, 0.26))]
     two = agree(folders[:2], markdown=True).splitlines()[2]
-    assert "| 0.250 and 0.270 (2 runs) |" in two
+    assert "| 0.251 and 0.271 (2 runs) |" in two
     assert two.count("| 3 runs needed ") == 2
     alike = [written(tmp_path / f"alike {place}", sweep(), 0.25) for place in range(3)]
     assert "| none seen, up to " in agree(alike, markdown=True).splitlines()[2]

@@ -228,8 +228,8 @@ def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(factor: s
     assert FACTORS[factor].fault(told | {"client": "library"}, seen) is None
 
 
-@pytest.mark.parametrize(("factor", "level"), [("headers", "deadline"), ("in_flight", 10)])
-def test_headers_and_calls_in_flight_are_the_affair_of_grpc_go(factor: str, level: Level) -> None:
+@pytest.mark.parametrize(("factor", "level"), [("headers", "deadline"), ("in_flight", 10), ("deadline_ms", 90.0)])
+def test_what_grpc_go_alone_is_told_is_no_affair_of_h2load(factor: str, level: Level) -> None:
     """Another client would send what it always sends, under another name."""
     seen = Watched(threads=None, processes=None, connections=None, updates=0)
     told = dict(setting(transport="grpc", client="grpc-go").levels)

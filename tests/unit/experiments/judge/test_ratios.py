@@ -117,6 +117,8 @@ def test_late_answers_are_in_whole_means() -> None:
 def test_a_robbed_round_is_over_a_tick_and_over_a_tenth(ticks: int, duration_s: float, robbed: bool) -> None:
     """Of the time of two cores, in ticks of 10 ms."""
     assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks), 2) == robbed
+    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, 0, ticks), 2) == robbed  # by foreign processes
+    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks - ticks // 2, ticks // 2), 2) == robbed  # by both
 
 
 def test_a_robbed_round_is_left_out_for_all_arms() -> None:
@@ -133,9 +135,11 @@ def test_a_robbed_round_is_left_out_for_all_arms() -> None:
 
 @pytest.mark.parametrize(("robbed", "again"), [(0, False), (7, False), (8, True), (15, True)])
 def test_a_block_with_over_half_its_rounds_robbed_is_run_again(robbed: int, again: bool) -> None:
-    """Of 15."""
+    """Of 15. Where it stands all the same, all its rounds count; else those that were robbed are left out."""
     rounds = [RoundSeen(0.2, 9 if number < robbed else 0) for number in range(15)]
-    assert ratios.is_robbed_block(LIMITS, replace(block(OF, MEANS), rounds=rounds)) == again
+    one = replace(block(OF, MEANS), rounds=rounds)
+    assert ratios.is_robbed_block(LIMITS, one) == again
+    assert len(ratios.pair_log_ratios(OF, one, ratio())[0]) == (15 if again else 15 - robbed)
 
 
 def test_processor_time_is_over_all_requests_of_a_slice() -> None:

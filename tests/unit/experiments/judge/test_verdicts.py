@@ -13,7 +13,16 @@ from experiments.design.sweep import Sweep
 from experiments.judge.stats import Estimate, holm, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict, contradict, judge
 from experiments.results.observed import Block
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, answered, block, ratio, sweep, with_arm
+from tests.unit.experiments.judge.synthetic_blocks import (
+    GRPC,
+    SOCKETS,
+    answered,
+    block,
+    ratio,
+    sweep,
+    with_arm,
+    with_slices,
+)
 
 FIVE = Arm(read("sockets clients=5"))
 
@@ -223,6 +232,38 @@ def test_where_equal_arms_differ_no_smaller_effect_is_concluded() -> None:
 def test_what_gate_20_refuses_keeps_its_sweeps_limits() -> None:
     """What counts as no difference is the sweep's."""
     assert a_a(1.05, 1.03).judged["on sockets"].equivalent == (0.9, 1.1)
+
+
+def limited(share: float, comparison: Comparison) -> Judgement:
+    """Ten blocks whose load takes so much of its core in the arm above."""
+    of, found = sweep(comparison), []
+    for one in measured(of, 2.0, 0.02):
+        above = [of.arms[arm] == comparison.above for arm in one.slices.arm]
+        busy = [round(share * ns) if own else 1 for ns, own in zip(one.slices.active_ns, above, strict=True)]
+        found.append(with_slices(one, client_cpu_ns=busy))
+    return judge(of, found)
+
+
+@pytest.mark.parametrize("kind", ["growth", "per client"])
+def test_where_the_load_is_the_limit_there_is_no_verdict_on_the_server(kind: Kind) -> None:
+    """What clients see is kept apart, more blocks would change nothing, and no run contradicts it."""
+    free, full = (limited(share, growth(kind)) for share in (0.79, 0.81))
+    one, other = free.judged["growth"], full.judged["growth"]
+    assert one.rulings
+    assert (one.load_share, one.together, one.as_clients_see_it) == (None, (), one)
+    assert (other.rulings, other.decided, other.is_settled) == ((), False, True)
+    assert other.load_share == pytest.approx(0.81, rel=1e-3)
+    assert other.together == one.rulings == other.as_clients_see_it.rulings
+    assert full.decided
+    assert not contradict(other, replace(one, rulings=(Ruling(5, 0.001, Verdict.SUPERLINEAR),)))
+
+
+def test_equal_servers_and_processor_time_are_not_the_loads_affair() -> None:
+    """An A/A pair asks nothing about a server; its processor time is the server's own."""
+    pair, cpu = twins(read("sockets"), "headline")[0], ratio(measure="cpu", name="cpu")
+    for each in (pair, cpu):
+        assert limited(0.95, each).judged[each.name].load_share is None
+    assert limited(0.95, ratio(measure="wall")).judged["sockets ÷ gRPC"].load_share is not None
 
 
 def run(verdict: Verdict, low: float, high: float, against: float = 1.0) -> Judged:

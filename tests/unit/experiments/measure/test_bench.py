@@ -20,10 +20,12 @@ from experiments.measure.bench import CATALOG, bench, exits, server_command
 from experiments.measure.block import load_plan, measure
 from experiments.measure.load_programs import Absent, Ask, Reading, load_programs
 from experiments.results import rows
+from experiments.results.machine import cores
 from experiments.results.observed import KEPT, SILENT
 from experiments.v1.sort_pb2 import MergeSortRequest
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
+from tests.unit.experiments.blocks import BESIDE_OTHERS
 
 
 def words(text: str) -> list[str]:
@@ -74,6 +76,30 @@ def test_another_service_is_served_by_its_own_program() -> None:
     assert words("sockets service=echo cpu_ms=12.5") == [*served, "--cpu-ms", "12.5"]
 
 
+def test_a_plain_grpcio_server_is_a_service_with_a_pool_alone() -> None:
+    """With as many threads as the setting says; what it has not is refused."""
+    assert words("grpc service=plain-grpcio workers=5") == [
+        "experiments.peers.python.stock_server",
+        *("--port", "0", "--workers", "5"),
+    ]
+    for text in ("sockets service=plain-grpcio", "grpc service=plain-grpcio io_ms=1"):
+        with pytest.raises(UsageError, match="plain-grpcio"):
+            words(text)
+
+
+@pytest.mark.slow
+def test_connections_without_a_reply_are_counted_in_each_window() -> None:
+    """Where a connection holds its thread, of 3 connections on a pool of 1 two starve; on kept lanes and new ones."""
+    base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
+    arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
+    turns = Windows(0.05, 0.2)
+    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=turns, limits=BESIDE_OTHERS)
+    kept, anew = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
+    assert [window.starved_clients for window in kept.windows] == [2]
+    assert [window.starved_clients for window in anew.windows] == [0]
+    assert kept.answered["all"].times.count
+
+
 def test_the_null_server_is_a_server_too() -> None:
     """On the setting's transport; it has no option of ours."""
     assert words("grpc service=null") == ["clients.load.run.null_server", "--transport", "grpc"]
@@ -89,6 +115,15 @@ def test_a_peer_serves_the_stocks_of_the_bench(monkeypatch: pytest.MonkeyPatch) 
         assert list(server_command(Arm(read(text)).server, CATALOG))[1:][-2 - len(stocks) :] == ["--port", "0", *stocks]
 
 
+def test_cores_are_drawn_by_the_seed() -> None:
+    """Server and load have a core each, whichever the seed says; the same seed says the same."""
+    drawn = {seed: bench(CATALOG, seed=seed) for seed in range(20)}
+    pairs = {(on.server_cores, on.load_cores) for on in drawn.values()}
+    assert {on.server_cores for on in drawn.values()} == {on.load_cores for on in drawn.values()}
+    assert len(pairs) == 1 if len(cores()) == 1 else len(pairs) > 1
+    assert all(bench(CATALOG, seed=seed) == on for seed, on in drawn.items())
+
+
 @pytest.mark.parametrize(("placement", "given"), [("apart", "none"), ("free", "none"), ("auto", "auto")])
 def test_only_a_server_that_places_itself_keeps_to_a_core(placement: str, given: str) -> None:
     """Else it is where the bench puts it."""
@@ -101,13 +136,14 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     arm = Arm(
         read(
             "grpc clients=3 connections=2 connection=per-request mix=lookup=1,trade=3 "
-            "choice=zipf client=lean rate_hz=50 arrivals=constant"
+            "choice=zipf client=lean rate_hz=50 arrivals=constant deadline_ms=90"
         )
     )
     plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
     assert (plan.transport, plan.clients, plan.connections_per_client) == ("grpc", 3, 2)
     assert (plan.connection, plan.mix, plan.choice) == ("per-request", {"lookup": 1, "trade": 3}, "zipf")
     assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
+    assert plan.timeout_s == pytest.approx(0.09)
     silent = [name for name, factor in FACTORS.items() if factor.of == "load" and not factor.plan(arm.setting[name])]
     told = ["call_style", "headers", "in_flight"]  # to peers' clients and load programs
     assert sorted(silent) == sorted(["array_len", "size", "updater", *told])  # ``request_types``; a process of its own
@@ -144,7 +180,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
         )
     ]
     patient = Slices(lead_s=0.03, reserve_s=0.06)  # other tests run beside this one
-    sweep = Sweep("try", "try", (Group(tuple(arms)),), (), rounds=4, looks=(1,), turns=patient)
+    sweep = Sweep("try", "try", (Group(tuple(arms)),), (), rounds=4, looks=(1,), turns=patient, limits=BESIDE_OTHERS)
     told: list[float] = []
     block = measure(sweep, 1, 1, bench(CATALOG), told.append)
     assert told == [0.25, 0.5, 0.75, 1.0]
@@ -173,7 +209,7 @@ def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
     server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --io-ms 100"
     slow = setting(service=server, transport="sockets", client="lean", mix="echo")
     arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
-    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,))
+    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,), limits=BESIDE_OTHERS)
     columns = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices
     lengths = dict(zip(columns.arm, columns.counted_ns, strict=True))
     assert lengths == {0: COUNTED_S_MAX * 1e9, 1: COUNTED_S_MAX * 1e9, 2: 20_000_000}
@@ -197,7 +233,9 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
                 return load(ask)
 
         arms = (Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}")),)
-        sweep = Sweep("try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.5))
+        sweep = Sweep(
+            "try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.5), limits=BESIDE_OTHERS
+        )
         on = bench(CATALOG, load_programs={name: Noted()})
         block = windows.measure(sweep, 1, 1, on, lambda _: None)
     assert [(ask.connections, ask.path.rpartition("/")[2], ask.duration_s) for ask in asked] == [(3, path, 0.5)] * 2
@@ -223,7 +261,9 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
             return Reading(0, 0.0, 0.0, 0.0, errors=3, times=Times())
 
     arms = (Arm(read("sockets client=c")),)
-    sweep = Sweep("try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.1))
+    sweep = Sweep(
+        "try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.1), limits=BESIDE_OTHERS
+    )
     block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"c": Nothing()}), lambda _: None)
     assert block.slices.fate == [SILENT, SILENT]
     assert block.arms[0].answered["all"].errors == {"failed": 6}
@@ -238,12 +278,20 @@ def test_a_load_program_is_told_what_calls_hold() -> None:
     class Noted:
         def load(self, ask: Ask) -> Reading:
             asked.append(ask)
-            return Reading(1, 9.0, 9.0, 9.0, times=Times(), cpu_share=0.5, all_requests=2)
+            return Reading(1, 9.0, 9.0, 9.0, 2, Times(), 0.5, 2, never_sent=3, late_us_p99=70.0)
 
-    arms = (Arm(read("grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent")),)
-    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=Windows(0.05, 0.1))
+    words = "grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent deadline_ms=90 rate_hz=80"
+    arms = (Arm(read(words)),)
+    sweep = Sweep(
+        "try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=Windows(0.05, 0.1), limits=BESIDE_OTHERS
+    )
     block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": Noted()}), lambda _: None)
     assert [(ask.connections, ask.in_flight, ask.headers) for ask in asked] == [(4, 16, "traceparent")]
+    assert [(ask.deadline_s, ask.rate_hz, ask.arrivals) for ask in asked] == [(0.09, 80.0, "poisson")]
+    (window,) = block.arms[0].windows
+    assert (window.rate_hz, window.answered_hz, window.never_sent, window.late_us_p99) == (80.0, 9.0, 3, 70.0)
+    assert window.sent_hz == pytest.approx(3 / 0.1)
+    assert block.arms[0].answered["all"].errors == {"failed": 2, "never_sent": 3}
     assert block.slices.client_cpu_ns == [50_000_000]
 
 

@@ -10,6 +10,7 @@ from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.windows import measure
 from experiments.results.observed import KEPT
+from tests.unit.experiments.blocks import BESIDE_OTHERS
 
 ECHO = setting(service="echo", mix="echo", client="lean", connections=2)
 
@@ -22,7 +23,7 @@ def test_each_group_has_its_own_servers_while_it_stands() -> None:
     loads = [Arm(small), Arm(large), Arm(small.but(connections=4))]
     groups = (Group((loads[0], loads[1])), Group((loads[2],)))
     turns = Windows(warm_up_s=0.05, duration_s=0.1, in_turn=True)
-    sweep = Sweep("try", "try", groups, (), 1, (1,), turns=turns)
+    sweep = Sweep("try", "try", groups, (), 1, (1,), turns=turns, limits=BESIDE_OTHERS)
     block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
     assert block.slices.fate == [KEPT] * 3
     assert sorted(block.slices.arm) == [0, 1, 2]
@@ -41,6 +42,8 @@ def test_a_server_that_is_free_is_pinned_to_no_core() -> None:
     apart, free = on.placed({"placement": "apart"}), on.placed({"placement": "free"})
     assert (apart, free.server_cores, free.load_cores) == (on, None, None)
     turns = Windows(warm_up_s=0.05, duration_s=0.1, in_turn=True)
-    sweep = Sweep("try", "try", (Group((Arm(ECHO.but(placement="free")),)),), (), 1, (1,), turns=turns)
+    sweep = Sweep(
+        "try", "try", (Group((Arm(ECHO.but(placement="free")),)),), (), 1, (1,), turns=turns, limits=BESIDE_OTHERS
+    )
     block = measure(sweep, 1, 1, replace(on, server_cores=None), lambda _: None)
     assert block.slices.fate == [KEPT]

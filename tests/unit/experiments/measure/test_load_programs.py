@@ -132,8 +132,8 @@ def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient]
 def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
     """Every time is of its file; errors are added up over gRPC's codes; its processor time is a share of a core."""
     noted = tmp_path / "noted"
-    report = {"throughput_hz": 3.0, "errors": {"Unavailable": 2, "EmptyReply": 1}, "all_calls": 9}
-    report |= {"client_cpu_s": 0.25, "seconds": 0.5}
+    report = {"good_hz": 3.0, "errors": {"Unavailable": 2, "EmptyReply": 1}, "all_calls": 9}
+    report |= {"client_cpu_s": 0.25, "seconds": 0.5, "never_sent": 4, "late_us_p99": 70.0}
     body = f"import struct; open({str(noted)!r}, 'w').write(' '.join(arguments))\n"
     body += (
         "file = open(arguments[arguments.index('-times') + 1], 'wb'); file.write(struct.pack('<3q', 1000, 2000, 9000))"
@@ -145,6 +145,10 @@ def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
     assert (reading.throughput_hz, reading.p50_us, reading.cpu_share, reading.all_requests) == (3.0, 2.0, 0.5, 9)
     told = f"-address 127.0.0.1:1 -call {LOOKUP} -data-hex 0a0141 -connections 2 -in-flight 16"
     assert f"{told} -metadata-bytes 2560 -metadata-new -warm-up 0.5s -duration 1s -times " in noted.read_text()
+    assert (reading.never_sent, reading.late_us_p99) == (0, None)
+    reading = client.load(replace(ASK, deadline_s=0.09, rate_hz=15500.0, arrivals="poisson"))
+    assert (reading.never_sent, reading.late_us_p99) == (4, 70.0)
+    assert " -duration 1s -deadline 0.09s -rate 15500 -arrivals poisson -times " in noted.read_text()
 
 
 def test_a_program_that_fails_says_why() -> None:

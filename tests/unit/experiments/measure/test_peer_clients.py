@@ -20,6 +20,7 @@ from experiments.measure.programs import Program, ProgramFailed
 from experiments.peers import Peer
 from experiments.results.observed import ALL, KEPT
 from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.blocks import BESIDE_OTHERS
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +67,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_window_has_the_calls_behind_the_first() -> None:
     """All count as requests of the server's processor time."""
-    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 2, (1,), turns=Windows(calls=50))
+    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 2, (1,), turns=Windows(calls=50), limits=BESIDE_OTHERS)
     block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
     assert block.slices.fate == [KEPT, KEPT]
     assert block.slices.requests == [50, 50]
@@ -84,7 +85,7 @@ print(json.dumps({"what": "total", "calls": 49, "wall_ns": 500_000_000, "process
 def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it says them: rates are of its own wall clock, and not of what its calls add up to."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT + TOGETHER))
-    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 1, (1,), turns=Windows(calls=50))
+    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 1, (1,), turns=Windows(calls=50), limits=BESIDE_OTHERS)
     block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
     assert (block.slices.active_ns, block.slices.client_cpu_ns) == ([500_000_000], [2_000_000])
     (window,) = block.arms[0].windows
@@ -94,7 +95,9 @@ def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) 
 def test_a_rate_says_how_many_calls_a_window_has() -> None:
     """As many as are due in it."""
     of = OF.but(rate_hz=100.0)
-    sweep = Sweep("study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.2))
+    sweep = Sweep(
+        "study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.2), limits=BESIDE_OTHERS
+    )
     assert windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices.requests == [20]
 
 
@@ -107,7 +110,9 @@ def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     """Calls are due each 10 ms, and sent each 11: by gate 7, in eight calls as in twenty."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(TIMED))
     of = OF.but(rate_hz=100.0)
-    sweep = Sweep("study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.08))
+    sweep = Sweep(
+        "study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.08), limits=BESIDE_OTHERS
+    )
     (arm,) = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
     (window,) = arm.windows
     assert window.rate_hz == 100.0

@@ -7,24 +7,33 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from clients.load.record.times import Times
+from experiments.measure.others import MachineWatch
 from experiments.recommend import asking
-from experiments.recommend.asking import NO_GIL, Asked, Server, loaded, rounds_within, server_at, usual_s
+from experiments.recommend.asking import (
+    NO_GIL,
+    ROUNDS,
+    TRIES,
+    Asked,
+    Server,
+    by_turns,
+    has_stopped,
+    loaded,
+    server_at,
+)
+from experiments.recommend.seen import Load
 from experiments.recommend.started import serving
+from experiments.results.observed import RoundSeen
 
 
 @pytest.mark.slow
 def test_the_processes_that_listen_are_found() -> None:
-    """This one does, and it is a Python with a GIL; its processor time can be read, and the kernel's part of it."""
+    """This one does, and it is a Python with a GIL; its processor time can be read."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = server_at(listening.getsockname())
     assert os.getpid() in server.pids
     assert server.processor_s() == pytest.approx(sum(os.times()[:2]), rel=0.5, abs=1)
-    kernel_s, all_s = server.kernel_s()
-    assert 0 <= kernel_s <= all_s
     assert server.has_gil() == (not sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
@@ -64,19 +73,47 @@ def test_a_python_without_a_gil_is_told_by_its_name(name: str, free: bool) -> No
     assert bool(NO_GIL.search(f"/usr/bin/{name}")) is free
 
 
-def test_a_stall_of_the_machine_is_in_no_usual_time() -> None:
-    """One response in a hundred may take as long as it likes: mean and deviation are those of the others."""
-    times = Times()
-    times.record(np.array([1_000_000] * 99 + [2_000_000] * 99 + [10**9] * 2))
-    mean_s, deviation_s = usual_s(times)
-    assert mean_s == pytest.approx(0.0015, rel=0.002)
-    assert deviation_s == pytest.approx(0.0005, rel=0.01)
+def turns(
+    monkeypatch: pytest.MonkeyPatch, rates_hz: dict[int, list[float]], lost_ticks: int = 0
+) -> dict[int, list[float]]:
+    """What is asked of levels that have these rates, by turns, the last again and again."""
+    asked: dict[int, list[float]] = {level: [] for level in rates_hz}
+
+    def load(level: int) -> Load:
+        hz = rates_hz[level][min(len(asked[level]), len(rates_hz[level]) - 1)]
+        asked[level].append(hz)
+        return Load(level, hz, 0.1, None, 0.1)
+
+    monkeypatch.setattr(MachineWatch, "seen", lambda _: RoundSeen(1.0, lost_ticks, 0))
+    found = by_turns(tuple(rates_hz), load, "workers", lambda _: None)
+    disturbed = [each.is_disturbed for level in found for each in level.rounds]
+    assert disturbed == [lost_ticks > 0] * len(disturbed)
+    return asked
 
 
-def test_a_slow_server_gets_fewer_rounds() -> None:
-    """So that an answer comes in time; never none."""
-    assert [rounds_within(45.0, window_s, 8, 3) for window_s in (0.6, 2.0, 3.0)] == [3, 2, 1]
-    assert rounds_within(10.0, 3.0, 8, 3) == 1
+def test_a_level_far_from_the_best_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others twice, where they agree."""
+    asked = turns(monkeypatch, {1: [40.0], 2: [90.0], 4: [100.0]})
+    assert [len(rounds) for rounds in asked.values()] == [1, 2, 2]
+
+
+def test_rounds_that_differ_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to so many."""
+    asked = turns(monkeypatch, {2: [90.0, 100.0], 4: [100.0]})
+    assert [len(rounds) for rounds in asked.values()] == [ROUNDS, ROUNDS]
+
+
+def test_a_window_beside_other_programs_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So often, and then counts as disturbed: here others had half of a second of a core, each time."""
+    asked = turns(monkeypatch, {2: [100.0]}, lost_ticks=50)
+    assert len(asked[2]) == 2 * TRIES
+
+
+def test_connections_stop_where_two_doublings_gain_nothing() -> None:
+    """One may be noise."""
+    assert not has_stopped([100.0, 101.0])
+    assert not has_stopped([100.0, 101.0, 150.0])
+    assert has_stopped([100.0, 101.0, 102.0])
 
 
 @pytest.mark.slow
@@ -84,5 +121,6 @@ def test_a_window_in_which_nothing_came_back_is_repeated_longer(monkeypatch: pyt
     """Each reply takes longer than the first window: a stall of the machine looks the same."""
     monkeypatch.setattr(asking, "WARM_UP_S", 0.05)
     serve = f"{sys.executable} -m experiments.services serve stock --transport sockets --io-ms 200 --store memory"
-    with serving(f"{serve} --port {{port}}", 1) as at:
-        assert loaded(Asked("sockets", at, None, ("GameStart",)), Server(()), 1, 0.05).throughput_hz < 10
+    command = f"{serve} --port {{port}}"
+    with serving(command, (1,), 1, lambda at: Asked("sockets", at, None, ("GameStart",))) as servers:
+        assert loaded(servers[1].asked, Server(()), 1, 0.05).throughput_hz < 10

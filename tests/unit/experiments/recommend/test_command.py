@@ -4,13 +4,15 @@ import json
 import socket
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from experiments.__main__ import main
 from experiments.measure.programs import ProgramFailed
 from experiments.recommend import asking, command, measured, started
-from experiments.recommend.started import Checked, best_of, check_command
+from experiments.recommend.asking import Asked
+from experiments.recommend.started import check_command
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
@@ -51,8 +53,8 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
         ["--service-ms", "4", "--figure", "a.pdf"],
         ["--service-ms", "4", "--json", "no/such/folder/a.json"],
         ["--service-ms", "4", "--target-p99-ms", "0"],
-        ["--trials", "5", "--cores", "2"],
-        ["--trials", "0"],
+        ["--trials", "all", "--cores", "2"],
+        ["--trials", "lock,no-such-service"],
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +82,8 @@ def test_an_address_where_nobody_listens_is_one_line(capsys: pytest.CaptureFixtu
 def test_a_server_of_another_protocol_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """It says which protocol was spoken, and which options choose it."""
     command = f"{sys.executable} -m stock_service.socket_server --port {{port}} --store memory"
-    with started.serving(command, 8) as (host, port):
+    with started.serving(command, (8,), 1, lambda at: Asked("sockets", at, None, ())) as servers:
+        host, port = servers[8].asked.address
         assert main(["recommend", "--address", f"{host}:{port}"]) == 1
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.endswith("; does it speak grpc (--transport), and know this call (--call)?")
@@ -98,11 +101,10 @@ def test_the_help_has_units_examples_and_exit_codes(monkeypatch: pytest.MonkeyPa
     assert not [line for line in lines if "{{" in line]
 
 
-def test_a_neighbour_must_be_better_in_every_round() -> None:
-    """One round at a tenth more decides nothing; all of them do, and the smallest is taken."""
-    own = Checked(8, (100.0, 100.0, 100.0))
-    assert best_of({8: own, 16: Checked(16, (130.0, 130.0, 100.0))}, 8) == 8
-    assert best_of({4: Checked(4, (120.0,) * 3), 8: own, 16: Checked(16, (130.0,) * 3)}, 8) == 4
+def test_a_slow_server_is_measured_under_fewer_connections() -> None:
+    """So that what queues for one worker is answered in half a second; never fewer than two for each worker."""
+    assert [started.connections(1, response_s) for response_s in (0.001, 0.01, 0.1, 1)] == [128, 50, 5, 2]
+    assert [started.connections(64, response_s) for response_s in (0.001, 1)] == [128, 128]
 
 
 def test_a_command_without_workers_is_refused() -> None:
@@ -117,14 +119,12 @@ def test_a_command_without_workers_is_refused() -> None:
 def test_a_server_is_started_measured_checked_and_gone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From a start command to the advice: a server of ours that computes for a millisecond gets one thread."""
-    monkeypatch.setattr(asking, "CONNECTIONS", (1, 16))
+    """From a start command to the advice on a server of ours that computes for a millisecond: a rate that was seen."""
     monkeypatch.setattr(asking, "WINDOW_S", 0.2)
-    monkeypatch.setattr(asking, "ROUNDS", 1)
-    monkeypatch.setattr(started, "ROUNDS", 3)
-    monkeypatch.setattr(started, "WINDOW_S", 0.2)
+    monkeypatch.setattr(asking, "ROUNDS", 2)
+    monkeypatch.setattr(asking, "TRIES", 1)
+    monkeypatch.setattr(asking, "RESPONSES", 10)
     monkeypatch.setattr(started, "CONNECTIONS", 16)
-    monkeypatch.setattr(started, "RESPONSES", 10)
     monkeypatch.setattr(measured, "POOLS", (1, 2, 64))
     monkeypatch.setattr(measured, "TAIL_S", 0.5)
     monkeypatch.setattr(measured, "TAIL_CONNECTIONS", 16)
@@ -132,17 +132,22 @@ def test_a_server_is_started_measured_checked_and_gone(
     start = [f"{serve} --workers {{workers}} --port {{port}}", "--call", "helloworld.Greeter/SayHello"]
     assert main(["recommend", "--start", *start, "--json", str(tmp_path / "a.json")]) == 0
     found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert found["advice"]["chosen"]["workers"] <= 2
-    assert 0.001 < found["demands"]["gil_s"] < 0.01
-    assert found["demands"]["wait_s"] == 0
-    assert [each["workers"] for each in found["checked"]] == [1, 2, 64]
-    assert "Checked in one process, by turns" in capsys.readouterr().out
+    levels = found["advice"]["levels"]
+    rates_hz = {each["at_once"]: median(load["throughput_hz"] for load in each["rounds"]) for each in levels}
+    assert found["advice"]["highest_hz"] == rates_hz[found["advice"]["workers"]]
+    assert 0.001 < found["advice"]["processor_s"] < 0.01
+    assert list(rates_hz) == [1, 2, 64]
+    said = capsys.readouterr().out.splitlines()
+    assert said[1].startswith("Measured in one process, by turns, workers and replies a second at most: 1: ")
+    assert said[: len(found["sentences"])] == found["sentences"]
 
 
 def test_a_command_that_ends_is_named_as_it_was_given() -> None:
     """Without the shell that silences it."""
     with (
         pytest.raises(ProgramFailed, match=r"^python\S* -c pass 2 \d+: ended before it listened, with exit code 0"),
-        started.serving(f"{sys.executable} -c pass {{workers}} {{port}}", 2),
+        started.serving(
+            f"{sys.executable} -c pass {{workers}} {{port}}", (2,), 1, lambda at: Asked("grpc", at, None, ())
+        ),
     ):
         pytest.fail("nothing listens")

@@ -1,33 +1,64 @@
-"""An advice by measurement: what is asked of a server beside the loads that an advice is made of."""
+"""An advice by measurement: the p99 that is measured last, and the pool that it may change."""
 
 import pytest
 
-from experiments.capacity import Demands
-from experiments.recommend import measured
 from experiments.recommend.advice import Wish
-from experiments.recommend.asking import Asked, Server
-from experiments.recommend.measured import TAIL_HZ_MOST
-from experiments.recommend.seen import Inferred, Load
-from experiments.recommend.words import Seen
+from experiments.recommend.measured import TAIL_HZ_MOST, with_short_tail, with_tails
+from experiments.recommend.seen import Found, Level, Limit, Load, Tail
+
+LEVELS = tuple(Level(size, (Load(128, hz, 0.1, None, 0.1),)) for size, hz in ((4, 400.0), (8, 800.0), (16, 810.0)))
+
+
+def found(highest_hz: float = 800.0) -> Found:
+    """Eight threads that do so much."""
+    return Found(8, 1, True, LEVELS, highest_hz, Limit.INSIDE, 8.0, 0.01, None)
 
 
 @pytest.mark.parametrize(
     ("highest_hz", "wished_hz", "asked_hz"),
-    [(60_000, None, TAIL_HZ_MOST), (60_000, 25_000, TAIL_HZ_MOST), (10_000, None, 7_000), (10_000, 500, 500)],
+    [
+        (60_000, None, TAIL_HZ_MOST),
+        (60_000, 25_000, TAIL_HZ_MOST),
+        (10_000, None, 7_000),
+        (10_000, 500, 500),
+        (10_000, 9_000, 8_000),
+    ],
 )
 def test_a_tail_is_asked_for_at_a_rate_that_our_client_keeps(
-    monkeypatch: pytest.MonkeyPatch, highest_hz: float, wished_hz: float | None, asked_hz: float
+    highest_hz: float, wished_hz: float | None, asked_hz: float
 ) -> None:
-    """Seven tenths of what the server does, the wished rate if that is less, and what one client process sends."""
-    rates_hz = []
+    """Seven tenths of what the server does, the wished rate if that is carried, and what one client process sends."""
+    seen = with_tails(found(highest_hz), Wish(2, wished_hz), lambda workers, rate_hz: Tail(workers, rate_hz, 0.01))
+    assert [tail.rate_hz for tail in seen.tails] == pytest.approx([asked_hz])
 
-    def loaded(_: Asked, __: Server, connections: int, ___: float, rate_hz: float) -> Load:
-        rates_hz.append(rate_hz)
-        return Load(connections, rate_hz, 0.001, 0.0, 0.002, None, 0.5)
 
-    monkeypatch.setattr(measured, "loaded", loaded)
-    inferred = Inferred(Demands(0.0, 0.00001, 0.0, 0.0), highest_hz, None, 0.0, 1.0, client_limited=False)
-    asked, seen = Asked("sockets", ("127.0.0.1", 1), None, ()), Seen((), inferred)
-    found = measured._with_tail(asked, 64, 1, highest_hz, Wish(2, wished_hz), seen, lambda _: None)
-    assert rates_hz == pytest.approx([asked_hz])
-    assert found.tail_rate_hz == pytest.approx(asked_hz)
+def test_a_wished_p99_is_looked_for_from_the_highest_rate_down() -> None:
+    """The last that was measured kept it; where none does, that is not carried."""
+
+    def tail_of(workers: int, rate_hz: float) -> Tail:
+        return Tail(workers, rate_hz, rate_hz / 10_000)
+
+    seen = with_tails(found(), Wish(2, target_p99_s=0.05), tail_of)
+    assert [tail.rate_hz for tail in seen.tails] == pytest.approx([640, 480])
+    assert seen.carried(Wish(2, target_p99_s=0.05))
+    seen = with_tails(found(), Wish(2, target_p99_s=0.001), tail_of)
+    assert len(seen.tails) == 4
+    assert not seen.carried(Wish(2, target_p99_s=0.001))
+
+
+@pytest.mark.parametrize(("p99_s", "workers"), [({4: 12, 8: 10, 16: 10}, 4), ({4: 13, 8: 11, 16: 10}, 8)])
+def test_a_pool_that_carries_a_rate_also_keeps_about_the_largest_ones_tail(
+    p99_s: dict[int, float], workers: int
+) -> None:
+    """The smallest within a quarter of it; its tail stands last."""
+    seen = with_short_tail(found(), 300, lambda workers, rate_hz: Tail(workers, rate_hz, p99_s[workers]))
+    assert seen.workers == seen.tails[-1].workers == workers
+    assert seen.highest_hz == next(level.throughput_hz for level in LEVELS if level.at_once == workers)
+
+
+def test_a_largest_pool_with_the_shortest_tail_is_advised() -> None:
+    """Where every smaller one has a far longer one."""
+    p99_s = {4: 30.0, 8: 20.0, 16: 10.0}
+    seen = with_short_tail(found(), 300, lambda workers, rate_hz: Tail(workers, rate_hz, p99_s[workers]))
+    assert [tail.workers for tail in seen.tails] == [4, 8, 16]
+    assert seen.workers == 16

@@ -1,107 +1,130 @@
-"""What a request needs is found again from loads that are computed from known demands."""
+"""What is advised of simulated services, from pools and from connections: a lock, a pool of connections, others."""
 
 from dataclasses import replace
 
 import pytest
 
-from experiments.capacity import Demands, predict
+from experiments.recommend.advice import POOLS, Wish
 from experiments.recommend.asking import CONNECTIONS
-from experiments.recommend.seen import Around, Inferred, Load, infer
+from experiments.recommend.seen import Found, Level, Limit, Load, Program, enough, limit, of_connections, of_pools
+from tests.unit.experiments.recommend.synthetic import FLOOR_S, Synthetic
 
 MS = 0.001
-FLOOR_S = 0.05 * MS
-NEAR = 0.10
+WISH = Wish(cores=2)
+PYTHON = Program(has_gil=True, cores=2)
 
-WAITS = Demands(gil_s=0.2 * MS, free_s=0, wait_s=10 * MS, overhead_s=FLOOR_S)
-COMPUTES = Demands(gil_s=0.2 * MS, free_s=0, wait_s=0, overhead_s=FLOOR_S)
-
-
-def loads(demands: Demands, workers: int, cores: int = 2, reads: bool = True) -> list[Load]:
-    """What a server with such demands and so many workers shows."""
-    return [
-        Load(
-            connections=connections,
-            throughput_hz=predicted.throughput_hz,
-            mean_s=predicted.response_s,
-            deviation_s=0.1 * MS,
-            p99_s=predicted.response_s,
-            processor_s=demands.processor_s if reads else None,
-            client_share=0.0,
-        )
-        for connections in CONNECTIONS
-        for predicted in [predict(demands, workers, connections, cores)]
-    ]
+LOCK = Synthetic(gil_s=0.1 * MS, shared=1, held_s=2 * MS)
+FIVE = Synthetic(gil_s=0.1 * MS, shared=5, held_s=20 * MS)
+COMPUTES = Synthetic(gil_s=1 * MS)
+WAITS = Synthetic(gil_s=0.5 * MS, wait_s=lambda _: 10 * MS)
+BIMODAL = Synthetic(gil_s=0.5 * MS, wait_s=lambda draw: 20 * MS if draw.random() < 0.2 else 2 * MS)
+WAITS_LONG = Synthetic(gil_s=0.1 * MS, wait_s=lambda _: 200 * MS)
 
 
-def inferred(
-    demands: Demands, workers: int, has_gil: bool = True, reads: bool = True, kernel_share: float = 0.0
-) -> Inferred:
-    """What is inferred of it."""
-    return infer(loads(demands, workers, reads=reads), Around(FLOOR_S, has_gil, kernel_share, cores=2))
+def pools(service: Synthetic, wish: Wish = WISH) -> Found:
+    """What ``--start`` finds."""
+    return of_pools([service.level(size, size, 128) for size in POOLS], PYTHON, wish)
 
 
-@pytest.mark.parametrize("workers", [1, 4, 10, 32])
-def test_a_pool_that_is_the_limit_is_found(workers: int) -> None:
-    """The demands are found again, and how many requests are worked at once."""
-    found = inferred(WAITS, workers)
-    assert found.demands.wait_s == pytest.approx(WAITS.wait_s, rel=NEAR)
-    assert found.demands.gil_s == pytest.approx(WAITS.gil_s, rel=NEAR)
-    assert found.pool == pytest.approx(workers, abs=1)
-    assert found.error < NEAR
+def connections(service: Synthetic, workers: int) -> Found:
+    """What ``--address`` finds of a server with so many workers."""
+    return of_connections([service.level(each, workers, each) for each in CONNECTIONS], PYTHON, FLOOR_S, WISH)
 
 
-@pytest.mark.parametrize("demands", [WAITS, COMPUTES])
-def test_a_pool_that_is_no_limit_is_not_found(demands: Demands) -> None:
-    """Where the GIL is the limit, nothing is said of a pool."""
-    assert inferred(demands, 128).pool is None
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("service", "smallest", "best_hz", "limited_by"),
+    [
+        (LOCK, 1, 500, Limit.INSIDE),
+        (FIVE, 8, 250, Limit.INSIDE),
+        (COMPUTES, 1, 1000, Limit.GIL),
+        (WAITS, 32, 2000, Limit.GIL),
+        (BIMODAL, 16, 2000, Limit.GIL),
+    ],
+)
+def test_both_forms_advise_what_is_enough(service: Synthetic, smallest: int, best_hz: float, limited_by: Limit) -> None:
+    """The pool is at most twice the smallest that is enough, the limit is named, and no rate is said that was not seen.
+
+    A server that runs has 64 workers here, and is asked from outside.
+    """
+    for found in (pools(service), connections(service, 64)):
+        assert smallest <= found.workers <= 2 * smallest, found
+        assert found.limit is limited_by
+        assert found.highest_hz == pytest.approx(best_hz, rel=0.1)
+        assert found.highest_hz <= found.best.throughput_hz
 
 
-def test_a_short_wait_is_a_wake_up() -> None:
-    """What one client waits beyond the processor time is overhead, where it is no longer than threads take to wake."""
-    demands = replace(COMPUTES, overhead_s=FLOOR_S + 0.1 * MS)
-    assert inferred(demands, 8).demands.wait_s == 0
+@pytest.mark.slow
+def test_a_lock_is_one_request_at_a_time_and_five_connections_are_five() -> None:
+    """Both are found from the flat rate, and the time that a request takes alone."""
+    assert pools(LOCK).at_a_time == pytest.approx(1, rel=0.1)
+    assert pools(FIVE).at_a_time == pytest.approx(5, rel=0.1)
+    assert connections(FIVE, 64).at_a_time == pytest.approx(5, rel=0.1)
 
 
-def test_what_is_no_python_holds_no_gil() -> None:
-    """Its processor time is on all cores."""
-    found = inferred(replace(COMPUTES, gil_s=0, free_s=0.2 * MS), 128, has_gil=False)
-    assert found.demands.gil_s == 0
-    assert found.demands.free_s == pytest.approx(0.2 * MS)
+@pytest.mark.slow
+def test_where_the_largest_pool_does_most_the_workers_are_the_limit() -> None:
+    """128 connections do twice what 64 threads do, where there are more: no such rate is said of 64."""
+    for found in (pools(WAITS_LONG), connections(WAITS_LONG, 256)):
+        assert (found.workers, found.limit) == (64, Limit.WORKERS)
+        assert found.highest_hz == pytest.approx(320, rel=0.1)
 
 
-def test_more_than_one_busy_core_is_time_without_the_gil() -> None:
-    """A Python that keeps more than a core busy cannot hold the GIL all of that time."""
-    demands = Demands(gil_s=0.2 * MS, free_s=0.1 * MS, wait_s=0, overhead_s=FLOOR_S, variation=0)
-    found = inferred(demands, 128)
-    assert found.demands.gil_s == pytest.approx(0.2 * MS, rel=NEAR)
-    assert found.demands.free_s == pytest.approx(0.1 * MS, rel=2 * NEAR)
+@pytest.mark.slow
+def test_a_small_pool_of_a_running_server_is_seen_as_what_admits_no_more() -> None:
+    """Four threads that wait are from outside no other than four connections; nothing over their rate is said."""
+    found = connections(WAITS, 4)
+    assert found.limit is Limit.INSIDE
+    assert found.at_a_time == pytest.approx(4, rel=0.1)
+    assert found.highest_hz == pytest.approx(4 / (10.5 * MS), rel=0.1)
 
 
-def test_what_the_kernel_computes_is_time_without_the_gil() -> None:
-    """A call that may block releases it, such as one of a socket; so a second thread is of use."""
-    found = inferred(COMPUTES, 1, kernel_share=0.4)
-    assert found.demands.gil_s == pytest.approx(0.6 * COMPUTES.gil_s)
-    assert found.demands.processor_s == pytest.approx(COMPUTES.gil_s)
+def levels(*rates_hz: tuple[float, ...], processor_s: float | None = 0.1 * MS) -> tuple[Level, ...]:
+    """Pools from 1 on, by the rates of their rounds."""
+    return tuple(
+        Level(size, tuple(Load(128, hz, 0.1, processor_s, 0.1) for hz in rounds))
+        for size, rounds in zip(POOLS, rates_hz, strict=False)
+    )
 
 
-def test_a_client_at_its_limit_is_said() -> None:
-    """Then nothing is said of a pool."""
-    busy = [replace(load, client_share=0.95) for load in loads(WAITS, 4)]
-    found = infer(busy, Around(FLOOR_S, True, 0.0, 2))
-    assert found.client_limited
-    assert found.pool is None
+def test_a_check_that_reads_the_same_of_every_pool_advises_the_smallest() -> None:
+    """A lock of 2 ms read 455/s with 4 threads and 452/s with 32, and 32 were advised for what was foretold of them."""
+    seen = levels((430.0,), (450.0,), (455.0,), (454.0,), (453.0,), (452.0,), (452.0,))
+    assert of_pools(seen, PYTHON, WISH).workers == 2
 
 
-def test_without_processor_time_the_highest_rate_stands_for_it() -> None:
-    """A server elsewhere: what it computes is taken from how often it answers at most."""
-    found = inferred(COMPUTES, 128, reads=False)
-    assert found.demands.gil_s == pytest.approx(COMPUTES.gil_s, rel=NEAR)
+def test_a_larger_pool_must_do_more_in_every_round() -> None:
+    """One lucky round of the larger is noise; a gain of less than 5 % is none."""
+    assert enough(levels((100.0, 100.0, 100.0), (120.0, 120.0, 99.0))).at_once == 1
+    assert enough(levels((100.0, 100.0, 100.0), (120.0, 120.0, 101.0))).at_once == 2
+    assert enough(levels((100.0, 100.0, 100.0), (104.0, 105.0, 104.0))).at_once == 1
 
 
-def test_what_our_load_took_of_the_cores_is_not_reached() -> None:
-    """A server that computes on all cores does half of it beside a load that takes one of two, as was foretold."""
-    native = replace(COMPUTES, gil_s=0, free_s=0.2 * MS)
-    beside = [replace(each, client_share=1.0) for each in loads(native, 128, cores=1)]
-    found = infer(beside, Around(FLOOR_S, has_gil=False, kernel_share=0.0, cores=2))
-    assert found.reached == pytest.approx(0.5, rel=NEAR)
-    assert found.error < NEAR
+def test_a_pool_that_was_measured_less_often_is_held_against_the_same_rounds() -> None:
+    """One that is far from the best is asked once."""
+    assert enough(levels((40.0,), (100.0, 101.0), (102.0, 100.0))).at_once == 2
+
+
+def test_a_wished_rate_needs_the_smallest_pool_that_carries_it() -> None:
+    """At most 80 % of what it does; where none does, the smallest near the best."""
+    seen = levels((100.0,), (200.0,), (400.0,), (405.0,))
+    assert [enough(seen, rate_hz).at_once for rate_hz in (80, 81, 500)] == [1, 2, 4]
+    found = of_pools(seen, PYTHON, Wish(2, rate_hz=500))
+    assert (found.carried(Wish(2, rate_hz=320)), found.carried(Wish(2, rate_hz=321))) == (True, False)
+
+
+def test_limits_are_told_by_who_is_busy() -> None:
+    """The client, all cores, the GIL; else the workers where the rate still grows, and what is inside where not."""
+    load = Load(128, 1000.0, 0.1, 0.2 * MS, 0.3)
+
+    def found(grows: bool = False, has_gil: bool = True, **changed: float | None) -> Limit:
+        return limit(Level(8, (replace(load, **changed),)), grows, Program(has_gil, 2))  # type: ignore[arg-type]
+
+    assert found(client_share=0.95) is Limit.CLIENT
+    assert found(processor_s=1.6 * MS) is Limit.CORES
+    assert found(processor_s=1.0 * MS) is Limit.GIL
+    assert found(processor_s=1.0 * MS, has_gil=False) is Limit.INSIDE
+    assert found() is Limit.INSIDE
+    assert found(grows=True) is Limit.WORKERS
+    assert found(processor_s=None) is Limit.UNREAD
+    assert found(processor_s=None, grows=True) is Limit.WORKERS

@@ -6,9 +6,15 @@ import pytest
 
 from experiments.capacity import Demands
 from experiments.recommend.advice import Advice, Kind, Size, Wish
-from experiments.recommend.seen import Inferred, Load
-from experiments.recommend.started import Checked
-from experiments.recommend.words import Seen, errors, pictured, sentences, table
+from experiments.recommend.seen import Found, Level, Limit, Load, Tail
+from experiments.recommend.words import (
+    measured_picture,
+    measured_sentences,
+    measured_table,
+    pictured,
+    sentences,
+    table,
+)
 
 MS = 0.001
 DEMANDS = Demands(gil_s=0.2 * MS, free_s=0.1 * MS, wait_s=10 * MS, overhead_s=0.1 * MS)
@@ -18,13 +24,19 @@ POOLS = tuple(
     for workers, highest_hz, p99_s in ((4, 400.0, float("inf")), (8, 800.0, 0.016), (16, 1600.0, 0.014))
 )
 ADVICE = Advice(Kind.THREADS, POOLS[1], POOLS, True, 700.0, (("requests waited half as long", "4 threads"),))
-LOAD = Load(1, 100.0, 0.010, 0.001, 0.020, 0.3 * MS, 0.1)
-INFERRED = Inferred(DEMANDS, 390.0, pool=4, error=0.04, reached=0.97, client_limited=False)
+
+LEVELS = tuple(Level(size, (Load(128, hz, 0.1, 0.2 * MS, 0.1),)) for size, hz in ((4, 200.0), (8, 250.0), (16, 251.0)))
+FOUND = Found(8, 1, True, LEVELS, 250.0, Limit.INSIDE, 5.0, 20 * MS, 0.2 * MS, (Tail(8, 175.0, 0.136),))
 
 
-def said(advice: Advice = ADVICE, seen: Seen = Seen(), demands: Demands = DEMANDS, wish: Wish = WISH) -> str:  # noqa: B008
-    """All sentences, a line each."""
-    return "\n".join(sentences(demands, wish, advice, seen))
+def said(advice: Advice = ADVICE, demands: Demands = DEMANDS, wish: Wish = WISH) -> str:
+    """All sentences on a described service, a line each."""
+    return "\n".join(sentences(demands, wish, advice))
+
+
+def told(found: Found = FOUND, wish: Wish = Wish(2)) -> str:  # noqa: B008
+    """All sentences on a server that was measured, a line each."""
+    return "\n".join(measured_sentences(wish, found))
 
 
 def test_a_described_service() -> None:
@@ -39,36 +51,64 @@ def test_a_described_service() -> None:
     assert "measured" not in told.lower()
 
 
-def test_a_running_server() -> None:
-    """What it does now, and how many requests it works at once."""
-    told = said(seen=Seen((LOAD,), INFERRED, tail=LOAD, tail_rate_hz=273.0, tail_predicted_s=0.016))
-    assert "The server works at about 4 requests at once, and no more" in told
-    assert "Measured as it runs now: up to 390/s." in told
-    assert "Expect up to 800/s, within 30 %." in told
-    assert "So many workers were not seen yet: --start checks them." in told
-    assert "At 273/s a p99 of 20.0 ms was measured, and 16.0 ms predicted." in told
+def test_what_was_measured_comes_first() -> None:
+    """The advice, the rates of all pools, and the advised pool's own; then what the limit is, and the p99."""
+    lines = told().splitlines()
+    assert lines[:3] == [
+        "Advice: 8 threads, in one process.",
+        "Measured in one process, by turns, workers and replies a second at most: 4: 200/s, 8: 250/s, 16: 251/s.",
+        "Expect up to 250/s, within 15 %, beside a load on this machine.",
+    ]
+    assert "At 175/s (70 % of that), 99 of 100 replies came within 136 ms." in lines
+    assert "A request takes 20.0 ms alone, and 200 µs of processor time under load." in lines
 
 
-def test_a_busy_machine_makes_a_range() -> None:
-    """What is expected is said with and without what else runs."""
-    told = said(seen=Seen((LOAD,), replace(INFERRED, reached=0.5)))
-    assert "Expect up to 400/s beside our load and all else that runs here, and 800/s where it has 2 cores" in told
+def test_a_cap_is_named() -> None:
+    """One at a time is a lock; several are a pool of connections, or a lock for a part of the time."""
+    five = (
+        "Something inside admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
+    )
+    assert five in told()
+    one = "Something inside serializes requests, 3.98 ms each: a lock, or one connection that all share."
+    assert one in told(replace(FOUND, at_a_time=1.2))
 
 
-def test_a_check_counts_more_than_what_was_inferred() -> None:
-    """The advised size itself did what is predicted, so there is no range."""
-    checked = (Checked(4, (380.0,)), Checked(8, (790.0,)), Checked(16, (1500.0,)))
-    told = said(seen=Seen((LOAD,), replace(INFERRED, reached=0.5), checked, before_check=4))
-    assert "Expect up to 800/s, within 25 %." in told
-    assert "workers and what they did at most: 4: 380/s, 8: 790/s, 16: 1,500/s." in told
-    assert "The prediction was 4 workers; the check found better." in told
+def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
+    """That is said, and how to find out."""
+    lines = told(replace(FOUND, by_workers=False))
+    assert "19.9 ms each: its pool of workers, a pool of connections, or a lock" in lines
+    assert lines.endswith("The server ran with the workers that it has: --start measures every pool.")
 
 
-def test_a_tail_far_off_is_said_to_need_the_machine() -> None:
-    """A p99 that was measured at three times the predicted one has no error in per cent."""
-    seen = Seen((LOAD,), INFERRED, tail=replace(LOAD, p99_s=0.048), tail_rate_hz=273.0, tail_predicted_s=0.016)
-    assert errors(ADVICE.chosen, seen)[1] == pytest.approx(2.0)
-    assert "within 16.0 ms, if it has the cores to itself." in said(seen=seen)
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (Limit.CLIENT, "Our client was at its limit"),
+        (Limit.CORES, "all cores are busy"),
+        (Limit.GIL, "The limit is the GIL"),
+        (
+            Limit.WORKERS,
+            "The rate grew up to the largest number tried, 16. More threads may do more, and so may asyncio",
+        ),
+        (Limit.UNREAD, "Its processor time cannot be read here"),
+    ],
+)
+def test_every_limit_has_its_words(limit: Limit, words: str) -> None:
+    """One sentence or two."""
+    assert words in told(replace(FOUND, limit=limit))
+
+
+def test_a_wish_that_was_not_kept_is_said() -> None:
+    """A rate over 80 % of the highest, or a p99 over the wished one."""
+    assert "This does not carry 240/s on 2 cores: 200/s is as much as is safe." in told(wish=Wish(2, rate_hz=240))
+    assert "The wished p99 of 100 ms was not kept." in told(wish=Wish(2, target_p99_s=0.1))
+    assert "not kept" not in told(wish=Wish(2, target_p99_s=0.2))
+
+
+def test_windows_beside_other_programs_are_said() -> None:
+    """So that the reader asks again."""
+    disturbed = Level(32, (replace(LEVELS[0].rounds[0], is_disturbed=True),))
+    assert "Other programs took the cores in 1 of 4 windows" in told(replace(FOUND, levels=(*LEVELS, disturbed)))
 
 
 def test_what_is_not_carried_is_said() -> None:
@@ -101,13 +141,23 @@ def test_the_table_marks_the_advised_pool() -> None:
     assert "too slow" in lines[1]
 
 
+def test_the_measured_table_has_every_level() -> None:
+    """With its share of the best; a server elsewhere has no busy cores."""
+    lines = list(measured_table(FOUND))
+    assert [line for line in lines if line.endswith("advised")] == [lines[2]]
+    assert lines[1].split() == ["4", "200/s", "79.7", "%", "0.04"]
+    unread = Level(4, (replace(LEVELS[0].rounds[0], processor_s=None),))
+    assert list(measured_table(replace(FOUND, levels=(unread,))))[1].endswith("unread")
+
+
 @pytest.mark.slow
-def test_the_figure_has_what_was_measured() -> None:
-    """The pool that was seen, and the advised one."""
-    words = pictured(DEMANDS, WISH, ADVICE, Seen((LOAD,), INFERRED)).alternative
-    assert "The same, measured: 4: 390." in words
-    checked = Seen((LOAD,), INFERRED, (Checked(8, (790.0,)),), tail=LOAD, tail_rate_hz=273.0)
-    assert "The same, measured: 273: 20.0." in pictured(DEMANDS, WISH, ADVICE, checked).alternative
-    asyncio = replace(ADVICE, kind=Kind.ASYNCIO)
-    assert "273" not in pictured(DEMANDS, WISH, asyncio, checked).alternative
+def test_a_figure_is_predicted_or_measured() -> None:
+    """The advised pool, and every point in words."""
+    words = pictured(DEMANDS, WISH, ADVICE).alternative
+    assert "Replies a second at most, by workers, predicted: 4: 400; 8: 800; 16: 1,600." in words
     assert "Advised: 8 threads." in words
+    words = measured_picture(WISH, FOUND).alternative
+    assert "Replies a second at most, by workers, measured: 4: 200; 8: 250; 16: 251." in words
+    assert "p99 in ms by requests a second, measured: 175: 136." in words
+    assert "by connections" in measured_picture(WISH, replace(FOUND, by_workers=False)).alternative
+    assert measured_picture(WISH, FOUND).draw().get_axes()

@@ -25,7 +25,7 @@ NO_ARMS = (
     "experiments/services/grpc_aio_pattern.py",  # a client of ``performance``
     "experiments/peers/(__main__|__init__).py",  # they build and start peers
     "experiments/peers/go/socketload/",  # clients that ``selfcheck`` has beside ours
-    "experiments/peers/python/(__init__|greeter_server).py",
+    "experiments/peers/python/(__init__|shapes_server).py",
     "experiments/peers/rust/rustfmt.toml",
 )
 """Files, as patterns, that no arm's server, client or peer runs."""

@@ -11,6 +11,8 @@ from experiments.selfcheck import interleaving
 from experiments.selfcheck.interleaving import MINUTES, OVERNIGHT, Condition, Scale, check, design, judged
 from tests.unit.experiments.judge.synthetic_blocks import block, with_slices
 
+AMONG = f"among {SERVERS_MAX} servers"
+
 
 @pytest.mark.parametrize("condition", OVERNIGHT.conditions, ids=lambda condition: condition.name)
 def test_conditions_differ_in_length_and_company_alone(condition: Condition) -> None:
@@ -43,10 +45,10 @@ def machine(slow_in_long: float = 1.0, slow_in_company: float = 1.0) -> interlea
     ("measure", "failed"),
     [
         (machine(), []),
-        (machine(slow_in_long=1.08), ["200 ms, alone", "200 ms, among 8 servers"]),
+        (machine(slow_in_long=1.08), ["200 ms, alone", f"200 ms, {AMONG}"]),
         (
             machine(slow_in_company=0.93),
-            ["20 ms, among 8 servers", "50 ms, among 8 servers", "200 ms, among 8 servers"],
+            [f"20 ms, {AMONG}", f"50 ms, {AMONG}", f"200 ms, {AMONG}"],
         ),
     ],
 )

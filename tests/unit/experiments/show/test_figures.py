@@ -178,18 +178,18 @@ def _curves(title: str, log_y: bool) -> Picture:
 ADVISED = advice.Shown(
     advised="8 processes of 16 threads",
     pool=16,
+    at_once="workers of a process",
+    how="predicted",
     highest_hz=[(2.0**place, 900.0 * 2**place) for place in range(7)],
-    measured_hz=[(16, 14_000.0), (32, 27_000.0)],
     p99_ms=[(1000.0, 5.0), (9000.0, 40.0), (12_000.0, math.inf)],
-    measured_p99_ms=[(9000.0, 52.0)],
     rate_hz=8000.0,
     target_p99_ms=20.0,
 )
 
 
 def _endless() -> Picture:
-    """An advice on a server that keeps up with no rate, nothing wished or measured."""
-    bare = replace(ADVISED, pool=None, measured_hz=[], measured_p99_ms=[], rate_hz=None, target_p99_ms=None)
+    """An advice on a server that keeps up with no rate, nothing wished."""
+    bare = replace(ADVISED, pool=None, rate_hz=None, target_p99_ms=None)
     return advice.picture("advice", "How many workers?", replace(bare, p99_ms=[(1000.0, math.inf)]))
 
 
@@ -219,6 +219,9 @@ FULL: dict[str, Callable[[], Picture]] = {
     "curves, both axes logarithmic": lambda: _curves("Curves", True),
     "bars, each panel its own scale": lambda: _own_scales("Values"),
     "advice": lambda: advice.picture("advice", "How many workers? 8 processes of 16 threads", ADVISED),
+    "advice, measured": lambda: advice.picture(
+        "advice", "How many workers? 16 threads", replace(ADVISED, how="measured", at_once="connections")
+    ),
 }
 
 SPARSE: dict[str, Callable[[], Picture]] = {
@@ -241,6 +244,14 @@ SPARSE: dict[str, Callable[[], Picture]] = {
     "locking": lambda: _waits("Waits", refused=True),
     "advice": _endless,
 }
+
+
+def _starving(starved: int, windows: int = 1) -> Picture:
+    """One point whose clients starve, of as many windows."""
+    point = replace(_points()[0], starved_clients=starved, windows=windows)
+    below = {"threads that ran requests": {1: "4"}}
+    return clients.picture("starving", "Starving", [clients.Panel("", [clients.Line("a", "grpc", [point])], 5, below)])
+
 
 EMPTY: dict[str, Callable[[], Picture]] = {
     "clients": lambda: clients.picture("clients", "Nothing", [], P99),
@@ -304,6 +315,35 @@ def test_empty_data(kind: str) -> None:
     said = " ".join(text.get_text() for text in texts(figure)).lower()
     assert any(word in said for word in ("nothing", "none", "no ", "too few"))
     assert len(picture.alternative) > len("Nothing.")
+
+
+@pytest.mark.parametrize(("starved", "windows", "crosses"), [(0, 3, 0), (1, 3, 1), (6, 3, 2), (7, 3, 3), (3, 0, 0)])
+def test_each_starved_client_of_a_window_is_a_cross(starved: int, windows: int, crosses: int) -> None:
+    """On average, and one at least where any starved; the legend says what a cross is, the alternative how many."""
+    picture = _starving(starved, windows)
+    figure = picture.draw()
+    assert outside(figure) == []
+    assert [line.get_marker() for line in figure.axes[0].lines].count("x") == crosses
+    words = " ".join(text.get_text() for text in texts(figure))
+    assert ("a client without any reply" in words) == (crosses > 0)
+    assert ("Without any reply: " in picture.alternative) == (starved > 0)
+
+
+def test_crosses_hang_above_every_mean() -> None:
+    """So many that they would reach down to the line: the panel is made higher."""
+    axes = _starving(5).draw().axes[0]
+    crosses = [float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() == "x"]  # type: ignore[index, arg-type]
+    highest = max(float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() == "o")  # type: ignore[index, arg-type]
+    assert min(crosses) > highest / axes.get_ylim()[1]
+
+
+def test_a_row_stands_below_the_clients() -> None:
+    """Below its number, with the row's name, and in the alternative."""
+    picture = _starving(0)
+    axes = picture.draw().axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1\n4"]
+    assert axes.get_xlabel().endswith("threads that ran requests")
+    assert "Threads that ran requests: 1: 4." in picture.alternative
 
 
 def test_what_reaches_out_is_found() -> None:

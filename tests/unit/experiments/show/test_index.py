@@ -44,7 +44,7 @@ def test_every_study_has_its_parts() -> None:
     for name in ("one", "two"):
         own = text[text.index(f"## {name}") :].split("\n## ")[0]
         assert f"**What does {name} ask?**" in own
-        assert "Sockets take 0.302 of the time of gRPC" in own
+        assert "Sockets take 0.301 of the time of gRPC" in own
         assert f"]({name}/figures/answers.svg)" in own
         assert "Its claims: 1 **CONFIRMED**, 1 **NOT TESTABLE**." in own
         assert f"[The report]({name}/report.md)" in own
@@ -86,7 +86,7 @@ def test_a_study_without_a_claim_has_no_card() -> None:
     """And no line among the claims."""
     text = markdown(Index((replace(entry("one"), claims=()),)))
     assert "Its claims" not in text
-    assert "| one | 0 |" in text
+    assert "| one | of an earlier server, of an unknown day | 0 |" in text
 
 
 def test_a_study_says_which_document_it_reproduces() -> None:
@@ -112,5 +112,8 @@ def test_a_claim_is_decided_by_the_part_that_measured_it() -> None:
     )
     found = merged(main, [other])
     assert found[:2] == shown.claims
-    assert (found[2].verdict, found[2].said) == ("CONTRADICTED", "1.02. From the part `part`.")
+    assert (found[2].verdict, found[2].said) == (
+        "CONTRADICTED",
+        "1.02. From the part `part`, of an earlier server, of an unknown day.",
+    )
     assert merged(main, []) == main.claims

@@ -103,7 +103,7 @@ def test_a_question_has_its_sentence_first_and_the_fold_last() -> None:
     question = page[page.index('id="question-1"') : page.index('id="card"')]
     places = [
         question.index(part)
-        for part in ("Sockets take 0.302 of the time of gRPC", "<figure", "<table>", "What the numbers mean")
+        for part in ("Sockets take 0.301 of the time of gRPC", "<figure", "<table>", "What the numbers mean")
     ]
     assert places == sorted(places)
     assert "with &lt;one&gt; client" in question
@@ -118,7 +118,7 @@ def test_a_question_without_a_figure_has_the_forest_of_its_comparisons() -> None
 
     of = content(Plain(), Seen(judged()))
     assert of.answers[0].figure == "question_1"
-    assert "Lookup, 1 client: sockets ÷ gRPC: 0.302" in of.picture("question_1").alternative
+    assert "Lookup, 1 client: sockets ÷ gRPC: 0.301" in of.picture("question_1").alternative
 
 
 def test_the_level_of_the_intervals_is_explained() -> None:

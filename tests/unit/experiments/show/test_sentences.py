@@ -88,6 +88,22 @@ def test_growth_is_said_beside_that_of_the_clients(verdicts: tuple[Verdict, Verd
     assert GROWTH[verdicts] in ratio_sentence(one, "5 clients", "1 client")
 
 
+def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
+    """It gives the numbers, says why, and has no verdict on the server."""
+    one = replace(made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (2.7, 2.6, 2.8)), load_share=0.9042)
+    one = replace(one, rulings=(), together=one.rulings)
+    assert ratio_sentence(one, "5 clients", "1 client") == (
+        "Client and server together: the latency with 5 clients is 2.70 times that with 1 client, 2.60 to 2.80. "
+        "The load took 90 % of its core, so there is no verdict on the server."
+    )
+    assert verdict_words(one) == "no verdict on the server"
+    assert "client and server together, and no verdict on the server" in listed(one)
+    assert not any(verdict in listed(one) for verdict in ("GROWS", "SUBLINEAR", "no verdict. "))
+    judgement = judged()
+    said = list(state_sentences(replace(judgement, judged={**judgement.judged, "growth grpc": one})))
+    assert said[-1].endswith("no verdict on the server.") == (one.comparison.family == "headline")
+
+
 def test_growth_for_each_client_has_one_verdict() -> None:
     """Against the clients alone."""
     one = made("per client", (Verdict.SUPERLINEAR,), (6.0, 5.8, 6.2))

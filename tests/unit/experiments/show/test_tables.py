@@ -123,11 +123,22 @@ def test_lost_slices_are_counted_by_fate() -> None:
 
 
 def test_rounds_left_out_are_counted() -> None:
-    """With blocks that miss over half of theirs."""
+    """Blocks that lost over half of theirs stand whole, and are named."""
     assert tables.rounds_sentence(judged(3)) == "No round was left out."
+    said = "15 of 36 rounds were left out: the hypervisor took the cores."
+    assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5))) == said
     assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=7))) == (
-        "21 of 36 rounds were left out: the hypervisor took the cores. "
-        "Over half the rounds are missing in block 1, 2, 3."
+        "No round was left out. Over half the rounds lost time in block 1, 2, 3, which stands whole: "
+        "the hypervisor took the cores."
+    )
+
+
+def test_who_took_the_cores_is_named() -> None:
+    """Once foreign processes are watched, their time stands beside what was stolen."""
+    said = tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5, foreign_ticks=30)))
+    assert said == (
+        "15 of 36 rounds were left out: others took the cores. In all rounds the hypervisor took 0.0 s of processor "
+        "time, and processes that are none of the sweep's 4.5 s."
     )
 
 

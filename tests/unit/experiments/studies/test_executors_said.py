@@ -8,9 +8,8 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.design.setting import recorded
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results.files import EDITION, edition
 from experiments.show import report
-from experiments.show.content import EARLIER, Content, content, read
+from experiments.show.content import Content, content, read
 from experiments.studies import PARTS
 from stock_service.rpc.concurrency import EXECUTORS
 
@@ -20,12 +19,7 @@ RECORDINGS = sorted(file.parent for file in (ROOT / "experiments" / "studies").g
 
 SHOWN = {name: part for name, (_, part) in PARTS.items()}
 
-IN_ITS_PLACE = {
-    "static-pool": "leader-followers",
-    "leader-followers": "static-pool",
-    "thread-pool": "thread-per-task",
-    "thread-per-task": "thread-pool",
-}
+IN_ITS_PLACE = dict(zip(EXECUTORS, [*EXECUTORS][1:] + [*EXECUTORS][:1], strict=True))
 """The executors of a recording that is re-made."""
 
 
@@ -73,6 +67,5 @@ def test_a_page_names_the_executors_of_its_recording(folder: Path) -> None:
     page = read(folder, SHOWN)
     written = [file.read_text(encoding="utf-8").partition("\n")[2] for file in folder.glob(report.MARKDOWN)]
     assert untrue(page, " ".join(written)) == []
-    assert (EARLIER in page.state) == (edition(folder) < EDITION)
     seen = replace(page.seen, main=re_made(page.seen.main), after={n: re_made(j) for n, j in page.seen.after.items()})
     assert untrue(content(SHOWN[page.seen.main.sweep.part], seen)) == []

@@ -19,7 +19,7 @@ from experiments.peers import PLAIN_GRPCIO
 from experiments.results.alone import HeldSeen, LoneSeen, Repetition
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns, Window
 from experiments.show.content import Seen
-from experiments.studies.server_cost import SERVER_COST, real_clients, split
+from experiments.studies.server_cost import SERVER_COST, overload_curve, real_clients, split
 from experiments.studies.server_cost.goals import Goal, goals, option_goals
 from experiments.studies.server_cost.sweeps import (
     HELD,
@@ -265,13 +265,15 @@ def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
     assert SERVER_COST.parts["languages"].answers(Seen(judge(languages(without), [])))[1].sentence == "Not measured."
 
 
+@pytest.mark.slow
 def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     """The planted ratio of each kind of call; where the client was at its limit, the ratio is the least."""
     sweep = real_clients.sweep(SMALL)
 
     def mean_us(arm: Arm, _: str) -> float:
-        ours = {"same": 100.0, "deadline": 200.0, "traceparent": 800.0}[arm.setting.text("headers")]
-        return ours if arm.setting["transport"] == "grpc_static" else 400.0
+        ours = {"same": 100.0, "deadline": 200.0}.get(arm.setting.text("headers"), 800.0)
+        others = {"python": 400.0, "go": 200.0, "rust": 50.0}
+        return ours if arm.setting["transport"] == "grpc_static" else others[arm.setting.text("language")]
 
     def busy(arm: Arm) -> float:
         return 0.9 if arm.setting["headers"] == "same" and arm.setting["transport"] == "grpc_static" else 0.4
@@ -281,17 +283,64 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
 
     world = World(mean_us, client_share=busy, windows=answered)
     seen, part = Seen(judge(sweep, blocks(sweep, 10, world))), SERVER_COST.parts["real_clients"]
-    (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
+    (answer,), (section, others), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     for load, ratios in zip(
         real_clients.LOADS, re.findall(r"server: (.+?)\.(?= With|$)", answer.sentence), strict=True
     ):
         assert f"With {load} calls at once, times the calls of a plain grpcio server: {ratios}" in answer.sentence
         of = [each.partition(" (")[0] for each in ratios.split(", ")]
         assert of[0].startswith("at least ")
-        assert [float(each.removeprefix("at least ")) for each in of] == pytest.approx([4, 2, 0.5], rel=0.02)
-    assert len(answer.deciding) == 6
+        assert [float(each.removeprefix("at least ")) for each in of] == pytest.approx([4, 0.5, 2, 0.5, 0.5], rel=0.03)
+    assert (len(answer.deciding), len(answer.further)) == (10, 20)
+    tonic = [line for line in answer.details if re.search(r"of a server on tonic: at least 0\.(49|50|51)", line)]
+    assert len(tonic) == len(real_clients.LOADS)
+    assert re.search(r"\| 4 × 16 \| all the same \| 7,500 \| (1\.9|2\.0)\d.*\| 7,500 \| 0\.(49|50|51)", others.text)
     assert "| 4 × 16 | a deadline of 2 s | 7,500 | 7,500 | " in section.text
     assert section.text.count("†") == 3
     assert "plain grpcio, a new traceparent" in picture.alternative
     assert part.answers(Seen(judge(sweep, [])))[0].sentence == "Not measured."
     assert {each.setting["service"] for each in sweep.arms} == {"stock", PLAIN_GRPCIO}
+    alone = real_clients.sweep(replace(SMALL, peers=frozenset()))
+    assert [each.title for each in part.sections(Seen(judge(alone, blocks(alone, 10, world))))] == [section.title]
+
+
+def overloaded(keeps: Mapping[str, float]) -> Seen:
+    """Blocks of servers with a peak of 1,000 a second, of which each keeps a share beyond it, by its transport."""
+    sweep = overload_curve.sweep(SMALL)
+
+    def answered(arm: Arm) -> tuple[Window, ...]:
+        rate_hz = arm.setting["rate_hz"]
+        if not isinstance(rate_hz, float):
+            return (Window(None, 1000.0, 1000.0, 0, 0, None, 0.6),)
+        late_us = 10_000.0 if rate_hz > 10_000 else 100.0
+        good_hz = rate_hz if rate_hz < 1000 else 1000 * keeps[arm.setting.text("transport")]
+        return (Window(rate_hz, rate_hz, good_hz, 0, 0, late_us, 0.6),)
+
+    return Seen(judge(sweep, blocks(sweep, 10, World(lambda *_: 500.0, windows=answered))))
+
+
+def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
+    """What was sent and what was answered in time ÷ each server's own peak; a late load is marked."""
+    part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
+    (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
+    assert "Of its peak sockets answers in time: 90 % at 1.4 times, 90 % at 2 times" in answer.sentence
+    assert "grpcio answers in time: 0 % at 1.4 times" in answer.sentence
+    assert answer.details[0] == "The peak of sockets is 1,000 calls a second."
+    assert "| 0.5 | 0.850 | 0.850 (0.850 to 0.850) | 0.775 | 0.775" in section.text
+    assert "| 14.0 | 0 (0 to 0) † |" in section.text
+    assert section.text.count("†") == 3 + 1
+    assert "3.4: 0.900 (0.900 to 0.900)" in picture.alternative
+    assert part.answers(Seen(judge(seen.main.sweep, [])))[0].sentence == "Not measured."
+    assert part.sections(Seen(judge(seen.main.sweep, [])))[0].text.count("| – | – |")
+
+
+@pytest.mark.parametrize("profile", SERVER_COST.scales)
+def test_every_call_of_an_overload_has_the_deadline(profile: str) -> None:
+    """On sockets and on gRPC, from half of the capacity to ten times, beside a closed loop of the same server."""
+    sweep = overload_curve.sweep(SERVER_COST.scales[profile])  # type: ignore[index]  # a parameter's text
+    assert {arm.setting["deadline_ms"] for arm in sweep.arms} == {90.0}
+    for server in overload_curve.SERVERS:
+        own = [arm for arm in sweep.arms if arm.setting["transport"] == server["transport"]]
+        assert len({arm.server for arm in own}) == 1
+        assert sorted(float(str(arm.setting["rate_hz"] or 0.0)) for arm in own)[0] == 0.0
+        assert len(own) == 1 + len(overload_curve.TIMES)

@@ -11,25 +11,27 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
-from experiments.results import files, foretold, rows
+from experiments.results import environment, files, foretold, rows
 from experiments.results.observed import Block, RoundSeen
-from experiments.verify import TEXTS_FILE, differences, earlier
+from experiments.verify import TEXTS_FILE, Expected, differences, earlier
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep, with_histograms
+from tests.unit.experiments.verify.edited import machine
 
 OF = sweep(looks=(10, 14))
 FAR, EQUAL = {SOCKETS: 30.0, GRPC: 100.0}, {SOCKETS: 100.0, GRPC: 100.0}
 ROBBED = [RoundSeen(0.2, 40)] * OF.rounds
 
 
-def nothing(_: Path) -> Mapping[str, str]:
+def nothing(_: Path) -> Expected:
     """No figures and no report."""
-    return {}
+    return Expected({}, ())
 
 
 def recording(folder: Path, blocks: Sequence[Block]) -> Path:
     """A folder of these blocks."""
     files.write_sweep(folder, OF)
+    environment.save(machine(blocks), folder)
     for each in blocks:
         files.append_block(folder, each)
     kept = files.counting(files.read_blocks(folder))
@@ -65,8 +67,8 @@ def test_a_sweep_ends_by_its_own_rule(tmp_path: Path, number: int, means: Mappin
 def test_a_block_is_run_again_for_stolen_time_alone(tmp_path: Path) -> None:
     """A first attempt that was not robbed should have counted."""
     first, *rest = blocks(10)
-    again = replace(first, attempt=2)
-    assert list(differences(recording(tmp_path, [replace(first, rounds=ROBBED), again, *rest]), nothing)) == []
+    again, robbed = block(OF, FAR, 1, 0.02, attempt=2), with_histograms(OF, replace(first, rounds=ROBBED))
+    assert list(differences(recording(tmp_path, [robbed, again, *rest]), nothing)) == []
     other = tmp_path / "other"
     other.mkdir()
     (found,) = differences(recording(other, [first, again, *rest]), nothing)
@@ -127,7 +129,7 @@ def test_an_edited_report_is_named(tmp_path: Path) -> None:
     """As any text that is computed from the blocks."""
     folder = recording(tmp_path, blocks(10))
     (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
-    (found,) = differences(folder, lambda _: {"report.md": "sockets lose\n"})
+    (found,) = differences(folder, lambda _: Expected({"report.md": "sockets lose\n"}, ()))
     assert "report.md line 1: has" in found
 
 
@@ -136,17 +138,21 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
 ) -> None:
     """Its report is told of, and no fault; an arm may have had another name; an edited number is one."""
 
-    def computed(_: Path) -> Mapping[str, str]:
-        return {"report.md": "sockets lose\n"}
+    def computed(_: Path) -> Expected:
+        return Expected({"report.md": "sockets lose\n"}, ())
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "EDITION", files.EDITION - 1)
         folder = recording(tmp_path, blocks(10))
     (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
     (unsigned,) = differences(folder, computed)
+    assert f"{TEXTS_FILE}: No such file" in unsigned
+    of_machine = f"{sha256((folder / 'environment.json').read_bytes()).hexdigest()}  environment.json\n"
+    (folder / TEXTS_FILE).write_text(of_machine, encoding="utf-8")
+    (unsigned,) = differences(folder, computed)
     assert "report.md: not what an earlier version wrote" in unsigned
     signed = sha256(b"sockets win\n").hexdigest()
-    (folder / TEXTS_FILE).write_text(f"{signed}  report.md\n", encoding="utf-8")
+    (folder / TEXTS_FILE).write_text(f"{of_machine}{signed}  report.md\n", encoding="utf-8")
     table = (folder / rows.ROWS_FILE).read_text(encoding="utf-8")
     (folder / rows.ROWS_FILE).write_text(table.replace(",grpc,0,", ",grpc as it was,0,"), encoding="utf-8")
     assert list(differences(folder, computed)) == []
@@ -156,7 +162,7 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
     assert "report.md: not what an earlier version wrote" in edited_text
     (folder / "report.md").write_text("sockets lose\n", encoding="utf-8")
     signed = sha256(b"sockets lose\n").hexdigest()
-    (folder / TEXTS_FILE).write_text(f"{signed}  report.md\n", encoding="utf-8")
+    (folder / TEXTS_FILE).write_text(f"{of_machine}{signed}  report.md\n", encoding="utf-8")
     assert earlier(folder, computed) is None
     edited = list(csv.DictReader(io.StringIO(table)))
     edited[3]["count"] = "1"
@@ -174,7 +180,7 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
     assert "line 1: has" in found
     (folder / rows.ROWS_FILE).write_text(table, encoding="utf-8")
     (folder / "report.md").unlink()
-    (found,) = differences(folder, lambda _: {})
+    (found,) = differences(folder, nothing)
     assert "report.md: No such file" in found
 
 
@@ -190,6 +196,7 @@ def test_other_limits_are_named(tmp_path: Path) -> None:
     """A recording that was measured under others is judged by them, and says so."""
     other = replace(OF, limits=replace(LIMITS, errors_share=0.5))
     files.write_sweep(tmp_path, other)
+    environment.save(machine(blocks(10)), tmp_path)
     for each in blocks(10):
         files.append_block(tmp_path, each)
     (tmp_path / rows.ROWS_FILE).write_text(rows.table(other, files.read_blocks(tmp_path)), encoding="utf-8")

@@ -68,6 +68,16 @@ def test_in_an_open_loop_it_is_when_it_was_due_that_counts() -> None:
     assert (recorded.late.count, recorded.late.min_ns, recorded.late.max_ns) == (2, 10, 200)
 
 
+def test_a_reply_that_came_after_its_timeout_is_an_error() -> None:
+    """Counted from when its request was sent, whatever its type; a first call may take as long as it likes."""
+    plan, trade, late_ns = replace(OPEN, timeout_s=0.001), TYPE_STEP + OK, 1_000_001
+    requests = [(1000, 1050, 1150, OK), (1100, 1200, 1200 + late_ns, OK), (1200, 1200, 1200 + late_ns, trade)]
+    recorded, _ = folded(*requests, (1300, 1300, 1300 + late_ns, OK), plan=plan, firsts=(3,))
+    assert (recorded.requests["lookup"].outcomes, recorded.requests["trade"].outcomes) == ({"OK": 1}, {})
+    assert [each.errors for each in recorded.requests.values()] == [{"deadline_exceeded": 1}] * 2
+    assert completed(recorded) == 1
+
+
 def test_in_a_closed_loop_response_and_service_time_are_one() -> None:
     """The very same object, so that neither is stored twice."""
     recorded, _ = closed((1100, 1200, OK))

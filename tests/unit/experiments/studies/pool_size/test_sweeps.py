@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.commands import estimate
-from experiments.commands.run import FIRST_BLOCKS
+from experiments.commands.recording import FIRST_BLOCKS
 from experiments.design.sweep import SERVERS_MAX, Windows
 from experiments.peers import WITHOUT_GIL
 from experiments.studies.pool_size import POOL_SIZE

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.design.arms import Arm
 from experiments.design.cells import Cell, CellRatio
+from experiments.design.setting import read
 from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict, judge_cells
 from experiments.judge.stats import Estimate
 from experiments.judge.stress import judge_stress
@@ -16,10 +18,13 @@ from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, St
 from experiments.show.content import Seen, Theme, content
 from experiments.show.themes import stances
 from experiments.studies.pools import POOLS, original, sweeps
-from experiments.studies.pools.claims import ENTRIES, FAR_LESS, MUCH_LESS, all_are, claims
+from experiments.studies.pools.claims import ENTRIES, EXECUTORS, FAR_LESS, MUCH_LESS, all_are, claims
 from experiments.studies.pools.tables import cell_table
 from experiments.studies.study import Scale
 from tests.unit.experiments.cells_seen import FEW, MANY, SEEN, block
+from tests.unit.experiments.judge.synthetic_blocks import blocks as synthetic
+from tests.unit.experiments.judge.synthetic_blocks import ratio as asked_of
+from tests.unit.experiments.judge.synthetic_blocks import sweep
 
 QUICK, SMOKE, PAPER = (POOLS.scales[name] for name in ("quick", "smoke", "paper"))
 PART = POOLS.parts["pools"]
@@ -83,7 +88,7 @@ def test_what_is_not_built_is_left_out() -> None:
     assert {arm.setting["language"] for arm in sweeps.pools(alone).arms} == {"python"}
     assert sweeps.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
     found = claims(Seen(judge(sweeps.pools(alone), []), cells=judged(alone)))
-    assert {claim.verdict for claim in found} == {"NOT TESTABLE"}
+    assert {claim.verdict for claim in found[1:]} == {"NOT TESTABLE"}
     assert "make peers" in found[0].said
 
 
@@ -97,14 +102,14 @@ def test_claims_follow_the_verdicts() -> None:
 
 
 def test_a_load_at_its_limit_decides_nothing_between_servers() -> None:
-    """Times and rates of such cells are the load's too: neither faster nor slower follows from them."""
+    """Times and rates of such cells are the load's too, as the document's were: claims on these it decides."""
     cells = judged()
     limited = {
         name: replace(each, load_limited="response" in name or "received" in name)
         for name, each in cells.judged.items()
     }
     found = {claim.text[:2]: claim.verdict for claim in claims(seen(cells=replace(cells, judged=limited)))}
-    assert (found["6."], found["7."], found["Cl"]) == ("INCONCLUSIVE",) * 3
+    assert (found["6."], found["7."], found["Cl"]) == ("CONFIRMED", "CONFIRMED", "INCONCLUSIVE")
     assert found["5."] == "CONFIRMED"
 
 
@@ -173,9 +178,27 @@ def test_a_pool_that_takes_less_makes_a_difference_too(verb: str) -> None:
 
     cells = judge_cells(plan, [block(number, plan, seen_of_many) for number in range(1, plan.blocks + 1)])
     found = claims(Seen(judge(sweeps.pools(QUICK), []), cells=cells))
-    assert found[0].verdict == {"less": "CONTRADICTED", "more": "CONFIRMED"}[verb]
+    assert found[1].verdict == {"less": "CONTRADICTED", "more": "CONFIRMED"}[verb]
     (of_pool,) = [stance for stance in stances({"pools": found}) if stance.theme is Theme.POOL]
     assert (of_pool.for_it, of_pool.against) == ({"pools": 1}, {})
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(2.0, "CONFIRMED"), (1.0, "CONTRADICTED"), (None, "NOT MEASURED")])
+def test_a_pool_saves_threads_where_a_thread_a_request_is_slower(times: float | None, verdict: str) -> None:
+    """By the part that has a thread for each request beside a pool, of another study."""
+    without, pool = (read(f"sockets executor={each}") for each in ("thread-per-task", "thread-pool"))
+    asked = asked_of(Arm(without), Arm(pool), "threads")
+    means = {Arm(without): 100.0 * (times or 1), Arm(pool): 100.0}
+    beside = {} if times is None else {EXECUTORS: judge(sweep(asked), synthetic(sweep(asked), means))}
+    (claim,) = [each for each in claims(replace(seen(cells=judged()), beside=beside)) if "saves" in each.text]
+    assert claim.verdict == verdict
+
+
+def test_requests_and_seconds_stand_beside_the_claims() -> None:
+    """Of a cell, here and in the document."""
+    said = [claim.said for claim in claims(seen(cells=judged())) if claim.text[:1].isdigit()]
+    assert len(said) == 9
+    assert all(each.endswith("100,000 in 7 to 12 s, once.") for each in said)
 
 
 def test_a_wrong_key_contradicts_the_stress_test() -> None:
@@ -188,7 +211,7 @@ def test_a_wrong_key_contradicts_the_stress_test() -> None:
 def test_few_blocks_decide_no_claim() -> None:
     """Nor do few requests of the stress test; every text is there all the same."""
     told = content(PART, seen(SMOKE, cells=judged(SMOKE)))
-    assert {claim.verdict for claim in told.claims} == {"INCONCLUSIVE"}
+    assert {claim.verdict for claim in told.claims[1:]} == {"INCONCLUSIVE"}
     assert len(told.answers) == 5
     assert len(told.sections) == 9
 

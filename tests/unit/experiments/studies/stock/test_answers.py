@@ -35,22 +35,30 @@ def of(world: World, blocks: int = 10) -> tuple[Answer, ...]:
 
 def test_question_1_is_answered_as_started_and_for_equal_executors() -> None:
     """As started sockets are sooner, with the static pool on both they are later: both are said, and the executor."""
-    times = {SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0, EQUAL: 200.0}
+    times = {SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0, EQUAL: 200.0, Arm(sweeps.GRPCIO, 1): 200.0}
     first = of(planted(times))[0]
     assert first.sentence.startswith(f"{STARTED}, a Lookup on sockets takes 0.800 of")
     assert "With the static pool on both, a Lookup on sockets takes 2.000 times" in first.sentence
     assert first.details[0].startswith(
         "The executor alone: On gRPC with 1 client, a Lookup on the static pool takes 0.40"
     )
-    names = ["as_started", "equal_executors", "protocol", "implementation"]
+    names = ["as_started", "equal_executors", "plain", "protocol", "implementation"]
     assert [each.comparison.name for each in first.deciding] == names
     assert first.to_decide is None
+
+
+def test_question_1_is_answered_beside_a_plain_grpcio_server() -> None:
+    """Which takes half as long as our own gRPC; what our code adds stands behind it."""
+    plain = Arm(sweeps.GRPC.but(service="plain-grpcio"))
+    first = of(planted({SOCKETS: 125.0, Arm(sweeps.SOCKETS, 1): 125.0, plain: 250.0}))[0]
+    assert "Beside a plain grpcio server, which has none of our code, a Lookup on sockets takes 0.5" in first.sentence
+    assert {each.comparison.name: round(each.typical.value, 1) for each in first.further}["our_code"] == 2.0
 
 
 def test_question_1_tells_the_protocol_from_its_implementation() -> None:
     """Sockets take half of our own gRPC server's time, and that takes a quarter of grpcio's."""
     twins = {Arm(sweeps.SOCKETS, 1): 100.0, Arm(sweeps.STATIC, 1): 200.0}
-    first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 800.0, **twins}))[0]
+    first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 790.0, Arm(sweeps.GRPCIO, 1): 790.0, **twins}))[0]
     assert "both servers on our core, each with its own client: a Lookup on sockets takes 0.5" in first.sentence
     assert "with the same client: a Lookup on our own gRPC server takes 0.25" in first.sentence
 
@@ -142,9 +150,31 @@ def test_halves_that_contradict_each_other_keep_the_verdict_back() -> None:
 
 def test_an_effect_smaller_than_equal_arms_showed_is_undecided() -> None:
     """Gate 20: gRPC's A/A pair differs by 20 %, so a Trade that takes 10 % longer is not said to."""
-    third = of(planted({TRADE: 1.1 * MEAN_US, Arm(sweeps.GRPC, 1): 1.2 * MEAN_US}))[2]
+    third = of(planted({TRADE: 1.1 * MEAN_US, Arm(sweeps.GRPCIO, 1): 1.2 * MEAN_US}))[2]
     assert "is not decided" in third.sentence
     assert "Gate 20 keeps the verdict back" in third.sentence
+
+
+def test_figures_4_and_5_say_how_many_threads_ran_the_requests() -> None:
+    """Of every number of clients that was stamped, and how many at once; no other figure does."""
+    sweep = sweeps.stages(SCALE)
+    stamped = {each: {"all": stage_summary(70.0, queue_us=400.0)} for each in sweep.arms}
+    after = {"stages": judgement(sweep, 3, planted(stages=stamped, scatter=0.0002))}
+    drawn = {
+        each.name: each.alternative for each in figures.main(Seen(judgement(sweeps.stock(SCALE), 2, planted()), after))
+    }
+    assert "Threads that ran requests: 1: 5; 5: 5." in drawn["figure_4"]
+    assert "Threads at work at once, on average: 1: 0.2; 5: 1.0." in drawn["figure_4"]
+    assert "Threads that ran requests: 1: 5; 5: 5; 6: 5; 7: 5; 8: 5; 9: 5; 10: 5." in drawn["figure_5"]
+    assert not any("Threads" in drawn[name] for name in ("figure_1", "figure_2", "figure_3"))
+
+
+def test_a_recording_without_stamps_says_nothing_of_threads() -> None:
+    """Whether the part is not there, or has not the figure's arms."""
+    main = judgement(sweeps.stock(SCALE), 2, planted())
+    unstamped = judgement(sweeps.stages(SCALE), 3, planted())
+    for after in ({}, {"stages": unstamped}):
+        assert not any("Threads" in each.alternative for each in figures.main(Seen(main, after)))
 
 
 def test_three_servers_have_a_line_each_for_either_request() -> None:

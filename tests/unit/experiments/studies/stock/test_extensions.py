@@ -1,20 +1,26 @@
 """What the further parts say: every comparison told by its verdict, the tally first where there are many."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 
+from experiments.__main__ import parser
+from experiments.commands import run
 from experiments.design.arms import Arm
 from experiments.design.sweep import Sweep
 from experiments.results.observed import Window
 from experiments.show.content import Answer, Seen
-from experiments.studies.stock import extensions, sweeps
+from experiments.studies.stock import STOCK, executors, extensions, pool_fills, sweeps
 from experiments.studies.study import Scale
+from stock_service.rpc.concurrency import EXECUTORS
 from tests.unit.experiments.blocks import stage_summary
 from tests.unit.experiments.studies.stock.judgements import MEAN_US, planted, seen
 
 PARTS: dict[str, tuple[Callable[[Scale], Sweep], Callable[[Seen], tuple[Answer, ...]], int]] = {
-    "executors": (sweeps.executors, extensions.executors, 2),
+    "executors": (executors.sweep, executors.answers, 2),
+    "pool_fills": (pool_fills.sweep, pool_fills.answers, 3),
+    "past_pool": (pool_fills.past_pool, pool_fills.past_pool_answers, 1),
     "socket_trade": (sweeps.socket_trade, extensions.socket_trade, 2),
     "pool_by_clients": (sweeps.pool_by_clients, extensions.pool_by_clients, 1),
     "updater": (sweeps.updater, extensions.updater, 2),
@@ -80,6 +86,42 @@ def test_many_comparisons_begin_with_the_tally_and_the_largest() -> None:
     assert answer.sentence.startswith("Of 4 comparisons 2 are SLOWER, 1 is FASTER, 1 is EQUIVALENT. The largest: ")
     assert "a request under two-level takes 1.400 times the time of one under the mutex" in answer.sentence
     assert len(answer.details) == 4
+
+
+def test_every_executor_of_a_transport_is_an_arm() -> None:
+    """All that the service has; but grpcio's server reads by threads of its own, so it has no leader."""
+    arms = executors.sweep(Scale(rounds=4, looks=(10,), clients=STOCK.parts["executors"].clients)).arms
+    for transport, without in (("sockets", set()), ("grpc", {"leader-followers"})):
+        own = {(arm.setting["executor"], arm.connections) for arm in arms if arm.setting["transport"] == transport}
+        assert own == {(name, n) for name in EXECUTORS.keys() - without for n in (1, 5, 10)}
+
+
+def test_executors_have_a_figure_for_each_transport() -> None:
+    """A panel for each request type, a line for each executor, at every number of clients."""
+    grpc, sockets = executors.pictures(seen(executors.sweep))
+    assert [grpc.name, sockets.name] == ["executors_grpc", "executors_sockets"]
+    for request in ("Lookup", "Trade"):
+        for executor in ("static pool", "leader/followers", "thread pool", "thread for each task"):
+            assert re.search(f"{request}, {executor}: 1: [^;]+; 5: [^;]+\\.", sockets.alternative)
+    assert "leader/followers" not in grpc.alternative
+
+
+@pytest.mark.parametrize("part", ["pool_fills", "executors", "stock"])
+def test_any_numbers_of_clients_may_be_asked_for(part: str) -> None:
+    """By ``--clients``; without it the part's own."""
+
+    def counts(*words: str) -> set[int]:
+        options = parser("run").parse_args(["run", part, *words])
+        return {
+            arm.connections for arm in STOCK.parts[part].sweep(run.scale_of(STOCK, STOCK.parts[part], options)).arms
+        }
+
+    asked = counts("--clients", "1", "2", "3", "4", "5")
+    if part == "stock":  # whose figure 5 goes on past the pool
+        assert asked == counts() == set(range(1, 11))
+    else:
+        assert asked == {1, 2, 3, 4, 5}
+        assert counts() == set(STOCK.parts[part].clients)
 
 
 def test_both_kinds_of_client_are_named_with_their_ratios() -> None:

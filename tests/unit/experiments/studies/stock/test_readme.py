@@ -26,6 +26,8 @@ def test_every_comparison_of_the_main_part_is_on_the_page() -> None:
 @pytest.mark.parametrize(
     "part",
     [
+        "pool_fills",
+        "past_pool",
         "executors",
         "socket_trade",
         "pool_by_clients",

@@ -1,0 +1,191 @@
+"""``pages``: writes all that pages say of the recordings, so that no number of a measurement is typed.
+
+It writes the index of studies; each recorded report, and of a report of an earlier edition the line that says which
+server it is of; and in ``README.md`` and the pages of studies whatever stands between ``<!--= FOLDERS QUANTITY -->``
+and ``<!--/-->``. FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the
+name of a comparison, whose ratio is filled in, with ``1÷`` before it for the inverse and ``interval`` for its ends; or
+one of ``QUANTITIES``. With ``--check`` nothing is written: pages that differ are named.
+"""
+
+import argparse
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from experiments.commands.index import HERE, ROOT, made, recordings
+from experiments.commands.recording import DIFFERS_EXIT, read
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judged
+from experiments.results import environment
+from experiments.results.files import EDITION, SWEEP_FILE, edition, write_at_once
+from experiments.show import report, version
+from experiments.show.content import Content
+from experiments.show.numbers import counted, ratio_words, spread_words
+from experiments.show.report import index as index_page
+from experiments.show.tables import Table
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+
+MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
+"""What is filled in: the folders, the quantity, and what stands there."""
+
+WIDTH = 118
+"""Characters of a line of a page."""
+
+Runs = Sequence[tuple[Path, Content]]
+"""Recordings, each with its folder."""
+
+
+def add_options(parser: Parser) -> None:
+    """What ``pages`` takes."""
+    parser.add_argument("--check", action="store_true", help="write nothing, and name the pages that differ")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the pages that are to change, and prints their paths. Raises UsageError, OSError."""
+    changed = {page: text for page, text in written() if text != _text(page)}
+    for page, text in changed.items():
+        if not options.check:
+            write_at_once(page, text.encode())
+        print(f"{page.relative_to(ROOT)}{': not what the recordings give' * options.check}")
+    return DIFFERS_EXIT if options.check and changed else 0
+
+
+def written() -> Iterator[tuple[Path, str]]:
+    """Every page with what it should say. Raises UsageError."""
+    _read.cache_clear()
+    yield HERE / "README.md", index_page.markdown(made(list(recordings()), HERE))
+    for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
+        found = _read(page.parent)
+        is_earlier = edition(page.parent) < EDITION
+        yield page, version.with_line(_text(page), found.seen.version) if is_earlier else report.markdown(found)
+    for page in (ROOT / "README.md", *sorted(HERE.glob("*/README.md"))):
+        yield page, filled(_text(page), page)
+
+
+def filled(text: str, page: Path) -> str:
+    """A page's text with what the recordings give. UsageError for a marker that names nothing that is recorded."""
+
+    def one(found: re.Match[str]) -> str:
+        folders, quantity, _ = found.groups()
+        return f"<!--= {folders} {quantity} -->{_said(folders, quantity, page)}<!--/-->"
+
+    return MARKED.sub(one, text)
+
+
+def _said(folders: str, quantity: str, page: Path) -> str:
+    study, _, name = folders.partition("/")
+    found = sorted(folder for folder in (HERE / study / "recorded").glob(name) if (folder / SWEEP_FILE).exists())
+    if not found:
+        raise UsageError(str(page), folders, "a recording, as STUDY/quick")
+    runs = [(folder, _read(folder)) for folder in found]
+    return QUANTITIES[quantity](runs) if quantity in QUANTITIES else _ratio(runs, quantity, page)
+
+
+def _ratio(runs: Runs, quantity: str, page: Path) -> str:
+    """The typical ratio of each run, or the ends of its interval."""
+    _, inverse, name = re.fullmatch(r"((1÷ )?)(.+)", quantity).groups()  # type: ignore[union-attr]
+    name, ends = name.removesuffix(" interval"), name.endswith(" interval")
+    for folder, content in runs:
+        if name not in content.judgement.judged:
+            raise UsageError(str(page), f"{name} of {folder.name}", ", ".join((*content.judgement.judged, *QUANTITIES)))
+    ratios = [content.judgement.judged[name].typical for _, content in runs]
+    ratios = [_inverse(each) if inverse else each for each in ratios]
+    if ends:
+        return " and ".join(ratio_words(each)[1] for each in ratios)
+    return ratio_words(ratios[0])[0] if len(ratios) == 1 else spread_words([each.value for each in ratios])
+
+
+def _inverse(ratio: Estimate) -> Estimate:
+    return Estimate(1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.n)
+
+
+def _minutes(runs: Runs) -> str:
+    """From the first look at the machine to the last, of each run."""
+    return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
+
+
+def _took_s(folder: Path) -> float:
+    seen = [environment.load(file.parent) for file in folder.glob(f"**/{environment.ENVIRONMENT_FILE}")]
+    moments = [datetime.fromisoformat(at.at) for each in seen for at in (each.before, each.after) if at is not None]
+    return (max(moments) - min(moments)).total_seconds()
+
+
+def _versions(runs: Runs) -> str:
+    """Each once."""
+    return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
+
+
+def _answers(runs: Runs) -> str:
+    """Every answer of the first run as a block, with the ratios of all where there are several."""
+    (_, first), *others = runs
+    lines = [f"{_begun(runs)} {' '.join(dict.fromkeys(content.seen.version.sentence for _, content in runs))}", ""]
+    for number, answer in enumerate(first.answers, 1):
+        said = f"{number}. **{answer.question}** {answer.sentence}"
+        if others and answer.deciding:
+            ratios = (f"{each.comparison.title} {_in_all(each, runs)}" for each in answer.deciding)
+            said += f" In {counted(len(runs), 'run')}: {'; '.join(ratios)}."
+        lines.append(said)
+    wrapped = (
+        textwrap.wrap(line, WIDTH, subsequent_indent="   " * bool(re.match(r"\d+\. ", line))) or [""] for line in lines
+    )
+    return "\n" + "".join(f"{line}\n" for each in wrapped for line in each)
+
+
+def _begun(runs: Runs) -> str:
+    blocks = " and ".join(dict.fromkeys(str(len(content.judgement.blocks)) for _, content in runs))
+    return (
+        f"{counted(len(runs), 'run').capitalize()}, of {blocks} blocks each."
+        if runs[1:]
+        else f"One run, of {blocks} blocks."
+    )
+
+
+def _in_all(judged: Judged, runs: Runs) -> str:
+    """The ratio of every run that has it."""
+    name = judged.comparison.name
+    return spread_words(
+        [content.judgement.judged[name].typical.value for _, content in runs if name in content.judgement.judged]
+    )
+
+
+QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
+    "answers": _answers,
+    "version": _versions,
+    "minutes": _minutes,
+    "runs": lambda runs: counted(len(runs), "run"),
+    "pairs": lambda runs: _table(("A/A pair", "ratio of each run"), _pairs(runs)),
+    "recordings": lambda runs: _table(("recording", "servers"), _recordings(runs)),
+}
+"""What is no ratio: every answer; which server; how many minutes it took; how many runs; the A/A pairs; a list of
+recordings."""
+
+
+def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:
+    """A/A pairs of the first run, with the ratios of all."""
+    for each in runs[0][1].judgement.judged.values():
+        if each.comparison.kind == "same":
+            yield each.comparison.title.removeprefix("A/A: "), _in_all(each, runs)
+
+
+def _recordings(runs: Runs) -> Iterator[tuple[str, str]]:
+    for folder, content in runs:
+        yield f"`{folder.name}`", content.seen.version.words
+
+
+def _table(head: tuple[str, str], lines: Iterator[tuple[str, str]]) -> str:
+    return f"\n\n{Table(head, tuple(lines), 2).markdown}\n"
+
+
+@cache
+def _read(folder: Path) -> Content:
+    """Each recording once, as several pages say something of it."""
+    return read(folder)
+
+
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8") if page.exists() else ""

@@ -1,0 +1,201 @@
+"""``record``: makes the recordings of studies anew, in order, and writes the pages.
+
+A study has a recording of its main part, ``quick``, and one of each part that is not measured with that. The stock
+study has its main part twice, ``quick-2`` last of all. Each is measured by ``run`` into ``results/record``, so that the
+working tree stays as it is meanwhile. At the end all of them take the place of those in ``experiments/studies``, and
+``pages`` writes what they give. What was interrupted goes on where it was. What was measured of other sources than
+those that are here now is measured again.
+"""
+
+import argparse
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from experiments.commands import pages
+from experiments.commands.index import HERE, RECORDED
+from experiments.commands.run import add_options as add_run_options
+from experiments.commands.run import planned
+from experiments.commands.run_all import span
+from experiments.results import environment
+from experiments.results.files import SWEEP_FILE, read_sweep
+from experiments.show import report, version
+from experiments.show.numbers import counted
+from experiments.show.version import UNKNOWN, Version
+from experiments.studies import STUDIES
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+
+AGAIN = ("stock", "quick-2")
+"""The study whose main part is recorded twice, and the folder of the second run."""
+
+SCRATCH = Path("results/record")
+"""Where recordings are until all of them are whole."""
+
+FAILED_EXIT = 1
+
+_LEFT_OUT = shutil.ignore_patterns(report.HTML, "*.png", "*.tmp")
+"""What git does not keep of a folder of results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A part of a study, and the folder of its recording."""
+
+    study: str
+    part: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.study}/{self.name}"
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept."""
+        return HERE / self.study / "recorded" / self.name
+
+    @property
+    def scratch(self) -> Path:
+        """Where it is measured."""
+        return SCRATCH / self.study / self.name
+
+    @property
+    def mark(self) -> Path:
+        """The file that says that it was measured to its end."""
+        return self.scratch.with_suffix(".whole")
+
+
+def add_options(parser: Parser) -> None:
+    """What ``record`` takes."""
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="a study with all its parts, a part, or STUDY/FOLDER (default: all)")
+    add("--list", action="store_true", help="measure nothing: say which recordings there are, and of which server")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measures what is not measured yet, then replaces the recordings; gives the exit code. Blocks.
+
+    Raises UsageError, OSError; KeyboardInterrupt, with every whole block kept.
+    """
+    chosen = selected(options.names)
+    done = [each for each in chosen if is_done(each)]
+    print("\n".join(announced(chosen, done)), flush=True)
+    if options.list:
+        return 0
+    failed = []
+    for number, each in enumerate(chosen, 1):
+        if each in done:
+            continue
+        print(f"\n{each} ({number} of {len(chosen)})", flush=True)
+        if code := measure(each):
+            failed.append(f"{each} failed, with exit code {code}")
+    for each in (each for each in chosen if each.mark.exists()):
+        put(each)
+    pages.run(argparse.Namespace(check=False))
+    print(
+        "\n".join((*failed, f"{counted(len(chosen) - len(failed), 'recording')} made anew: `git add` and commit them"))
+    )
+    return FAILED_EXIT if failed else 0
+
+
+def every() -> Iterator[Recording]:
+    """All recordings, in the order in which they are made."""
+    for name, study in STUDIES.items():
+        main = study.parts[name]
+        yield Recording(name, name, RECORDED)
+        with_main = (name, main.first, *main.also, *main.after)
+        inside = {each for part in study.parts.values() for each in part.after}
+        yield from (Recording(name, part, part) for part in study.parts if part not in (*with_main, *inside))
+    yield Recording(AGAIN[0], AGAIN[0], AGAIN[1])
+
+
+def selected(names: Sequence[str]) -> list[Recording]:
+    """The recordings that are meant. UsageError for a name that means none."""
+    known = list(every())
+    for name in names:
+        if not any(name in _names(each) for each in known):
+            raise UsageError("NAME", name, ", ".join(dict.fromkeys(word for each in known for word in _names(each))))
+    return [each for each in known if not names or set(names) & set(_names(each))]
+
+
+def _names(recording: Recording) -> tuple[str, ...]:
+    """What means it: its study, its part, its folder."""
+    return recording.study, recording.part, str(recording)
+
+
+def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[str]:
+    """About how long it takes; of each recording how long, and of which server what is kept is."""
+    took = {each: (0.0, 0.0) if each in done else _span_s(each) for each in chosen}
+    least_s, most_s = (sum(seconds[place] for seconds in took.values()) for place in (0, 1))
+    lines = [f"{counted(len(chosen), 'recording')}, one after the other; about {span(least_s, most_s)} in all:"]
+    for each in chosen:
+        told = "measured already" if each in done else f"about {span(*took[each])}"
+        lines.append(f"  {each!s:26} {told:22} {age(each)}")
+    return [*lines, "On a machine that does nothing else. The same command goes on where it was interrupted."]
+
+
+def _span_s(recording: Recording) -> tuple[float, float]:
+    parser = Parser("run", "")
+    add_run_options(parser)
+    options = parser.parse_args([recording.part, "--seed", "1"])
+    found = planned(recording.part, options, recording.scratch)
+    return found.least_s, found.most_s
+
+
+def age(recording: Recording) -> str:
+    """Of which server the kept recording is, how many days ago it was made, and what changed since."""
+    if not (recording.folder / SWEEP_FILE).exists():
+        return "not recorded"
+    made = datetime.fromisoformat(environment.load(recording.folder).before.at)
+    today = datetime.now(UTC).toordinal()
+    days = counted(today - made.toordinal(), "day")
+    found = _version(recording.folder)
+    if found.is_this:
+        return f"{version.THIS}, {days} ago"
+    return f"{version.EARLIER}, {days} ago: {', '.join(found.changed) or 'it has no fingerprint'}"
+
+
+def _version(folder: Path) -> Version:
+    """Of a folder and those inside it."""
+    inside = [file.parent for file in folder.glob(f"**/{SWEEP_FILE}")]
+    settings = [arm.setting for each in inside for arm in read_sweep(each).arms]
+    return version.of(environment.load(inside[0]), settings) if inside else UNKNOWN
+
+
+def is_done(recording: Recording) -> bool:
+    """Whether it was measured to its end, of the sources that are here."""
+    return recording.mark.exists() and _version(recording.scratch).is_this
+
+
+def measure(recording: Recording) -> int:
+    """Measures a recording, or goes on with it; gives the exit code of ``run``. Blocks. What was begun of other sources
+    is begun anew. Raises KeyboardInterrupt once that has ended, too."""
+    recording.mark.unlink(missing_ok=True)
+    if recording.scratch.exists() and not _version(recording.scratch).is_this:
+        shutil.rmtree(recording.scratch)
+    command = [sys.executable, "-m", "experiments", "run", recording.part, "--out", str(recording.scratch)]
+    with subprocess.Popen([*command, *["--resume"] * recording.scratch.exists()]) as measuring:
+        try:
+            code = measuring.wait()
+        except KeyboardInterrupt:
+            measuring.send_signal(signal.SIGINT)
+            raise
+    if code == 0:
+        recording.mark.touch()
+    return code
+
+
+def put(recording: Recording) -> None:
+    """Has a whole recording take the place of the one that is kept. Raises OSError."""
+    fresh = recording.folder.with_name(f"{recording.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    shutil.copytree(recording.scratch, fresh, ignore=_LEFT_OUT)
+    shutil.rmtree(recording.folder, ignore_errors=True)
+    fresh.rename(recording.folder)
+    shutil.rmtree(recording.scratch)
+    recording.mark.unlink()

@@ -1,0 +1,149 @@
+"""Services as strangers write them: the greeter of gRPC's examples on grpcio alone, whose requests take various things.
+
+    python -m experiments.peers.python.shapes_server --shape connections --workers 10 --port 50051
+
+``recommend`` is tried on them. Nothing of this project is in them: a ``ThreadPoolExecutor``, no reflection, no ready
+line. What a request does is a function below, and its docstring says it. SIGTERM ends the server.
+"""
+
+import argparse
+import json
+import random
+import sqlite3
+import threading
+import time
+import zlib
+from concurrent import futures
+
+import grpc
+
+from experiments.helloworld import greeter_pb2, greeter_pb2_grpc
+
+_FEATURES = [(latitude, longitude) for latitude in range(10) for longitude in range(10)]
+_ORDER = [{"name": f"stock {number}", "price": number / 7, "tags": ["a", "b"]} for number in range(300)]
+_TEXT = random.Random(1).randbytes(40_000).hex().encode()
+_LOCK = threading.Lock()
+_THREE, _TWELVE = threading.Semaphore(3), threading.Semaphore(12)
+_DATABASE = threading.local()
+
+
+def helloworld() -> None:
+    """Nothing: `SayHello` of gRPC's examples."""
+
+
+def route_guide() -> None:
+    """Looks for one of 100 features, one after the other: `GetFeature` of gRPC's examples."""
+    wanted = random.choice(_FEATURES)
+    next(feature for feature in _FEATURES if feature[0] == wanted[0] and feature[1] == wanted[1])
+
+
+def lock() -> None:
+    """Waits 3 ms with a lock that all share."""
+    with _LOCK:
+        time.sleep(0.003)
+
+
+def wait_and_lock() -> None:
+    """Waits 10 ms, then 2.5 ms with a lock that all share."""
+    time.sleep(0.010)
+    with _LOCK:
+        time.sleep(0.0025)
+
+
+def connections() -> None:
+    """Waits 9 ms with one of 3 connections."""
+    with _THREE:
+        time.sleep(0.009)
+
+
+def many_connections() -> None:
+    """Waits 30 ms with one of 12 connections."""
+    with _TWELVE:
+        time.sleep(0.030)
+
+
+def bimodal() -> None:
+    """Waits 5 ms, or one time in five 50 ms, and sums up 15,000 squares."""
+    time.sleep(0.050 if random.random() < 0.2 else 0.005)
+    sum(number * number for number in range(15_000))
+
+
+def bimodal_computing() -> None:
+    """Sums up 4,000 squares, or one time in twenty 150,000."""
+    sum(number * number for number in range(150_000 if random.random() < 0.05 else 4_000))
+
+
+def documents() -> None:
+    """Writes 300 objects as JSON, and reads them."""
+    json.loads(json.dumps(_ORDER))
+
+
+def compression() -> None:
+    """Compresses 80 kB, which needs no GIL."""
+    zlib.compress(_TEXT, 1)
+
+
+def database() -> None:
+    """Sums up 5,000 rows of a SQLite database, one connection a thread."""
+    if not hasattr(_DATABASE, "connection"):
+        _DATABASE.connection = sqlite3.connect(":memory:")
+        _DATABASE.connection.execute("CREATE TABLE trades (price REAL)")
+        _DATABASE.connection.executemany("INSERT INTO trades VALUES (?)", [(price,) for price in range(5_000)])
+    _DATABASE.connection.execute("SELECT SUM(price * 2) FROM trades").fetchone()
+
+
+def backend() -> None:
+    """Waits for another service, 12 ms on average and exponentially, and sums up 10,000 squares."""
+    time.sleep(random.expovariate(1 / 0.012))
+    sum(number * number for number in range(10_000))
+
+
+SHAPES = {
+    shape.__name__: shape
+    for shape in (
+        helloworld,
+        route_guide,
+        lock,
+        wait_and_lock,
+        connections,
+        many_connections,
+        bimodal,
+        bimodal_computing,
+        documents,
+        compression,
+        database,
+        backend,
+    )
+}
+
+
+class Greeter(greeter_pb2_grpc.GreeterServicer):
+    """Says hello, once the shape's work is done."""
+
+    def __init__(self, shape: str) -> None:
+        self._work = SHAPES[shape]
+
+    def SayHello(  # noqa: N802
+        self, request: greeter_pb2.HelloRequest, context: grpc.ServicerContext
+    ) -> greeter_pb2.HelloReply:
+        """``Hello NAME``."""
+        self._work()
+        return greeter_pb2.HelloReply(message=f"Hello {request.name}")
+
+
+def main() -> None:
+    """Serves until it is ended."""
+    parser = argparse.ArgumentParser(description="The greeter of gRPC's examples, whose requests take various things.")
+    parser.add_argument("--shape", choices=SHAPES, required=True, help="what a request does")
+    parser.add_argument("--workers", type=int, default=10, help="threads of the pool (default: 10)")
+    parser.add_argument("--port", type=int, default=50051, help="where to listen, on 127.0.0.1 (default: 50051)")
+    options = parser.parse_args()
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=options.workers))
+    greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(options.shape), server)
+    server.add_insecure_port(f"127.0.0.1:{options.port}")
+    server.start()
+    server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Overload: what a server answers in time, from half of its capacity to ten times.
+
+Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are due at a constant rate, whatever became of
+those before. Those of gRPC come from grpc-go, those of sockets from the lean client. Server and load have a core each.
+
+A server's peak is what 16 calls at once get in a closed loop, in the same block. What is offered is what was sent, and
+stands in peaks, as does what was answered in time: within 90 ms. Computing is counted in the thread's processor time.
+So a server's capacity is under 2,000 calls a second on every machine, and the rates are fixed.
+No comparison is asked for, and no gate is: refusals and calls given up are what is measured.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from experiments.design.arms import Arm, Group
+from experiments.design.factors import GRPC_GO
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
+from experiments.judge.gates import rate_off
+from experiments.judge.points import CONFIDENCE
+from experiments.judge.stats import Estimate, mean_interval
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import ArmSeen
+from experiments.show.content import Answer, Section, Seen
+from experiments.show.figures import curves
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import NOTHING, has_interval, number, percent
+from experiments.show.tables import Table
+from experiments.studies.server_cost.split import NAMES
+from experiments.studies.study import Scale
+
+PART = "overload_curve"
+
+DEADLINE_MS = 90.0
+
+COMPUTES_MS = 0.5
+
+TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
+"""Offered ÷ ``CAPACITIES_HZ``."""
+
+CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
+"""Calls a second that a server answers here, about, by transport: a call computes for 500 µs, and costs some more."""
+
+CLOSED = 16
+"""Connections of the closed loop, with one call each."""
+
+_BASE = setting(cpu_ms=COMPUTES_MS, deadline_ms=DEADLINE_MS, arrivals="constant")
+
+_SOCKETS = _BASE.but(transport="sockets", executor="static-pool", client="lean", connections=CLOSED)
+_OWN = _BASE.but(transport="grpc_static", executor="leader-followers", client=GRPC_GO, connections=32, in_flight=256)
+_GRPC = _OWN.but(transport="grpc", executor="thread-pool")
+
+SERVERS = (_SOCKETS, _OWN, _GRPC)
+"""Each as it is started, with the connections of the open loop. On gRPC those of 32 carry 64 calls each, as many as a
+server here takes; grpc-go holds others back."""
+
+LATE_MARK, LATE_NOTE = "†", "† The load was late itself: at this rate it tells less of the server."
+
+QUESTION = "How much of its peak does a server still answer in time, when more is offered than it can do?"
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One rate: what was offered and what was answered in time, both ÷ the peak, over the blocks."""
+
+    times: float
+    """Asked for: one of ``TIMES``."""
+    offered: Estimate
+    in_time: Estimate
+    is_late: bool
+    """Whether the load itself was late."""
+
+
+def sweep(scale: Scale) -> Sweep:
+    """Every rate on each server, beside a closed loop; blocks as at the scale's first look, without verdicts."""
+    groups = tuple(
+        Group((peak(server), *(offered(server, each) for each in rates)))
+        for server in SERVERS
+        for rates in (TIMES[:3], TIMES[3:])
+    )
+    turns = Windows(0.3, 0.6) if scale.looks[0] >= BLOCKS_MIN else Windows(0.2, 0.3)
+    return Sweep("server_cost", PART, groups, (), 1, scale.looks[:1], scale.seed, turns)
+
+
+def peak(server: Setting) -> Arm:
+    """The closed loop that gives a server's peak."""
+    return Arm(server.but(connections=CLOSED, in_flight=1))
+
+
+def offered(server: Setting, times: float) -> Arm:
+    """A server at a rate."""
+    return Arm(server.but(rate_hz=times * CAPACITIES_HZ[server.text("transport")]))
+
+
+def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
+    """Each rate of a server, as far as blocks have it and a peak."""
+    places = {arm: place for place, arm in enumerate(judgement.sweep.arms)}
+    for times in TIMES:
+        arm = offered(server, times)
+        found = [
+            (fmean(window.sent_hz for window in seen.windows) / peak_hz, in_time_hz(seen) / peak_hz)
+            for block in judgement.blocks
+            for seen in (block.arms[places[arm]],)
+            if (peak_hz := in_time_hz(block.arms[places[peak(server)]])) and seen.windows
+        ]
+        if found:
+            sent, good = (mean_interval(each, CONFIDENCE) for each in zip(*found, strict=True))
+            yield Overload(times, sent, good, _is_late(judgement, arm))
+
+
+def _is_late(judgement: Judgement, arm: Arm) -> bool:
+    """Whether the load did not send what was due, or sent it a tenth of the deadline late, at the 99th percentile."""
+    limits, place = judgement.sweep.limits, judgement.sweep.arms.index(arm)
+    seen = [block.arms[place] for block in judgement.blocks]
+    late_us = [window.late_us_p99 or 0.0 for each in seen for window in each.windows]
+    is_off = any(refusal for each in seen for refusal in rate_off(limits, arm, each))
+    return is_off or fmean(late_us) > 1000 * DEADLINE_MS * limits.late_share
+
+
+def in_time_hz(seen: ArmSeen) -> float:
+    """Calls a second that were answered within the deadline, the mean of its windows; 0 where there is none."""
+    return fmean(window.answered_hz for window in seen.windows) if seen.windows else 0.0
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """A sentence for each server, of the rates over its capacity."""
+    told = []
+    for server, found in _found(seen.main).items():
+        shares = [f"{percent(each.in_time.value)} at {each.times:g} times" for each in found if each.times > 1]
+        if shares:
+            told.append(f"Of its peak {NAMES[server]} answers in time: {', '.join(shares)} its capacity.")
+    return (
+        Answer(
+            QUESTION,
+            " ".join(told) or "Not measured.",
+            (),
+            details=tuple(_peaks(seen.main)) if told else (),
+            estimand=f"answers within {DEADLINE_MS:g} ms of when a call was due, ÷ those that {CLOSED} calls at once "
+            "get in a closed loop, in the same block; server and load have a core each.",
+            not_concluded=(
+                "What clients get that try again: each call here is made once.",
+                f"What a server does where a call takes far less than {COMPUTES_MS:g} ms: refusing costs more then.",
+            ),
+            figure=PART if told else None,
+        ),
+    )
+
+
+def _peaks(judgement: Judgement) -> Iterator[str]:
+    for server in SERVERS:
+        place = judgement.sweep.arms.index(peak(server))
+        peak_hz = fmean(in_time_hz(block.arms[place]) for block in judgement.blocks)
+        yield f"The peak of {NAMES[server.text('transport')]} is {peak_hz:,.0f} calls a second."
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """All rates in a table."""
+    return (Section("Overload", table(seen.main)),)
+
+
+def table(judgement: Judgement) -> str:
+    """A row for each rate; of each server what was offered and what was answered in time, in peaks."""
+    found = {server: {each.times: each for each in own} for server, own in _found(judgement).items()}
+    lines = [(f"{times:g}", *(cell for own in found.values() for cell in _cells(own.get(times)))) for times in TIMES]
+    heads = (f"{NAMES[server]}: {what} ÷ peak" for server in found for what in ("offered", "in time"))
+    is_late = any(each.is_late for own in found.values() for each in own.values())
+    return Table(("times capacity", *heads), tuple(lines), texts=0, notes=(LATE_NOTE,) * is_late).markdown
+
+
+def _cells(one: Overload | None) -> tuple[str, str]:
+    if one is None:
+        return NOTHING, NOTHING
+    interval = f" ({number(one.in_time.low)} to {number(one.in_time.high)})" if has_interval(one.in_time) else ""
+    return number(one.offered.value), f"{number(one.in_time.value)}{interval}" + f" {LATE_MARK}" * one.is_late
+
+
+def _found(judgement: Judgement) -> Mapping[str, tuple[Overload, ...]]:
+    return {server.text("transport"): tuple(overloads(judgement, server)) for server in SERVERS}
+
+
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """A line for each server."""
+    scale = curves.Scale(
+        x="Offered ÷ capacity",
+        y="Answered in time ÷ peak",
+        ticks=[(times, f"{times:g}") for times in TIMES],
+        apart=0.0,
+    )
+    lines = [
+        curves.Line(
+            "grpcio" if server == "grpc" else "",
+            server,
+            [(float(f"{each.offered.value:.3g}"), each.in_time) for each in found],
+        )
+        for server, found in _found(seen.main).items()
+    ]
+    title = f"Calls that compute for {COMPUTES_MS:g} ms, with a deadline of {DEADLINE_MS:g} ms"
+    return (curves.picture(PART, "Answered in time under overload", scale, [curves.Panel(title, lines)]),)

@@ -1,0 +1,88 @@
+"""Executors on both transports: every level that a transport can have, Lookup and Trade at random.
+
+Both transports have the static pool, the thread pool and a thread for each task. Leader/followers need a transport
+whose threads read by themselves: sockets have it, and grpcio's server has not. Each executor is compared with the
+thread pool of its transport, with the fewest clients and with the most; the figures have every number of clients.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.sweep import Sweep
+from experiments.judge.points import Point, points
+from experiments.show.content import Answer, Seen
+from experiments.show.figures import clients as over_clients
+from experiments.show.figures.style import Picture, label
+from experiments.studies.stock.extensions import CLOSED, ONE_MACHINE, each_transport, where
+from experiments.studies.stock.sweeps import GRPC, HEADLINE, MIXED, POOL, SOCKETS, clients_of, in_slices
+from experiments.studies.study import Scale
+from stock_service.rpc.concurrency import EXECUTORS
+from stock_service.rpc.transports import load
+
+CLIENTS = (1, POOL, 2 * POOL)
+"""Numbers of clients, unless told."""
+
+BESIDE = "thread-pool"
+"""The executor that each other is compared with."""
+
+REQUESTS = ("lookup", "trade")
+"""A panel each."""
+
+
+def sweep(scale: Scale) -> Sweep:
+    """Every executor of a transport beside each other, at every number of clients."""
+    groups: list[Group] = []
+    comparisons: list[Comparison] = []
+    for base in (GRPC, SOCKETS):
+        transport = base.text("transport")
+        own = [each for each in EXECUTORS if each not in load(transport).REFUSED_EXECUTORS]
+        for clients in scale.clients:
+            arms = {each: Arm(base.but(mix=MIXED, clients=clients, executor=each)) for each in own}
+            groups.append(Group(tuple(arms.values())))
+            comparisons += [
+                Comparison(
+                    f"{executor}_{transport}_{clients}",
+                    f"{transport}, {clients_of(clients)}, Lookup and Trade: {executor} ÷ {BESIDE}",
+                    arms[executor],
+                    arms[BESIDE],
+                    ("executor",),
+                    family=HEADLINE,
+                )
+                for executor in own
+                if executor != BESIDE and clients in (min(scale.clients), max(scale.clients))
+            ]
+    return in_slices("executors", groups, comparisons, scale)
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """Each executor beside another, on each transport."""
+
+    def said(of: Comparison) -> tuple[str, str]:
+        return f"{where(of)}, a request on the {of.above.setting.executor}", f"one on the {of.below.setting.executor}"
+
+    return each_transport(seen, "Which executor answers soonest on {}?", said, (ONE_MACHINE, CLOSED))
+
+
+def pictures(seen: Seen) -> Sequence[Picture]:
+    """A figure for each transport, on its own scale: a panel for each request type, a line for each executor."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    arms = [arm for arm in seen.main.sweep.arms if not arm.copy]
+    drawn = []
+    for transport in dict.fromkeys(arm.setting.text("transport") for arm in arms):
+        own = [arm for arm in arms if arm.setting["transport"] == transport]
+        panels = [
+            over_clients.Panel(request.capitalize(), list(_lines(transport, request, own, found)))
+            for request in REQUESTS
+        ]
+        title = f"Executors on {label(transport)}, Lookup and Trade at random"
+        drawn.append(over_clients.picture(f"executors_{transport}", title, panels))
+    return drawn
+
+
+def _lines(
+    transport: str, request: str, arms: Sequence[Arm], found: Mapping[tuple[Arm, str], Point]
+) -> Iterator[over_clients.Line]:
+    for executor in dict.fromkeys(arm.setting.executor for arm in arms):
+        own = [arm for arm in arms if arm.setting.executor == executor and (arm, request) in found]
+        line = sorted((found[arm, request] for arm in own), key=lambda point: point.arm.connections)
+        yield over_clients.Line(executor, transport, line)

@@ -1,0 +1,259 @@
+"""A pool that fills: Lookup with 10 ms of waiting in it, 5 threads, clients from 1 to twice the threads.
+
+A dictionary lookup under Python's GIL never fills a pool. A request that waits does: each thread holds one request for
+10 ms. The part ``pool_fills`` has both dispatch models on sockets, each with a connection kept and with a connection
+for each request; gRPC on a ``ThreadPoolExecutor`` of as many threads stands beside them. The part ``past_pool`` is its
+first line alone, at 1 client, at the pool's size and at twice that: ``run stock`` measures it for question 4.
+
+A client here is a connection of one load process. So all clients begin together, however many there are, and a window
+is short. The load is far from its limit: 5 threads answer 500 requests a second. Clients that get no reply have no
+latency: they are counted in every window, and drawn.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.setting import Setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge.points import Point, points
+from experiments.judge.verdicts import Judged, Judgement
+from experiments.results.observed import ALL
+from experiments.show.content import Answer, Seen
+from experiments.show.figures import clients as over_clients
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import counted, number, ratio_words
+from experiments.show.sentences import to_decide
+from experiments.studies.stock.sweeps import GRPC, HEADLINE, POOL, SOCKETS, groups_of, growth, in_windows
+from experiments.studies.stock.wording import clients, confidence, declared, found, mean_us, told
+from experiments.studies.study import Scale
+
+CLIENTS = tuple(range(1, 2 * POOL + 1))
+"""Numbers of clients, unless told."""
+
+WAIT_MS = 10.0
+"""In each Lookup, off the processor."""
+
+REQUEST, ANEW, CONNECTION, CONNECTION_ANEW, ON_GRPC = "request", "anew", "connection", "connection_anew", "grpc"
+
+LINES: Mapping[str, Setting] = {
+    REQUEST: SOCKETS.but(workers=POOL, io_ms=WAIT_MS),
+    ANEW: SOCKETS.but(workers=POOL, io_ms=WAIT_MS, connection="per-request"),
+    CONNECTION: SOCKETS.but(workers=POOL, io_ms=WAIT_MS, dispatch="connection"),
+    CONNECTION_ANEW: SOCKETS.but(workers=POOL, io_ms=WAIT_MS, dispatch="connection", connection="per-request"),
+    ON_GRPC: GRPC.but(workers=POOL, io_ms=WAIT_MS),
+}
+"""Settings but for the clients: a line of the figure each."""
+
+FLAT = (REQUEST, CONNECTION, ON_GRPC)
+"""Lines that are asked whether latency is the same up to the pool."""
+
+RISING = (REQUEST, ANEW, CONNECTION_ANEW, ON_GRPC)
+"""Lines that are asked how latency grows past the pool. Where a kept connection holds its thread, clients starve."""
+
+WORDS: Mapping[str, str] = {
+    REQUEST: "where a request is a task",
+    ANEW: "where a request is a task, on a new connection each",
+    CONNECTION: "where a connection is a task",
+    CONNECTION_ANEW: "where a connection is a task, and each request has a new one",
+    ON_GRPC: "on gRPC",
+}
+
+PANELS: Mapping[str, Mapping[str, str]] = {
+    "A task for each request": {
+        REQUEST: "sockets, connection kept",
+        ANEW: "sockets, a connection a request",
+        ON_GRPC: "gRPC, ThreadPoolExecutor",
+    },
+    "A task for each connection": {
+        CONNECTION: "sockets, connection kept",
+        CONNECTION_ANEW: "sockets, a connection a request",
+    },
+}
+"""Of the figure, with the labels of their lines."""
+
+TITLE = f"Lookup with {WAIT_MS:g} ms of waiting in it, a pool of {POOL} threads"
+
+WINDOWS = Windows(warm_up_s=0.06, duration_s=0.16)
+"""The warm-up is three requests of the slowest arm, the window eight: each takes 20 ms."""
+
+ROUNDS_SHARE = 5
+"""One round where other parts in windows have five: a request that waits varies by 1 %."""
+
+
+def sweep(scale: Scale) -> Sweep:
+    """Every line, at every number of clients."""
+    return _sweep("pool_fills", LINES, scale.clients, scale)
+
+
+def past_pool(scale: Scale) -> Sweep:
+    """The first line with the fewest clients, at the pool's size and at twice that."""
+    counts = tuple(sorted({min(scale.clients), POOL, 2 * POOL}))
+    return _sweep("past_pool", {REQUEST: LINES[REQUEST]}, counts, scale)
+
+
+def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale: Scale) -> Sweep:
+    groups: list[Group] = []
+    comparisons: list[Comparison] = []
+    for line, base in lines.items():
+        arms = {count: Arm(base.but(connections=count)) for count in counts}
+        few, pool, past = (arms.get(count) for count in (min(counts), POOL, 2 * POOL))
+        asked = tuple(dict.fromkeys(arm for arm in (few, pool, past) if arm is not None))
+        groups += [Group(asked), *groups_of([arm for arm in arms.values() if arm not in asked])]
+        if few and pool and few != pool and line in FLAT:
+            name, title = f"to_pool_{line}", f"Up to the pool, {WORDS[line]}"
+            comparisons.append(growth(name, title, (few, pool), HEADLINE, ("connections",)))
+        if pool and past and line in RISING:
+            name, title = f"past_pool_{line}", f"Past the pool, {WORDS[line]}"
+            grown = growth(name, title, (pool, past), HEADLINE, ("connections",))
+            comparisons.append(replace(grown, kind="per client"))
+    fewer = replace(scale, rounds=max(1, scale.rounds // ROUNDS_SHARE))
+    return in_windows(part, groups, comparisons, fewer, WINDOWS)
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """The pool that fills, the two dispatch models, and gRPC."""
+    judgement = seen.main
+    return (
+        _answer(
+            judgement,
+            f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?",
+            waiting(judgement),
+            (f"to_pool_{REQUEST}", f"past_pool_{REQUEST}", f"past_pool_{ANEW}"),
+        ),
+        _answer(
+            judgement,
+            "Is it better that a task is a request, or that a task is a connection?",
+            " ".join(_starving(judgement)),
+            (f"to_pool_{CONNECTION}", f"past_pool_{CONNECTION_ANEW}"),
+            "That clients past the pool wait longer where a connection is a task: who gets no reply has no latency.",
+        ),
+        _answer(
+            judgement,
+            "Does gRPC on a ThreadPoolExecutor do the same?",
+            " ".join(_told(judgement, name) for name in (f"to_pool_{ON_GRPC}", f"past_pool_{ON_GRPC}")),
+            (f"to_pool_{ON_GRPC}", f"past_pool_{ON_GRPC}"),
+        ),
+    )
+
+
+def past_pool_answers(seen: Seen) -> tuple[Answer, ...]:
+    """The part ``past_pool`` by itself."""
+    names = (f"to_pool_{REQUEST}", f"past_pool_{REQUEST}")
+    question = f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?"
+    return (_answer(seen.main, question, waiting(seen.main), names),)
+
+
+def waiting(judgement: Judgement) -> str:
+    """Up to the pool and past it, in a sentence that can be repeated where latency stays and then rises."""
+    names = f"to_pool_{REQUEST}", f"past_pool_{REQUEST}"
+    judged = found(judgement, *names)
+    means = {n: mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in _asked(judgement)}
+    texts = {n: f"{number(mean / 1000)} ms" for n, mean in means.items() if mean is not None}
+    if len(judged) < len(names) or not _is_flat(judged[0]) or not _rises(judged[1]) or len(texts) < len(means):
+        return " ".join(_told(judgement, name) for name in names)
+    few = min(texts)
+    times, ends = ratio_words(judged[1].typical)
+    return (
+        f"Where a Lookup waits {WAIT_MS:g} ms, {counted(POOL, 'thread')} serve {clients(POOL)} as soon as {few}: in "
+        f"{texts[POOL]} and {texts[few]}. With {clients(2 * POOL)} it takes {times} times as long, {ends}: "
+        f"{texts[2 * POOL]}, since {POOL} wait while {POOL} are served."
+    )
+
+
+def details(judgement: Judgement) -> tuple[str, ...]:
+    """The verdicts behind ``waiting``."""
+    return tuple(_told(judgement, name) for name in (f"to_pool_{REQUEST}", f"past_pool_{REQUEST}"))
+
+
+def _asked(judgement: Judgement) -> tuple[int, ...]:
+    """Numbers of clients of the sentence: the fewest, the pool's size, twice that."""
+    counts = [arm.connections for arm in judgement.sweep.arms]
+    return tuple(sorted({min(counts), POOL, 2 * POOL}))
+
+
+def _is_flat(judged: Judged) -> bool:
+    """Whether latency is the same with more clients, to within 5 %."""
+    low, high = judged.equivalent
+    return judged.decided and low < judged.typical.low and judged.typical.high < high
+
+
+def _rises(judged: Judged) -> bool:
+    """Whether latency is higher with more clients, by over 5 %; decided."""
+    return judged.decided and judged.typical.low > judged.equivalent[1]
+
+
+def _told(judgement: Judgement, name: str) -> str:
+    line = name.removeprefix("to_pool_").removeprefix("past_pool_")
+    comparison = declared(judgement, name)
+    if comparison is None:
+        return f"Not known {WORDS[line]}: this sweep has not the numbers of clients that it needs."
+    most, few = (clients(arm.connections) for arm in (comparison.above, comparison.below))
+    return told(judgement, name, f"{most} {WORDS[line]}", few)
+
+
+def _starving(judgement: Judgement) -> Iterator[str]:
+    """How many clients got no reply on a kept connection, and how many where each request has a new one."""
+    every = points(judgement.sweep, judgement.blocks)
+    kept = _points(every, CONNECTION)
+    if not any(point.windows for point in kept):
+        yield "Not known: no window has been run."
+        return
+    starving = [point for point in kept if point.starved_clients]
+    if starving:
+        counts = ", ".join(f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving)
+        means = [point.mean_us.value / 1000 for point in starving if point.mean_us]
+        served = f" The others are served in {number(min(means))} to {number(max(means))} ms." if means else ""
+        yield f"Where a kept connection holds its thread, {counts} clients get no reply at all.{served}"
+    else:
+        yield "Where a kept connection holds its thread, every client is served."
+    others = sum(point.starved_clients for line in LINES if line != CONNECTION for point in _points(every, line))
+    yield (
+        "Where a request is a task, or each request has a new connection, "
+        + ("every client is served." if not others else f"{counted(others, 'client')} got no reply.")
+    )
+
+
+def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[str], *not_concluded: str) -> Answer:
+    return Answer(
+        question=question,
+        sentence=sentence,
+        deciding=found(judgement, *names),
+        details=tuple(_told(judgement, name) for name in names),
+        estimand=(
+            f"mean latency of Lookup with {WAIT_MS:g} ms of waiting in it, {POOL} threads, a closed loop. "
+            f"{confidence(judgement)}"
+        ),
+        not_concluded=(
+            "That it is so where a request computes: threads of one interpreter compute one at a time.",
+            *not_concluded,
+        ),
+        figure=judgement.sweep.part,
+        to_decide=to_decide(judgement, [name for name in names if declared(judgement, name)]),
+    )
+
+
+def pictures(seen: Seen) -> Sequence[Picture]:
+    """A panel for each dispatch model, a line for each connection policy, gRPC beside them; starved clients drawn."""
+    every = points(seen.main.sweep, seen.main.blocks)
+    panels = []
+    for title, lines in PANELS.items():
+        drawn = [
+            over_clients.Line(label, LINES[line].text("transport"), own)
+            for line, label in lines.items()
+            if (own := _points(every, line))
+        ]
+        if drawn:
+            panels.append(over_clients.Panel(title, drawn, POOL))
+    return [over_clients.picture(seen.main.sweep.part, TITLE, panels)]
+
+
+def _points(every: Mapping[tuple[Arm, str], Point], line: str) -> list[Point]:
+    """Points of a line, by ascending clients."""
+    base = LINES[line]
+    own = [
+        point
+        for (arm, request), point in every.items()
+        if request == ALL and not arm.copy and arm.setting == base.but(connections=arm.connections)
+    ]
+    return sorted(own, key=lambda point: point.arm.connections)

@@ -1,0 +1,237 @@
+"""Blocks against the order that their seed draws, against the machine's accounts, and against themselves.
+
+A block can be edited, and the digests made anew. Then what it says twice still has to agree. Its slices stand in the
+order that is drawn from seed, number and attempt. What they add up to is what the histograms hold. Blocks follow one
+another in time, none like another. What was stolen in rounds is in the machine's account. On the wire gRPC carries
+more than sockets. Each function gives a sentence for each fault. Pure. Left out: faults that a block hides whole, such
+as other times in slices and in histograms alike.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise, product
+from statistics import median
+from typing import Protocol
+
+import numpy as np
+
+from experiments.design.arms import Arm
+from experiments.design.slots import order, seed_of, starts
+from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
+from experiments.judge.ratios import column, is_robbed_block, used_whole
+from experiments.measure.runner import repeats_max
+from experiments.results.environment import Environment
+from experiments.results.machine import TICK_S
+from experiments.results.observed import ALL, Answered, Block
+
+LABEL_S = 1.0
+"""A moment is written in whole seconds, rounded down."""
+
+LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
+"""Of the same messages, HTTP/2 carries more bytes: it has headers, and frames of its own."""
+
+UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
+"""Factors that change no byte of a message, but for the first."""
+
+
+class Timed(Protocol):
+    """Anything that is measured block by block."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def started_at(self) -> str: ...
+
+    @property
+    def duration_s(self) -> float: ...
+
+
+def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
+    """Of all blocks of a sweep, every attempt."""
+    yield from attempt_faults(sweep, every)
+    yield from time_faults(every)
+    for one, other in pairwise(sorted(every, key=_content)):
+        if _content(one) == _content(other):
+            yield f"{_named(one)} and {_named(other)} are the same"
+    for block in every:
+        yield from (f"{_named(block)}: {said}" for said in _faults(sweep, block))
+    yield from _wire_faults(sweep, every)
+
+
+def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
+    """Whether blocks were run again by the rule alone: since others took its time, and not for what they said."""
+    attempts: dict[int, list[Block]] = {}
+    for block in every:
+        attempts.setdefault(block.number, []).append(block)
+    again = len(every) - len(attempts)
+    for number, of_one in attempts.items():
+        numbers = [block.attempt for block in of_one]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield f"block {number} has the attempts {', '.join(map(str, numbers))}: they count from 1"
+        if any(not is_robbed_block(sweep.limits, block) for block in of_one[:-1]):
+            yield f"block {number} was run again, and had not been robbed"
+        if len(of_one) == 1 and again < repeats_max(sweep) and is_robbed_block(sweep.limits, of_one[0]):
+            yield f"block {number} was robbed of time, and was not run again"
+    if again > repeats_max(sweep):
+        yield f"{again} blocks were run again, allowed: {repeats_max(sweep)}"
+
+
+def time_faults(every: Sequence[Timed]) -> Iterator[str]:
+    """Blocks that begin before the one before them has ended."""
+    for one, other in pairwise(every):
+        if _ended_s(one) >= _began_s(other) + LABEL_S:
+            yield f"block {other.number} began at {other.started_at}, before block {one.number} had ended"
+
+
+def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
+    """What the machine's accounts from before the sweep until after it do not hold of the blocks."""
+    if machine.after is None:
+        yield "no account of the machine after the sweep"
+        return
+    began_s, ended_s = (datetime.fromisoformat(each.at).timestamp() for each in (machine.before, machine.after))
+    if every and not (began_s < _began_s(every[0]) + LABEL_S and _ended_s(every[-1]) < ended_s + 2 * LABEL_S):
+        yield f"blocks were measured outside the time from {machine.before.at} to {machine.after.at}"
+    rounds = [each for block in every for each in block.rounds]
+    stolen_s = sum(each.steal_ticks for each in rounds) * TICK_S
+    account_s = machine.after.cpu_steal_s - machine.before.cpu_steal_s
+    spare_s = TICK_S * machine.cores * (len(every) + 1)
+    outside_s = machine.cores * max(0.0, ended_s - began_s + LABEL_S - sum(each.duration_s for each in rounds))
+    if not stolen_s - spare_s <= account_s <= stolen_s + outside_s + spare_s:
+        yield f"{account_s:.2f} s were stolen by the machine's account, {stolen_s:.2f} s by the blocks' rounds"
+    own_s = sum(sum(block.slices.server_cpu_ns) + sum(block.slices.client_cpu_ns) for block in every) / 1e9
+    used_s = own_s + sum(each.foreign_ticks or 0 for each in rounds) * TICK_S
+    busy_s = machine.after.cpu_busy_s - machine.before.cpu_busy_s
+    if busy_s < used_s - spare_s:
+        said = f"cores were busy for {busy_s:.1f} s by the machine's account"
+        yield f"{said}, by the blocks' slices and rounds for {used_s:.1f} s"
+
+
+def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
+    """Of one block."""
+    slices = block.slices
+    columns = (slices.appearance, slices.arm, slices.fate, slices.counted_ns, slices.requests, slices.active_ns)
+    others = (slices.server_cpu_ns, slices.client_cpu_ns, slices.wire_bytes)
+    every = (*columns, *others, *slices.counts.values(), *slices.sums_ns.values())
+    if any(len(each) != len(slices.round) for each in every):
+        yield "columns of several lengths"
+        return
+    if len(block.arms) != len(sweep.arms) or len(block.servers) not in (0, len(sweep.servers)):
+        yield "other arms or servers than its sweep has"
+        return
+    yield from _order_faults(sweep, block)
+    lasted_s = sum(each.duration_s for each in block.rounds)
+    if lasted_s > block.duration_s + TICK_S:
+        yield f"lasted {block.duration_s:.2f} s, and its rounds {lasted_s:.2f} s"
+    for columns_of in (slices.counts, slices.sums_ns):
+        parts = [column(each) for name, each in columns_of.items() if name != ALL]
+        if parts and (np.sum(parts, axis=0) != column(columns_of[ALL])).any():
+            yield "request types that do not add up to all"
+    if (column(slices.requests) < column(slices.counts[ALL])).any():
+        yield "a slice with more counted requests than requests"
+    for place, arm in enumerate(sweep.arms):
+        yield from (f"{arm.name}, {said}" for said in _sum_faults(sweep, block, place))
+
+
+def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
+    """An order that is not the drawn one; rounds left out though there was time for them."""
+    rounds, slices = len(block.rounds), block.slices
+    drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
+    seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
+    if seen != [each for each in drawn if each[0] < rounds]:
+        yield f"its slices are not in the order that seed {sweep.seed} draws"
+    started = starts(sweep, seed_of(sweep, block.number, block.attempt))
+    if block.starts and [sweep.servers[place] for place in block.starts] != list(started):
+        yield f"its servers did not start in the order that seed {sweep.seed} draws"
+    if rounds < sweep.rounds and not (rounds >= ROUNDS_MIN and isinstance(sweep.turns, Slices)):
+        yield f"{rounds} rounds of {sweep.rounds}"
+    elif rounds < sweep.rounds and isinstance(sweep.turns, Slices):
+        lasted_s = [each.duration_s for each in block.rounds]
+        if sum(lasted_s) + max(lasted_s) < sweep.turns.block_s:
+            yield f"{rounds} rounds of {sweep.rounds}, and there was time for another"
+
+
+def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
+    """What the slices of an arm add up to, and what its histograms hold."""
+    own = used_whole(sweep.limits, block) & (column(block.slices.arm) == place)
+    for name, answered in block.arms[place].answered.items():
+        times = answered.times
+        count, sum_ns = (
+            int(column(of[name])[own].sum()) if name in of else 0 for of in (block.slices.counts, block.slices.sums_ns)
+        )
+        if count != times.count + times.out_of_range or (sum_ns != times.sum_ns and not times.out_of_range):
+            yield (
+                f"{name}: {count:,} requests of {sum_ns:,} ns in its slices, {times.count:,} of {times.sum_ns:,} ns in "
+                "its histogram"
+            )
+        if not _is_whole(answered):
+            yield f"{name}: a histogram that is not of its count, sum, least and greatest"
+    answered_by = block.arms[place].answered
+    parts = [each.times.count for name, each in answered_by.items() if name != ALL]
+    if ALL not in answered_by or (parts and sum(parts) != answered_by[ALL].times.count):
+        yield "request types that do not add up to all"
+
+
+def _is_whole(answered: Answered) -> bool:
+    """Whether the numbers beside a histogram can be of it."""
+    times = answered.times
+    outcomes = sum(answered.outcomes.values())
+    if outcomes and outcomes != times.count + times.out_of_range:
+        return False
+    if not times.count:
+        return not times.sum_ns
+    low, high, counts = (each.astype(np.float64) for each in times.buckets())
+    return bool(
+        counts.sum() == times.count
+        and (low * counts).sum() <= times.sum_ns <= (high * counts).sum()
+        and (low**2 * counts).sum() <= times.squares * (1 + 1e-9)
+        and times.squares <= (high**2 * counts).sum() * (1 + 1e-9)
+        and low[0] <= times.min_ns <= high[0]
+        and low[-1] <= times.max_ns <= high[-1]
+    )
+
+
+def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
+    """Arms of sockets that carried more bytes a request than arms of gRPC with the same messages."""
+    carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
+    for lean, other in product(carried, carried):
+        ours, theirs = (each.setting["transport"] for each in (lean, other))
+        comparable = ours == LEANEST and theirs in HTTP_2 and _messages(lean) == _messages(other)
+        if comparable and carried[lean] >= carried[other]:
+            yield f"{lean.name} carried {carried[lean]:.0f} bytes a request, {other.name} {carried[other]:.0f}"
+
+
+def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
+    """Median over blocks; None where nothing was read."""
+    place, found = sweep.arms.index(arm), []
+    for block in every:
+        if len(block.slices.wire_bytes) == len(block.slices.arm):
+            own = column(block.slices.arm) == place
+            carried, requests = (
+                int(column(each)[own].sum()) for each in (block.slices.wire_bytes, block.slices.requests)
+            )
+            found += [carried / requests] if carried and requests else []
+    return median(found) if found else None
+
+
+def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
+    """What an arm is sent, and how: all factors that change bytes."""
+    return tuple((name, level) for name, level in arm.setting.levels if name not in UNLIKE)
+
+
+def _content(block: Block) -> list[tuple[int, int, int]]:
+    """The sums of a block's slices, whatever their order."""
+    slices = block.slices
+    return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
+
+
+def _named(block: Block) -> str:
+    return f"block {block.number}" if block.attempt == 1 else f"block {block.number}, attempt {block.attempt}"
+
+
+def _began_s(block: Timed) -> float:
+    return datetime.fromisoformat(block.started_at).timestamp()
+
+
+def _ended_s(block: Timed) -> float:
+    return _began_s(block) + block.duration_s

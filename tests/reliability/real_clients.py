@@ -1,0 +1,351 @@
+"""Promises held against other people's clients: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
+
+``python -m tests.reliability.real_clients [--minutes]``, on a machine with two cores that nobody else uses. Server and
+load have a core each.
+
+- Overload. A call computes for 0.5 ms, and its client gives up after 90 ms. The peak is what 16 calls at once get on a
+  second server, which is never overloaded, before and after each block. Lookups come as fast as grpc-go sends them in
+  time itself. That may be less than the peak: then a share is of what was offered.
+- Fairness. 500 calls a second on 16 connections stand beside 64 greedy connections with 64 calls each, which wait
+  for ever. The fair share is a fifth of all answers, or all that is asked for where that is less.
+- Metadata of 15 KiB in each call. No call may be refused, and no connection cut.
+
+grpcio's own server stands beside ours; its rows have no goal. What needs grpc-go is skipped where it is not built.
+"""
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from shutil import which
+from statistics import fmean, median
+from types import MappingProxyType
+
+import grpc
+
+from experiments.measure.bench import CATALOG, bench
+from experiments.measure.programs import Program, finished, running
+from experiments.peers import BUILT, is_built
+from stock_service.rpc.transports import Address
+from stock_service.trading.service import LOOKUP
+from tests.end_to_end.process import ROOT
+from tests.reliability.honest import ASK, SUCCESS
+from tests.reliability.rows import Row, absent
+from tests.reliability.socket_attacker import NICE
+
+GO_LOAD = "grpc-go's load"
+SKIPPED = Row(absent(GO_LOAD), "every row", "skipped: make peers", passed=False)
+
+OURS, GRPCIO = "grpc_static", "grpc"
+
+COMPUTING = ("--cpu-ms", "0.5")
+DEADLINE_S = 0.09
+GOALS: Mapping[int, float] = MappingProxyType({2: 0.9, 5: 0.7, 10: 0.5})
+"""Answered in time, of the peak, by the multiple of capacity that is offered."""
+
+LOOKUPS = 0.7
+
+LATE_US_MAX = 20_000.0
+"""A load that sends later than that, at the 99th percentile, tells nothing of a server."""
+
+SLOWER, TRIES = 0.85, 8
+"""Of a rate that the load does not keep, the next one to try; and rates tried."""
+
+POLITE, POLITE_HZ, GREEDY, GREEDY_CALLS = 16, 500, 64, 64
+SHARE = 0.9
+"""Of the fair share."""
+
+METADATA_BYTES, CALLS = 15_360, 10_000
+
+EXTRA_S = 30.0
+"""How much longer than its load a program may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of a load's calls in its window."""
+
+    good: int
+    """Answered within their deadline."""
+    seconds: float
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """By gRPC's code; of calls that were answered late, ``late``."""
+    never_sent: int = 0
+    late_us_p99: float = 0.0
+
+    @property
+    def made(self) -> int:
+        """All that were due."""
+        return self.good + sum(self.errors.values()) + self.never_sent
+
+    @property
+    def good_hz(self) -> float:
+        """Answers a second."""
+        return self.good / self.seconds
+
+    @property
+    def kept_its_rate(self) -> bool:
+        """Whether the load itself was in time."""
+        return not self.never_sent and self.late_us_p99 <= LATE_US_MAX
+
+
+def check(minutes: bool, _seed: int = 0) -> list[Row]:
+    """Overload and fairness. Blocks for some seconds; with ``minutes`` for half a minute."""
+    if not is_built("go-stock"):
+        return [SKIPPED]
+    block_s = 1.0 if minutes else 0.3
+    rows = [*_computing(OURS, GOALS, 2 if minutes else 1, block_s), _lookups(2 if minutes else 1, block_s)]
+    rows += _computing(GRPCIO, dict.fromkeys(GOALS), 1, block_s / 2)
+    for transport, client, polite in (
+        (OURS, "grpc-go", _polite_go),
+        (OURS, "grpcio", _polite_grpcio),
+        (GRPCIO, "grpc-go", _polite_go),
+    ):
+        what = f"{transport}: polite clients on {client}"
+        rows += _fair(what, transport, polite, 2 * block_s, has_goal=transport == OURS)
+    return rows
+
+
+def check_metadata(minutes: bool, _seed: int = 0) -> list[Row]:
+    """Long metadata. Blocks for some seconds; with ``minutes`` for half a minute."""
+    calls, rows = CALLS if minutes else 500, [] if is_built("go-stock") else [SKIPPED]
+    clients = {"grpcio": _grpcio_with_metadata} | ({"grpc-go": _go_with_metadata} if is_built("go-stock") else {})
+    for transport, has_goal, count in ((OURS, True, calls), (GRPCIO, False, calls // 10)):
+        with serving(transport) as address:
+            for client, made in clients.items():
+                for at_once in (1, 16):
+                    what = f"{transport}: 15 KiB of metadata from {client}, {at_once} at a time"
+                    rows.append(metadata_row(what, made(address, count, at_once), count, has_goal))
+    return rows
+
+
+def metadata_row(what: str, seen: Report, calls: int, has_goal: bool) -> Row:
+    """None of so many calls may have failed."""
+    failed = sum(seen.errors.values())
+    kinds = "".join(f"; {count:,} {kind}" for kind, count in seen.errors.items())
+    passed = not failed and seen.made >= calls
+    return _row(f"{what}: refused or cut", f"0 of {calls:,}", f"{failed:,} of {seen.made:,}{kinds}", passed, has_goal)
+
+
+def overload_row(what: str, shares: Sequence[float], goal: float | None, of: str = "the peak") -> Row:
+    """The median of some blocks."""
+    share = median(shares)
+    spread = "" if len(shares) == 1 else f"; {min(shares):.0%} to {max(shares):.0%} in {len(shares)} blocks"
+    figure = f"{share:.0%}{spread}"
+    if goal is None:
+        return Row.stated(f"{what}: answered in time", figure)
+    return Row(f"{what}: answered in time", f"≥ {goal:.0%} of {of}", figure, share >= goal, share * 100)
+
+
+def fair_rows(what: str, polite: Report, greedy_hz: float, has_goal: bool) -> list[Row]:
+    """Of the polite clients: their share, and how many of their calls were answered."""
+    fair_hz = min(polite.made / polite.seconds, (greedy_hz + polite.good_hz) * POLITE / (POLITE + GREEDY))
+    share, answered = polite.good_hz / fair_hz if fair_hz else 0.0, polite.good / max(1, polite.made)
+    text = f"{answered:.2%} of {polite.made:,}"
+    return [
+        _row(f"{what}: share", f"≥ {SHARE:.0%} of the fair one", f"{share:.0%}", share >= SHARE, has_goal),
+        _row(f"{what}: answers in time", f"≥ {SUCCESS:.1%}", text, answered >= SUCCESS, has_goal),
+    ]
+
+
+def _row(what: str, goal: str, figure: str, passed: bool, has_goal: bool) -> Row:
+    return Row(what, goal, figure, passed) if has_goal else Row.stated(what, figure)
+
+
+def _computing(
+    transport: str, goals: Mapping[int, float | None] | Mapping[int, float], blocks: int, block_s: float
+) -> Iterator[Row]:
+    """Calls that compute, at multiples of the capacity."""
+    with serving(transport, COMPUTING) as address, serving(transport, COMPUTING) as rested:
+        peaks_hz = [_peak_hz(rested, 1)]
+        for times, goal in goals.items():
+            shares = []
+            for _ in range(blocks):
+                seen = _offered(address, times * peaks_hz[-1], block_s)
+                peaks_hz.append(_peak_hz(rested, 1))
+                shares.append(seen.good_hz / fmean(peaks_hz[-2:]))
+            yield overload_row(f"{transport}: calls from grpc-go, {times} times its capacity", shares, goal)
+
+
+def _lookups(blocks: int, block_s: float) -> Row:
+    """Lookups, as fast as grpc-go sends them in time."""
+    with serving(OURS) as address, serving(OURS) as rested:
+        peaks_hz = [_peak_hz(rested, 8)]
+        rate_hz = peaks_hz[0]
+        for _ in range(TRIES):
+            if _offered(address, rate_hz, block_s / 2).kept_its_rate:
+                break
+            rate_hz *= SLOWER
+        shares = []
+        for _ in range(blocks):
+            seen = _offered(address, rate_hz, block_s)
+            peaks_hz.append(_peak_hz(rested, 8))
+            shares.append(seen.good_hz / min(rate_hz, fmean(peaks_hz[-2:])))
+    what = f"{OURS}: all Lookups that grpc-go offers, {rate_hz:,.0f} a second, {rate_hz / fmean(peaks_hz):.1f} peaks"
+    return overload_row(what, shares, LOOKUPS, "the peak, or of what is offered")
+
+
+def _fair(
+    what: str, transport: str, politely: Callable[[Address, float], Report], duration_s: float, has_goal: bool
+) -> list[Row]:
+    """Polite clients beside greedy ones, which begin before them and end after them."""
+    with serving(transport) as address:
+        greedy_s = duration_s + 1.5
+        told = "-connections", str(GREEDY), "-in-flight", str(GREEDY_CALLS)
+        words = _go_words(address, greedy_s, 0.0, *told, deadline_s=0.0)
+        with running([which("nice") or "nice", "-n", str(NICE), *words], bench(CATALOG).load_cores) as greedily:
+            polite = politely(address, duration_s)
+            greedy = go_report(greedily.said(greedy_s + EXTRA_S))
+    return fair_rows(what, polite, greedy.good_hz, has_goal)
+
+
+def _polite_go(address: Address, duration_s: float) -> Report:
+    return _go(address, duration_s, 0.7, "-connections", str(POLITE), "-rate", str(POLITE_HZ))
+
+
+def _polite_grpcio(address: Address, duration_s: float) -> Report:
+    return _by_grpcio("polite", address, str(duration_s))
+
+
+def _go_with_metadata(address: Address, calls: int, at_once: int) -> Report:
+    """So many calls or more, in runs that are guessed from those before."""
+    total, run_s = Report(0, 0.0), calls / 5_000
+    while total.made < calls:
+        told = "-in-flight", str(at_once), "-metadata-bytes", str(METADATA_BYTES), "-metadata-new"
+        seen = _go(address, run_s, 0.0, *told, deadline_s=0.0)
+        errors = Counter(total.errors) + Counter(seen.errors)
+        total = Report(total.good + seen.good, total.seconds + seen.seconds, errors)
+        run_s = max(0.1, 1.05 * (calls - total.made) * total.seconds / max(1, total.made))
+    return total
+
+
+def _grpcio_with_metadata(address: Address, calls: int, at_once: int) -> Report:
+    return _by_grpcio("metadata", address, str(calls), str(at_once))
+
+
+@contextmanager
+def serving(transport: str, options: Sequence[str] = ()) -> Iterator[Address]:
+    """A stock server on the core of servers, as started but for its store, which is memory."""
+    words = ("-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0")
+    command = [sys.executable, *words, "--store", "memory", *options]
+    with Program(command, bench(CATALOG).server_cores) as program:
+        yield program.ready()
+
+
+def _peak_hz(address: Address, calls: int) -> float:
+    return _go(address, 0.4, 0.1, "-connections", "16", "-in-flight", str(calls)).good_hz
+
+
+def _offered(address: Address, rate_hz: float, duration_s: float) -> Report:
+    return _go(address, duration_s, 0.3, "-connections", "32", "-rate", f"{rate_hz:.0f}")
+
+
+def _go(address: Address, duration_s: float, warm_up_s: float, *words: str, deadline_s: float = DEADLINE_S) -> Report:
+    """Lookups from grpc-go."""
+    command = _go_words(address, duration_s, warm_up_s, *words, deadline_s=deadline_s)
+    return go_report(finished(command, bench(CATALOG).load_cores, duration_s + EXTRA_S))
+
+
+def _go_words(
+    address: Address, duration_s: float, warm_up_s: float, *words: str, deadline_s: float = DEADLINE_S
+) -> list[str]:
+    host, port = address
+    command = [str(BUILT / "go" / "grpc_load"), "-address", f"{host}:{port}", "-call", LOOKUP, "-data-hex", ASK.hex()]
+    command += ["-duration", f"{duration_s:.3f}s", "-warm-up", f"{warm_up_s:g}s", "-deadline", f"{deadline_s:g}s"]
+    return [*command, *words]
+
+
+def go_report(line: str) -> Report:
+    """What the program printed."""
+    said = json.loads(line)
+    late = {"late": said["calls"] - said["good"]} if said["calls"] > said["good"] else {}
+    errors = {**said["errors"], **late}
+    return Report(said["good"], said["seconds"], errors, said["never_sent"], said["late_us_p99"])
+
+
+def _by_grpcio(what: str, address: Address, *words: str) -> Report:
+    """Calls from grpcio, by a process of its own."""
+    host, port = address
+    command = [sys.executable, "-m", "tests.reliability.real_clients", what, host, str(port), *words]
+    return Report(**json.loads(finished(command, bench(CATALOG).load_cores, 10 * EXTRA_S, ROOT)))
+
+
+def politely(address: Address, duration_s: float) -> Report:
+    """What 16 channels get, of which each makes its calls when they are due, one at a time."""
+    until_s = time.monotonic() + duration_s
+    gap_s = POLITE / POLITE_HZ
+
+    def calls(place: int) -> list[str | None]:
+        with _channel(address) as channel:
+            call, made = _lookup(channel), 0
+            began_s, ended = time.monotonic() + gap_s * place / POLITE, list[str | None]()
+            while (due_s := began_s + made * gap_s) < until_s:
+                threading.Event().wait(max(0.0, due_s - time.monotonic()))
+                made += 1
+                ended.append(_ended(lambda: call(ASK, timeout=DEADLINE_S), due_s))
+            return ended
+
+    with ThreadPoolExecutor(POLITE) as threads:
+        every = [code for ended in threads.map(calls, range(POLITE)) for code in ended]
+    return Report(every.count(None), duration_s, Counter(code for code in every if code is not None))
+
+
+def _ended(call: Callable[[], bytes], due_s: float) -> str | None:
+    """How a call ended: None where it was answered in time, else its code, or ``late``."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        return str(error.code().name)
+    return None if time.monotonic() <= due_s + DEADLINE_S else "late"
+
+
+def with_metadata(address: Address, calls: int, at_once: int) -> Report:
+    """What becomes of calls with 15 KiB of metadata on one channel, so many at a time; a part is new in each."""
+    numbers, errors = iter(range(calls)), Counter[str]()
+    constant = [(f"x-load-{place:02d}", "0123456789abcdef" * 63 + "0123456") for place in range(14)]
+    began_s = time.monotonic()
+
+    def made(_: int) -> int:
+        good = 0
+        while (number := next(numbers, None)) is not None:
+            entry = "x-load-14", f"{number:016x}" + "0123456789abcdef" * 62 + "0123456"
+            try:
+                call(ASK, metadata=(*constant, entry))
+                good += 1
+            except grpc.RpcError as error:
+                errors[str(error.code().name)] += 1
+        return good
+
+    with _channel(address) as channel, ThreadPoolExecutor(at_once) as threads:
+        call = _lookup(channel)
+        good = sum(threads.map(made, range(at_once)))
+    return Report(good, time.monotonic() - began_s, errors)
+
+
+def _channel(address: Address) -> grpc.Channel:
+    """A connection of its own."""
+    return grpc.insecure_channel(f"{address[0]}:{address[1]}", options=[("grpc.use_local_subchannel_pool", 1)])
+
+
+def _lookup(channel: grpc.Channel) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
+    return channel.unary_unary(LOOKUP)
+
+
+def _said(seen: Report) -> str:
+    return json.dumps({"good": seen.good, "seconds": seen.seconds, "errors": seen.errors})
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["polite", host, port, seconds]:
+            print(_said(politely((host, int(port)), float(seconds))))
+        case ["metadata", host, port, calls, at_once]:
+            print(_said(with_metadata((host, int(port)), int(calls), int(at_once))))
+        case options:
+            for row in (*check("--minutes" in options), *check_metadata("--minutes" in options)):
+                print(row)

@@ -1,0 +1,116 @@
+"""The command ``pages``: what it fills in, and that a page which claims too much is found."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.commands import pages
+from experiments.commands.index import HERE, ROOT
+from experiments.results import environment
+from experiments.results.fingerprint import taken
+from experiments.show import report, version
+from experiments.studies import STUDIES
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+from tests.unit.experiments.commands.test_index import measured
+from tests.unit.experiments.show.test_report import MACHINE
+
+PAGE = """# A page
+
+It takes <!--= stock/quick as_started -->0.999<!--/--> of the time, in <!--= stock/quick runs --><!--/-->.
+The servers: <!--= stock/quick version -->of this version<!--/-->.
+"""
+
+SOURCES = taken()
+
+OF_SOCKETS = "stock_service/rpc/transports/sockets/*.py"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a page, and one recording of this version."""
+    studies = tmp_path / "experiments" / "studies"
+    for name in STUDIES:
+        (studies / name).mkdir(parents=True)
+        (studies / name / "README.md").write_text("# A study\n")
+    folder = measured(studies / "stock" / "recorded" / "quick")
+    environment.save(replace(MACHINE, sources=SOURCES), folder)
+    (folder / report.MARKDOWN).write_text("# A report\n\n> Its state.\n\nText.\n")
+    (tmp_path / "README.md").write_text(PAGE)
+    monkeypatch.setattr(pages, "HERE", studies)
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "recordings", lambda: [folder])
+    return tmp_path
+
+
+def called(*arguments: str) -> int:
+    """The command's exit code."""
+    parser = Parser("pages", "")
+    pages.add_options(parser)
+    return pages.run(parser.parse_args(arguments))
+
+
+def changed(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    """From now on the sources of a row are others, as after a change of a file."""
+    monkeypatch.setattr(version, "taken", lambda: SOURCES | {row: "changed"})
+
+
+@pytest.mark.slow
+def test_a_number_that_was_typed_is_found_and_written_anew(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A ratio and a word between markers; nothing around them."""
+    assert called("--check") == 1
+    assert "README.md: not what the recordings give" in capsys.readouterr().out
+    assert (root / "README.md").read_text() == PAGE
+    assert called() == 0
+    text = (root / "README.md").read_text()
+    assert "<!--= stock/quick as_started -->0.999<" not in text
+    assert "<!--= stock/quick runs -->1 run<!--/-->.\n" in text
+    assert called("--check") == 0
+    for page, begun in ((root / "README.md", "as_started -->"), (root / "experiments/studies/README.md", "takes ")):
+        whole = page.read_text()
+        page.write_text(re.sub(rf"{begun}\d\.\d+", f"{begun}7.77", whole, count=1))
+        assert page.read_text() != whole
+        assert called("--check") == 1, page
+        page.write_text(whole)
+
+
+@pytest.mark.slow
+def test_a_page_that_claims_freshness_after_a_change_is_found(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The front page, the index and the report; a change of what no arm runs is none."""
+    called()
+    recorded = root / "experiments" / "studies" / "stock" / "recorded" / "quick" / report.MARKDOWN
+    shown = (root / "README.md", root / "experiments" / "studies" / "README.md", recorded)
+    assert all("of this version" in page.read_text() for page in shown)
+    changed(monkeypatch, "stock_service/rpc/transports/http1/*.py")
+    assert called("--check") == 0
+    changed(monkeypatch, OF_SOCKETS)
+    capsys.readouterr()
+    assert called("--check") == 1
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "experiments/studies/README.md",
+        "experiments/studies/stock/recorded/quick/report.md",
+        "README.md",
+    ]
+    called()
+    assert not any("of this version" in page.read_text() for page in shown)
+    assert "This has changed since: stock_service/rpc/transports/sockets." in recorded.read_text()
+    assert recorded.read_text().count(version.LABEL) == 1
+
+
+def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
+    """A folder, or a comparison that it lacks."""
+    for marker, said in (("stock/quik runs", "stock/quik"), ("stock/quick growth", "growth of quick")):
+        with pytest.raises(UsageError, match=said):
+            pages.filled(f"<!--= {marker} -->1<!--/-->", root / "README.md")
+
+
+def test_a_marker_begins_no_line_but_of_a_block() -> None:
+    """A comment at a line's begin ends the paragraph above it."""
+    for page in (ROOT / "README.md", *HERE.glob("*/README.md")):
+        text = page.read_text(encoding="utf-8")
+        begins = [each for each in pages.MARKED.finditer(text) if text[each.start() - 1] == "\n"]
+        assert [each[0] for each in begins if not each[3].startswith("\n")] == [], page

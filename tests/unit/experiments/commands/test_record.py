@@ -1,0 +1,125 @@
+"""The command ``record``: which recordings it makes, in what order, and that it goes on where it was interrupted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.commands import pages, record
+from experiments.commands.index import HERE
+from experiments.commands.record import Recording, every, selected
+from experiments.results import environment
+from experiments.results.files import SWEEP_FILE
+from experiments.results.fingerprint import taken
+from experiments.show import report, version
+from experiments.studies import PARTS, STUDIES
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
+from tests.unit.experiments.commands.test_index import measured
+from tests.unit.experiments.show.test_report import MACHINE
+
+SOURCES = taken()
+
+CHOSEN = ("stock/dispatch", "stock/updater")
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
+    """What was measured, in a project of its own, where measuring is writing a folder down."""
+    found: list[Recording] = []
+
+    def measure(recording: Recording) -> int:
+        found.append(recording)
+        folder = measured(recording.scratch, recording.part)
+        environment.save(replace(MACHINE, sources=SOURCES), folder)
+        for name in (report.MARKDOWN, report.HTML, "figure.png"):
+            (folder / name).write_text(recording.name)
+        recording.mark.touch()
+        return 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(record, "HERE", tmp_path / "studies")
+    monkeypatch.setattr(record, "measure", measure)
+    monkeypatch.setattr(pages, "run", lambda _: print("pages"))
+    return found
+
+
+def called(*arguments: str) -> int:
+    """The command's exit code."""
+    parser = Parser("record", "")
+    record.add_options(parser)
+    return record.run(parser.parse_args(arguments))
+
+
+def test_every_part_is_recorded_once() -> None:
+    """By itself, or with the part that it belongs to; and each recording that lies there would be made anew."""
+    all_of = list(every())
+    assert [each.study for each in all_of if each.name == "quick"] == list(STUDIES)
+    assert (all_of[-1].study, all_of[-1].name) == record.AGAIN
+    inside = {name for _, part in PARTS.values() for name in (part.first, *part.also, *part.after)}
+    assert {each.part for each in all_of} | inside >= PARTS.keys()
+    kept = {f"{file.parts[-4]}/{file.parts[-2]}" for file in HERE.glob(f"*/recorded/*/{SWEEP_FILE}")}
+    assert kept <= set(map(str, all_of))
+
+
+def test_a_name_means_a_study_a_part_or_a_folder() -> None:
+    """In the order of all."""
+    assert {each.study for each in selected(["sort"])} == {"sort"}
+    assert [str(each) for each in selected(["stock/quick-2", "dispatch", "pools"])] == [
+        "stock/dispatch",
+        "pools/quick",
+        "stock/quick-2",
+    ]
+    with pytest.raises(UsageError, match="'stok'"):
+        selected(["stok"])
+
+
+@pytest.mark.slow
+def test_recordings_take_their_place_when_all_are_whole(
+    made: list[Recording], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without what git does not keep; then the pages are written."""
+    assert called(*CHOSEN) == 0
+    assert sorted(map(str, made)) == sorted(CHOSEN)
+    for each in made:
+        assert (each.folder / SWEEP_FILE).exists()
+        assert sorted(file.name for file in each.folder.glob("*.[mhp]*")) == [report.MARKDOWN]
+        assert not each.scratch.exists()
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("2 recordings, one after the other; about ")
+    assert "not recorded" in said[1]
+    assert said[-2:] == ["pages", "2 recordings made anew: `git add` and commit them"]
+
+
+@pytest.mark.slow
+def test_it_goes_on_where_it_was_interrupted(
+    made: list[Recording], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A whole recording is not measured again, unless its sources have changed; nothing took its place before."""
+    first = selected(CHOSEN[:1])[0]
+    record.measure(first)
+    called("--list", *CHOSEN)
+    assert "stock/dispatch             measured already" in capsys.readouterr().out
+    assert not first.folder.exists()
+    assert called(*CHOSEN) == 0
+    assert list(map(str, made)) == ["stock/dispatch", "stock/updater"]
+    capsys.readouterr()
+    called("--list", *CHOSEN)
+    assert "of this version, " in capsys.readouterr().out
+    monkeypatch.setattr(version, "taken", lambda: SOURCES | {"stock_service/trading/*.py": "changed"})
+    called("--list", *CHOSEN)
+    said = capsys.readouterr().out
+    assert "of an earlier server, " in said
+    assert " days ago: stock_service/trading\n" in said
+
+
+@pytest.mark.slow
+def test_what_failed_leaves_the_kept_recording(made: list[Recording], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the others take their place."""
+    called(*CHOSEN)
+    measuring = record.measure
+    monkeypatch.setattr(record, "measure", lambda each: 1 if str(each) == CHOSEN[0] else measuring(each))
+    before = {str(each): (each.folder / SWEEP_FILE).stat().st_ino for each in made}
+    assert called(*CHOSEN) == 1
+    after = {str(each): (each.folder / SWEEP_FILE).stat().st_ino for each in selected(CHOSEN)}
+    assert [name for name in CHOSEN if before[name] != after[name]] == ["stock/updater"]

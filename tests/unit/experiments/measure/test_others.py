@@ -1,0 +1,125 @@
+"""What others take of the cores: the sweep's own processes are told from foreign ones, short-lived children too."""
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.measure.others import MachineWatch
+from experiments.results.machine import cores
+from experiments.results.observed import RoundSeen
+
+SERVER, CLIENT, FOREIGN = 70_001, 70_002, 70_003
+
+
+class Machine:
+    """A machine of as many cores as this one, whose kernel says what is put here."""
+
+    def __init__(self, proc: Path) -> None:
+        self.proc = proc
+        self.now_s = 100.0
+        self.cpu_ns: dict[int, int] = {}
+        self.idle = self.interrupts = self.softirq = self.stolen = 0
+        self.process(os.getpid(), 1)
+        self.process(SERVER, os.getpid())
+        self.process(CLIENT, SERVER)
+        self.process(FOREIGN, 1)
+        self.tick()
+
+    def process(self, pid: int, parent: int, children_ticks: int = 0) -> None:
+        """A process, and the ticks of its children that have ended."""
+        (self.proc / str(pid)).mkdir(exist_ok=True)
+        words = ["S", parent, *[0] * 11, children_ticks, 0, *[0] * 10]
+        (self.proc / str(pid) / "stat").write_text(f"{pid} (a (name) x) {' '.join(map(str, words))}")
+        self.cpu_ns.setdefault(pid, 0)
+
+    def tick(self) -> None:
+        """Writes down what the first core's counters are; the other cores are idle."""
+        lines = [f"cpu{core} 0 0 0 {round(self.now_s * 100)} 0 0 0 0" for core in cores()[1:]]
+        counters = f"0 0 0 {self.idle} 0 {self.interrupts} {self.softirq} {self.stolen}"
+        (self.proc / "stat").write_text("\n".join([f"cpu{cores()[0]} {counters}", *lines]))
+
+    def watch(self, is_alone: bool = True) -> MachineWatch:
+        """A watch that begins now."""
+        return MachineWatch(is_alone, self.proc, lambda: self.now_s, lambda pids: sum(self.cpu_ns[pid] for pid in pids))
+
+
+def _server_computes(machine: Machine) -> None:
+    machine.cpu_ns[SERVER] += 600_000_000
+    machine.cpu_ns[CLIENT] += 150_000_000
+
+
+def _child_has_ended(machine: Machine) -> None:
+    machine.process(SERVER, os.getpid(), children_ticks=75)
+
+
+def _family_leaves(machine: Machine) -> None:
+    machine.cpu_ns[SERVER] += 600_000_000
+    machine.process(SERVER, os.getpid(), children_ticks=15)
+    (machine.proc / str(CLIENT) / "stat").unlink()
+    (machine.proc / str(CLIENT)).rmdir()
+
+
+def _foreign_computes(machine: Machine) -> None:
+    machine.cpu_ns[FOREIGN] += 750_000_000
+
+
+def _softirq_in_no_process(machine: Machine) -> None:
+    machine.interrupts, machine.softirq = 5, 70
+
+
+def _is_stolen(machine: Machine) -> None:
+    machine.stolen += 75
+
+
+@pytest.mark.parametrize(
+    ("happens", "stolen", "foreign"),
+    [
+        (_server_computes, 0, 0),
+        (_child_has_ended, 0, 0),
+        (_family_leaves, 0, 0),
+        (_foreign_computes, 0, 75),
+        (_softirq_in_no_process, 0, 0),
+        (_is_stolen, 75, 0),
+    ],
+)
+def test_whose_the_time_was(tmp_path: Path, happens: Callable[[Machine], None], stolen: int, foreign: int) -> None:
+    """In a second a core was idle for 25 ticks; 75 are the sweep's, or a foreign process's, or the hypervisor's."""
+    machine = Machine(tmp_path)
+    watch = machine.watch()
+    machine.now_s += 1
+    machine.idle += 25
+    happens(machine)
+    machine.tick()
+    seen = watch.seen()
+    assert seen.duration_s == pytest.approx(1.0)
+    assert (seen.steal_ticks, seen.foreign_ticks) == (stolen, foreign)
+    assert watch.seen() == RoundSeen(0.0, 0, 0)
+
+
+def test_what_cannot_be_told_is_not_told(tmp_path: Path) -> None:
+    """A server that ran already would be foreign; and some systems have no such counters."""
+    assert Machine(tmp_path).watch(is_alone=False).seen().foreign_ticks is None
+    assert MachineWatch(proc=tmp_path / "absent").seen().foreign_ticks is None
+
+
+@pytest.mark.slow
+def test_a_real_neighbour_is_seen() -> None:
+    """An orphan that computes is foreign; a child that computes is not, though it has ended."""
+    watch = MachineWatch()
+    busy = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"]
+    subprocess.run(busy, check=True)
+    beside_child = watch.seen()
+    pid = int(subprocess.check_output(["sh", "-c", '"$@" >/dev/null 2>&1 & echo $!', "sh", *busy]))
+    with open(os.pidfd_open(pid), "rb", buffering=0) as ended:
+        assert select.select([ended], [], [], 20)[0]
+    beside_neighbour = watch.seen()
+    assert beside_child.foreign_ticks is not None
+    assert beside_neighbour.foreign_ticks is not None
+    others = len(cores()) * beside_child.duration_s * 100 - 40  # whatever else this machine does
+    assert beside_child.foreign_ticks < others
+    assert beside_neighbour.foreign_ticks > 40

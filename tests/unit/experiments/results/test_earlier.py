@@ -1,0 +1,41 @@
+"""Earlier runs are kept, each once, and only those before a run on such a machine are known to it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.results import earlier, environment
+from experiments.results.earlier import EarlierRun, Ratio
+from experiments.studies import STUDIES
+from stock_service.rpc.errors import UsageError
+
+RUN = EarlierRun("2026-01-02T03:04:05+00:00", "v1", "EPYC", 2, {"one": Ratio(-1.4, 1e-4)})
+
+
+def test_runs_are_kept_once_and_in_order(tmp_path: Path) -> None:
+    """Those that the file has stay; one that is kept again replaces itself."""
+    file = tmp_path / earlier.EARLIER_FILE
+    assert earlier.load(file) == ()
+    first = replace(RUN, began_at="2026-01-01T00:00:00+00:00")
+    assert earlier.save(file, [RUN]) == 1
+    assert earlier.save(file, [first, RUN]) == 2
+    assert earlier.load(file) == (first, RUN)
+    file.write_text("[{")
+    with pytest.raises(UsageError):
+        earlier.load(file)
+
+
+def test_a_run_knows_those_before_it_on_such_a_machine() -> None:
+    """Not itself, nor a later one, nor one on another processor."""
+    now = environment.look()
+    here = replace(RUN, cpu_model=now.cpu_model, cores=now.cores)
+    assert here.is_before(now)
+    assert not replace(here, began_at=now.before.at).is_before(now)
+    assert not replace(here, cores=now.cores + 1).is_before(now)
+    assert not replace(here, cpu_model="another").is_before(now)
+
+
+def test_the_runs_of_the_studies_can_be_read() -> None:
+    """Of one study there are enough for a deviation."""
+    assert {name for name in STUDIES if len(earlier.of_study(name)) > 10} == {"stock"}

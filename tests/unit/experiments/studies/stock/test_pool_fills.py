@@ -1,0 +1,170 @@
+"""A pool that fills: every client is planned, drawn and told of, those without a reply most of all."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from experiments.design.arms import Arm
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import Window
+from experiments.show.content import Seen
+from experiments.studies.stock import STOCK, answers, pool_fills, sweeps
+from experiments.studies.stock.pool_fills import CLIENTS, CONNECTION, LINES, REQUEST, WAIT_MS
+from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import stage_summary
+from tests.unit.experiments.studies.stock.judgements import SCALE, judgement, planted
+
+WHOLE = Scale(rounds=4, looks=(10, 14), clients=CLIENTS)
+POOL = sweeps.POOL
+
+
+def arm(line: str, clients: int) -> Arm:
+    """An arm of the figure."""
+    return Arm(LINES[line].but(connections=clients))
+
+
+def full_us(clients: int) -> float:
+    """What a Lookup takes where the pool's threads are the limit."""
+    return 1000 * WAIT_MS * max(1.0, clients / POOL)
+
+
+def pool_full(past: float = 1.0, to_the_pool: float = 1.0, starved: bool = True) -> Judgement:
+    """The part where latency is flat up to the pool, then rises; clients past it starve on a kept connection.
+
+    ``past`` and ``to_the_pool``: by this factor more where more clients than threads send, and just as many.
+    """
+    sweep = pool_fills.sweep(WHOLE)
+    times, windows = {}, {}
+    for each in sweep.arms:
+        holds = each.setting["dispatch"] == "connection" and each.setting["connection"] == "kept-alive"
+        without_reply = max(0, each.connections - POOL) if holds and starved else 0
+        beyond = past if each.connections > POOL else to_the_pool if each.connections == POOL else 1.0
+        times[each] = full_us(min(each.connections, POOL) if holds else each.connections) * beyond
+        windows[each] = [Window(None, 480.0, 480.0, without_reply, 0, None, 0.2)]
+    return judgement(sweep, 10, planted(times, scatter=0.0002, windows=windows))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_line_has_every_number_of_clients(line: str) -> None:
+    """From 1 to twice the pool, unless others are asked for: then each of those."""
+    assert STOCK.parts["pool_fills"].clients == tuple(range(1, 11))
+    for asked in (CLIENTS, (1, 2, 3, 4, 5), (3, 17)):
+        arms = pool_fills.sweep(Scale(rounds=4, looks=(10,), clients=asked)).arms
+        assert {arm(line, n) for n in asked} <= set(arms)
+
+
+def test_both_dispatch_models_have_both_connection_policies() -> None:
+    """On sockets with the static pool; gRPC beside them on a thread pool of as many threads."""
+    sockets = [each for each in LINES.values() if each["transport"] == "sockets"]
+    assert {(each["dispatch"], each["connection"]) for each in sockets} == {
+        (dispatch, connection) for dispatch in ("request", "connection") for connection in ("kept-alive", "per-request")
+    }
+    assert {each["executor"] for each in sockets} == {"static-pool"}
+    assert [each["executor"] for each in LINES.values() if each["transport"] == "grpc"] == ["thread-pool"]
+    assert {(each["workers"], each["io_ms"]) for each in LINES.values()} == {(POOL, WAIT_MS)}
+
+
+def test_the_figure_draws_and_tells_each_starved_client() -> None:
+    """Of 6 to 10 clients 1 to 5 crosses, over their number; none in the panel where a request is a task."""
+    (picture,) = pool_fills.pictures(Seen(pool_full()))
+    assert picture.name == "pool_fills"
+    assert "Without any reply: 1 of 6 clients, 2 of 7 clients, 3 of 8 clients, 4 of 9 clients, 5 of 10 clients." in (
+        picture.alternative
+    )
+    request, connection = (axes for axes in picture.draw().axes)
+    for axes, starving in ((request, {}), (connection, {6: 1, 7: 2, 8: 3, 9: 4, 10: 5})):
+        crosses = [int(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "x"]  # type: ignore[index, arg-type]
+        assert {at: crosses.count(at) for at in crosses} == starving
+
+
+def test_a_line_whose_clients_all_starve_is_drawn_still() -> None:
+    """Without a latency its crosses stand alone."""
+    sweep = pool_fills.sweep(WHOLE)
+    windows: Mapping[Arm, list[Window]] = {arm(CONNECTION, 10): [Window(None, 0.0, 0.0, 10, 0, None, 0.2)]}
+    (picture,) = pool_fills.pictures(Seen(judgement(sweep, 10, planted(windows=windows))))
+    assert "Without any reply: 10 of 10 clients." in picture.alternative
+
+
+def test_the_answer_counts_each_starved_client() -> None:
+    """By the number of clients; with the latency of those that are served, which does not rise."""
+    _, second, _ = pool_fills.answers(Seen(pool_full()))
+    assert second.sentence.startswith(
+        "Where a kept connection holds its thread, 1 of 6, 2 of 7, 3 of 8, 4 of 9, 5 of 10 clients get no reply at all."
+        " The others are served in 10.0 to 10.0 ms."
+    )
+    assert second.sentence.endswith("or each request has a new connection, every client is served.")
+    _, none, _ = pool_fills.answers(Seen(pool_full(starved=False)))
+    assert none.sentence.startswith("Where a kept connection holds its thread, every client is served.")
+
+
+def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
+    """With its latencies and the ratio; each verdict stands behind it."""
+    first, _, third = pool_fills.answers(Seen(pool_full()))
+    assert first.sentence.startswith(
+        "Where a Lookup waits 10 ms, 5 threads serve 5 clients as soon as 1: in 10.0 ms and 10.0 ms. "
+        "With 10 clients it takes 2.0"
+    )
+    assert first.sentence.endswith(": 20.0 ms, since 5 wait while 5 are served.")
+    assert [each.comparison.name for each in first.deciding] == [
+        "to_pool_request",
+        "past_pool_request",
+        "past_pool_anew",
+    ]
+    assert first.to_decide is None
+    assert "to within 5 %" in first.details[0]
+    assert "grows as the clients do" in third.sentence
+
+
+def test_what_is_not_flat_then_rising_is_told_by_its_verdicts() -> None:
+    """The sentence to be repeated would be false."""
+    for past, to_the_pool in ((0.5, 1.0), (1.0, 1.2)):
+        first, *_ = pool_fills.answers(Seen(pool_full(past=past, to_the_pool=to_the_pool)))
+        assert "as soon as" not in first.sentence
+        assert "The latency with 10 clients where a request is a task is" in first.sentence
+
+
+@pytest.mark.parametrize("clients", [(1, 2, 3), (5, 10), (7,)])
+def test_other_numbers_of_clients_say_what_they_lack(clients: tuple[int, ...]) -> None:
+    """A growth without both its ends is not known."""
+    scale = Scale(rounds=4, looks=(10, 14), clients=clients)
+    first, *_ = pool_fills.answers(Seen(judgement(pool_fills.sweep(scale), 10, planted())))
+    assert "this sweep has not the numbers of clients that it needs." in first.sentence
+
+
+def question_4(waits: bool, at_work_us: float | None) -> str:
+    """The answer to the main part's question, with what was measured after it."""
+    after = {}
+    if waits:
+        sweep = pool_fills.past_pool(SCALE)
+        times = {each: full_us(each.connections) for each in sweep.arms}
+        after["past_pool"] = judgement(sweep, 10, planted(times))
+    if at_work_us is not None:
+        sweep = sweeps.stages(SCALE)
+        stamped = {each: {"all": stage_summary(at_work_us - 30.0, queue_us=400.0)} for each in sweep.arms}
+        after["stages"] = judgement(sweep, 3, planted(scatter=0.0002, stages=stamped))
+    return answers.answers(Seen(judgement(sweeps.stock(SCALE), 10, planted(scatter=0.0002)), after))[3].sentence
+
+
+def test_question_4_is_answered_without_waiting_and_with_it() -> None:
+    """How many threads were at work at once: each of 10 clients has one for a tenth of its latency."""
+    sentence = question_4(waits=True, at_work_us=50.0)
+    assert sentence.startswith(
+        "Where a Lookup does not wait, the pool of 5 threads never fills: 10 clients keep 1.0 at work at once. "
+        "On average a Lookup takes 0.500 ms with 5 clients and 0.500 ms with 10 clients. "
+        "Where a Lookup waits 10 ms, 5 threads serve 5 clients as soon as 1"
+    )
+
+
+def test_question_4_of_an_older_recording_has_what_it_has() -> None:
+    """Without the threads the verdict, without the waiting its command."""
+    assert question_4(waits=True, at_work_us=None).startswith("The latency with 10 clients on a pool of 5 threads")
+    main = judgement(sweeps.stock(SCALE), 10, planted())
+    last = answers.answers(Seen(main))[3]
+    assert "waits" not in last.sentence
+    assert any("run past_pool" in each for each in last.details)
+
+
+def test_the_part_for_question_4_is_the_first_line_alone() -> None:
+    """At its ends and at the pool, whatever the clients."""
+    own = {each for each in pool_fills.past_pool(SCALE).arms if not each.copy}
+    assert own == {arm(REQUEST, n) for n in (1, POOL, 2 * POOL)}

@@ -1,0 +1,388 @@
+"""Tamperings, by their names: each is seen, though rows, texts and digests are made anew behind it."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.commands import recording
+from experiments.commands.recording import expected
+from experiments.design.cold import Cold
+from experiments.design.limits import LIMITS
+from experiments.design.sweep import Slices, Sweep
+from experiments.results import cold, environment, files, rows
+from experiments.results.observed import STARTED_LATE, Block
+from experiments.verify import differences
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.judge.synthetic_blocks import (
+    GRPC,
+    SOCKETS,
+    block,
+    times,
+    with_histograms,
+    with_slices,
+)
+from tests.unit.experiments.verify.edited import (
+    LOST_TICKS,
+    MEANS,
+    STUDY,
+    Recording,
+    answered,
+    column,
+    in_drawn_order,
+    like,
+    numbers,
+    recorded,
+    replaced,
+    slower,
+    with_arms,
+    with_comparisons,
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A recording that nobody has edited."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "PARTS", {name: (STUDY, part) for name, part in STUDY.parts.items()})
+        yield recorded(tmp_path_factory.mktemp("whole") / "try")
+
+
+@pytest.fixture
+def opened(whole: Path, tmp_path: Path) -> Recording:
+    """A copy of it to be edited."""
+    folder = Path(shutil.copytree(whole, tmp_path / "try"))
+    return Recording(folder, files.read_sweep(folder), list(files.read_blocks(folder)))
+
+
+def seen(folder: Path) -> list[str]:
+    """What ``verify`` says of a folder and of those inside; a refusal counts."""
+    try:
+        return [each for file in sorted(folder.rglob("sweep.json")) for each in differences(file.parent, expected)]
+    except UsageError as error:
+        return [str(error)]
+
+
+Tampering = Callable[[Recording], None]
+
+NAMED: dict[str, Tampering] = {}
+"""Tamperings by their names. What they leave as it is can no longer agree."""
+
+
+def tampering(text: str, anew: bool = True) -> Callable[[Tampering], Tampering]:
+    """Names one. ``anew``: rows, digests, report and figures are made again after it."""
+
+    def named(edit: Tampering) -> Tampering:
+        def whole_edit(of: Recording) -> None:
+            edit(of)
+            if anew:
+                of.written()
+                of.reported()
+
+        NAMED[text] = whole_edit
+        return edit
+
+    return named
+
+
+def on_disk(text: str, edit: Callable[[Path], object]) -> None:
+    """Names one that edits files, and makes nothing anew."""
+    NAMED[text] = lambda of: void(edit(of.folder))
+
+
+def void(_: object) -> None:
+    """Nothing."""
+
+
+def of_block(text: str, number: int, edit: Callable[[Sweep, Block], Block]) -> None:
+    """Names one that edits the block of a number, its last attempt."""
+
+    def edited(of: Recording) -> None:
+        place = max(place for place, each in enumerate(of.blocks) if each.number == number)
+        of.blocks[place] = edit(of.sweep, of.blocks[place])
+
+    tampering(text)(edited)
+
+
+def of_sweep(text: str, edit: Callable[[Sweep], Sweep]) -> None:
+    """Names one that edits the sweep."""
+    tampering(text)(lambda of: setattr(of, "sweep", edit(of.sweep)))
+
+
+def of_machine(text: str, **after: float) -> None:
+    """Names one that adds to the machine's accounts after the sweep."""
+
+    def edit(of: Recording) -> None:
+        kept = environment.load(of.folder)
+        assert kept.after is not None
+        changed = {name: getattr(kept.after, name) + more for name, more in after.items()}
+        environment.save(replace(kept, after=replace(kept.after, **changed)), of.folder)
+
+    tampering(text)(edit)
+
+
+def of_cold(text: str, edit: Callable[[Cold, list[cold.ColdBlock]], tuple[Cold, Sequence[cold.ColdBlock]]]) -> None:
+    """Names one that edits the cold runs."""
+
+    def edited(of: Recording) -> None:
+        plan, seen_ = cold.load(of.folder)
+        cold.save(of.folder, *edit(plan, list(seen_)))
+
+    tampering(text)(edited)
+
+
+def inside(text: str, edit: Tampering, anew: bool = True) -> None:
+    """Names one in the folder inside."""
+
+    def edited(of: Recording) -> None:
+        folder = of.folder / "try_after"
+        one = Recording(folder, files.read_sweep(folder), list(files.read_blocks(folder)))
+        edit(one)
+        if anew:
+            one.written()
+
+    NAMED[text] = edited
+
+
+# texts
+FIGURE = "figures/question_1.svg"
+on_disk("the report deleted", lambda folder: (folder / "report.md").unlink())
+on_disk("the report edited", lambda folder: replaced(folder / "report.md", "See.", "Sockets."))
+on_disk("the report's ratio edited", lambda folder: replaced(folder / "report.md", "0.30", "0.20"))
+on_disk("a figure deleted", lambda folder: (folder / FIGURE).unlink())
+on_disk("a figure edited", lambda folder: replaced(folder / FIGURE, "<path", "<path "))
+on_disk("all figures deleted", lambda folder: shutil.rmtree(folder / "figures"))
+on_disk("an edited row", lambda folder: replaced(folder / rows.ROWS_FILE, "lookup", "lookuq"))
+on_disk("all rows deleted", lambda folder: (folder / rows.ROWS_FILE).unlink())
+on_disk("a sweep edited and no digest made anew", lambda f: replaced(f / files.SWEEP_FILE, '"seed": 1', '"seed": 2'))
+
+
+@tampering("report and figures deleted", anew=False)
+def _no_texts(of: Recording) -> None:
+    (of.folder / "report.md").unlink()
+    shutil.rmtree(of.folder / "figures")
+
+
+@tampering("a block of rows deleted", anew=False)
+def _fewer_rows(of: Recording) -> None:
+    lines = (of.folder / rows.ROWS_FILE).read_text(encoding="utf-8").splitlines(keepends=True)
+    (of.folder / rows.ROWS_FILE).write_text("".join(lines[:-4]), encoding="utf-8")
+
+
+# the machine
+of_machine("fewer seconds stolen in the machine's account", cpu_steal_s=-4.0)
+of_machine("more seconds stolen in the machine's account", cpu_steal_s=400.0)
+of_machine("fewer busy seconds in the machine's account", cpu_busy_s=-189.0)
+on_disk("the machine's account deleted", lambda folder: (folder / environment.ENVIRONMENT_FILE).unlink())
+
+
+@tampering("the machine's account after the sweep deleted")
+def _no_account(of: Recording) -> None:
+    environment.save(replace(environment.load(of.folder), after=None), of.folder)
+
+
+@tampering("all blocks moved to another day")
+def _another_day(of: Recording) -> None:
+    of.blocks = [replace(each, started_at=each.started_at.replace("2026-01-01", "2026-01-09")) for each in of.blocks]
+
+
+@tampering("stolen ticks taken out of rounds that were left out")
+def _not_robbed(of: Recording) -> None:
+    of.blocks[3] = replace(of.blocks[3], rounds=[replace(each, steal_ticks=0) for each in of.blocks[3].rounds])
+
+
+@tampering("stolen ticks put into a slow round")
+def _robbed(of: Recording) -> None:
+    rounds = list(of.blocks[5].rounds)
+    of.blocks[5] = replace(of.blocks[5], rounds=[replace(rounds[0], steal_ticks=LOST_TICKS), *rounds[1:]])
+
+
+@tampering("stolen ticks put into every round, too few to leave one out")
+def _stolen(of: Recording) -> None:
+    of.blocks = [
+        replace(b, rounds=[replace(r, steal_ticks=max(r.steal_ticks, 4)) for r in b.rounds]) for b in of.blocks
+    ]
+
+
+# attempts
+@tampering("a second attempt without the first")
+def _no_first(of: Recording) -> None:
+    del of.blocks[1]
+
+
+@tampering("the second attempt dropped, and the robbed first one kept")
+def _no_second(of: Recording) -> None:
+    del of.blocks[2]
+
+
+@tampering("the second attempt told as the first, and that dropped")
+def _only_second(of: Recording) -> None:
+    of.blocks[1:3] = [replace(of.blocks[2], attempt=1)]
+
+
+@tampering("a block that pleased nobody measured again")
+def _again(of: Recording) -> None:
+    of.blocks.insert(5, block(of.sweep, MEANS | {SOCKETS: 20.0}, of.blocks[4].number, attempt=2))
+
+
+# blocks
+@tampering("a block cloned under the next number")
+def _cloned(of: Recording) -> None:
+    of.blocks[6] = like(of.blocks[6], of.blocks[5])
+
+
+@tampering("a block cloned, its slices put into the order of the next number")
+def _cloned_in_order(of: Recording) -> None:
+    of.blocks[6] = in_drawn_order(of.sweep, like(of.blocks[6], of.blocks[5]))
+
+
+@tampering("two blocks exchanged")
+def _exchanged(of: Recording) -> None:
+    one, other = of.blocks[5:7]
+    of.blocks[5:7] = [like(one, other), like(other, one)]
+
+
+@tampering("a block dropped, and those behind it numbered anew")
+def _renumbered(of: Recording) -> None:
+    del of.blocks[4]
+    of.blocks = [each if each.number < 4 else replace(each, number=each.number - 1) for each in of.blocks]
+
+
+@tampering("the last blocks dropped")
+def _fewer(of: Recording) -> None:
+    del of.blocks[-2:]
+
+
+@tampering("more blocks until it pleased")
+def _more(of: Recording) -> None:
+    of.blocks += [block(of.sweep, MEANS, number, 0.02) for number in range(11, 15)]
+
+
+@tampering("a block that begins before the one before it has ended")
+def _overlapping(of: Recording) -> None:
+    of.blocks[7] = replace(of.blocks[7], duration_s=30.0)
+
+
+of_block("a block shorter than its rounds", 5, lambda _, one: replace(one, duration_s=1.0))
+of_block("a slice's time edited", 5, lambda _, one: slower(one, 8, -500_000))
+of_block("a slice's time edited in one request type", 5, lambda _, one: with_slices(
+    one, sums_ns=dict(one.slices.sums_ns) | {"lookup": [1, *one.slices.sums_ns["lookup"][1:]]}
+))  # fmt: skip
+of_block("a slow slice told as lost", 5, lambda _, one: column(one, "fate", 4, STARTED_LATE))
+of_block("a slice given to another arm", 5, lambda of, one: with_histograms(of, column(one, "arm", 4, 1)))
+of_block("two slices of a pair exchanged", 5, lambda of, one: with_histograms(of, with_slices(
+    one, arm=[one.slices.arm[1], one.slices.arm[0], *one.slices.arm[2:]]
+)))  # fmt: skip
+of_block("a slice's round edited", 5, lambda _, one: column(one, "round", 4, 9))
+of_block("a slice with fewer requests than it counted", 5, lambda _, one: column(one, "requests", 4, 1))
+of_block("an arm's histogram of other times", 5, lambda _, one: answered(
+    one, lambda each: replace(each, times=times(each.times.count, each.times.sum_ns // 2))
+))  # fmt: skip
+of_block("an arm's histogram of fewer requests", 5, lambda _, one: answered(
+    one, lambda each: replace(each, times=times(each.times.count - 9, each.times.sum_ns))
+))  # fmt: skip
+of_block("the fastest reply told as faster", 5, lambda _, one: answered(
+    one, lambda each: numbers(each, min_ns=each.times.min_ns // 2)
+))  # fmt: skip
+of_block("the deviation told as none", 5, lambda _, one: answered(one, lambda each: numbers(each, squares=0)))
+of_block("refused requests told as answered", 5, lambda _, one: answered(
+    one, lambda each: replace(each, outcomes={"OK": each.times.count + 5})
+))  # fmt: skip
+
+
+def _without_last_round(of: Sweep, one: Block) -> Block:
+    kept = [place for place, each in enumerate(one.slices.round) if each < of.rounds - 1]
+    names = ("round", "appearance", "arm", "fate", "counted_ns", "requests", "active_ns")
+    lists = {
+        name: [getattr(one.slices, name)[place] for place in kept]
+        for name in (*names, "server_cpu_ns", "client_cpu_ns", "wire_bytes")
+    }
+    by_type = {
+        name: {kind: [each[place] for place in kept] for kind, each in getattr(one.slices, name).items()}
+        for name in ("counts", "sums_ns")
+    }
+    return with_histograms(of, with_slices(replace(one, rounds=one.rounds[:-1]), **lists, **by_type))
+
+
+of_block("a round cut off", 5, _without_last_round)
+
+# the sweep
+of_sweep("the seed changed", lambda of: replace(of, seed=2))
+of_sweep("looks cut", lambda of: replace(of, looks=(10,)))
+of_sweep("a look moved", lambda of: replace(of, looks=(10, 12)))
+of_sweep("a headline moved to another family", lambda of: with_comparisons(
+    of, replace(of.comparisons[0], family="further"), *of.comparisons[1:]
+))  # fmt: skip
+of_sweep("another comparison made the headline", lambda of: with_comparisons(
+    of, *(replace(each, family="headline") for each in of.comparisons)
+))  # fmt: skip
+of_sweep("the arms of the headline exchanged", lambda of: with_comparisons(
+    of, replace(of.comparisons[0], above=of.comparisons[0].below, below=of.comparisons[0].above), *of.comparisons[1:]
+))  # fmt: skip
+of_sweep("the equal pair dropped", lambda of: with_comparisons(of, of.comparisons[0]))
+of_sweep("a comparison's title edited", lambda of: with_comparisons(
+    of, replace(of.comparisons[0], title="gRPC ÷ sockets"), *of.comparisons[1:]
+))  # fmt: skip
+of_sweep("a limit loosened", lambda of: replace(of, limits=replace(LIMITS, errors_share=0.5)))
+of_sweep("the level raised", lambda of: replace(of, limits=replace(LIMITS, level=0.2)))
+of_sweep("transports relabelled", lambda of: with_arms(of, lambda arm: replace(
+    arm, setting={"sockets": GRPC, "grpc": SOCKETS}[arm.setting.text("transport")].setting
+)))  # fmt: skip
+of_sweep("workers relabelled", lambda of: with_arms(of, lambda arm: replace(
+    arm, setting=arm.setting.but(workers=3)
+)))  # fmt: skip
+of_sweep("slices told as longer", lambda of: replace(of, turns=Slices(counted_s=0.05)))
+of_sweep("servers told as stamping", lambda of: replace(of, timeline=True))
+
+# what is measured apart
+of_cold("a block of cold runs cloned", lambda plan, every: (
+    plan, [*every[:2], replace(every[1], number=3, started_at=every[2].started_at)]
+))  # fmt: skip
+of_cold("cold runs sorted", lambda plan, every: (
+    plan, [replace(each, runs=tuple(sorted(each.runs, key=lambda run: run.cell))) for each in every]
+))  # fmt: skip
+of_cold("a block of cold runs dropped", lambda plan, every: (plan, every[:2]))
+of_cold(
+    "a block of cold runs dropped, and the plan shortened", lambda plan, every: (replace(plan, blocks=2), every[:2])
+)
+of_cold("a cold cell relabelled", lambda plan, every: (
+    replace(plan, cells=tuple(replace(each, calls=each.calls + 1) for each in plan.cells)), every
+))  # fmt: skip
+on_disk("the cold runs deleted", lambda folder: (folder / cold.COLD_FILE).unlink())
+on_disk(
+    "the cold runs edited and no digest made anew", lambda f: replaced(f / cold.COLD_FILE, '"seed": 1', '"seed": 2')
+)
+
+# folders inside
+on_disk("the folder inside deleted", lambda folder: shutil.rmtree(folder / "try_after"))
+on_disk("the folder inside renamed", lambda folder: (folder / "try_after").rename(folder / "elsewhere"))
+inside("a block cloned in the folder inside", lambda of: of.blocks.__setitem__(2, like(of.blocks[2], of.blocks[1])))
+inside("blocks dropped in the folder inside", lambda of: of.blocks.__delitem__(-1))
+inside("another part put into the folder inside", lambda of: setattr(of, "sweep", replace(of.sweep, part="try")))
+inside(
+    "rows edited in the folder inside", lambda of: replaced(of.folder / rows.ROWS_FILE, ",lookup,", ",lookuq,"), False
+)
+
+
+def _looks_cut(of: Recording) -> None:
+    of.sweep = replace(of.sweep, looks=(2,))
+    del of.blocks[-1]
+
+
+inside("looks cut in the folder inside", _looks_cut)
+
+
+@pytest.mark.slow
+def test_a_whole_recording_passes(whole: Path) -> None:
+    """With what was measured before it, after it and apart from it, and a block that was run again."""
+    assert seen(whole) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED)
+def test_a_tampering_is_seen(opened: Recording, name: str) -> None:
+    """Whatever of rows, texts and digests was made anew behind it."""
+    NAMED[name](opened)
+    assert seen(opened.folder) != []
