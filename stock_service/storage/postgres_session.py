@@ -295,7 +295,7 @@ def _connected(dsn: str) -> _Connection:
             raise psycopg.ProgrammingError
         parts = _DEFAULTS | conninfo.conninfo_to_dict(dsn) | _PRIMARY
     except psycopg.Error:
-        allowed = "a connection string of libpq: 'host=… dbname=…' or postgresql://…, with %40 and %2F for @ and / in a password"
+        allowed = "a connection string of libpq: 'host=… dbname=…' or postgresql://…; there %40 and %2F are @ and /"
         raise UsageError("store", "a DSN that cannot be read", allowed) from None
     connection = psycopg.connect(autocommit=True, prepare_threshold=0, **parts)  # type: ignore[arg-type]
     try:
