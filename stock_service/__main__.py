@@ -1,6 +1,7 @@
 """``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen.
 
-``store`` looks after the file of a store. ``credentials FOLDER`` makes what it takes to try a closed server.
+``store`` looks after the file of a store, or makes one in a PostgreSQL. ``credentials FOLDER`` makes what it takes to
+try a closed server.
 """
 
 import shlex
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     commands = {
         "serve": "serve on a transport",
         "list": "list what can be chosen",
-        "store": "look after a file of stocks",
+        "store": "look after a file of stocks, or make a store in a PostgreSQL",
         "credentials": "make credentials for trying a closed server",
     }
     help_text = ", ".join(f"{name}: {meaning}" for name, meaning in commands.items())

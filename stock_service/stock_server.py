@@ -4,11 +4,12 @@ What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, wh
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol, runtime_checkable
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.health import Health
@@ -29,10 +30,40 @@ from stock_service.trading.locking import LOCKINGS, Locking, Sampled, stamped
 from stock_service.trading.model import Stock
 from stock_service.trading.service import stock_service
 
-STORES = {"memory": "gone when the server ends", "sqlite:PATH": "in a file, each trade on the disk before its reply"}
+STORES = {
+    "memory": "gone when the server ends",
+    "sqlite:PATH": "in a file, each trade on the disk before its reply",
+    "postgres:DSN": "in a PostgreSQL that several servers share, likewise",
+}
 """What ``--store`` takes, and where stocks are then."""
 
 _SQLITE = "sqlite:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Primary:
+    """The PostgreSQL of a store; its DSN may have a password, and is not shown."""
+
+    dsn: str = field(repr=False)
+
+
+@runtime_checkable
+class _StoredCatalog(Catalog, Protocol):
+    """A catalog that survives a restart."""
+
+    @property
+    def place(self) -> object:
+        """Where it has the stocks, for people."""
+
+    def flush(self, here: bool) -> None:
+        """A service's ``Flush``."""
+
+    def sick(self) -> bool:
+        """Whether there is no change now."""
+
+    def close(self, served: bool = True) -> bool:
+        """Ends it; ``served`` says whether the server began. Whether all that waited is on the disk."""
+
 
 _DEFAULT_LOCKING = "mutex"
 
@@ -75,22 +106,23 @@ def serve_stocks(
     wrapped: Callable[[Service], Service] = lambda service: service,
 ) -> NoReturn:
     """Serves the stock service that the options ask for, as ``wrapped`` makes it, and ends the process."""
-    kind = "sqlite" if options.store is not None else "memory" if options.processes == 1 else "shared"
+    kind = _kind(options)
     try:
         _check(transport, options, kind)
         if family.begins(options):
-            serving.leave(family.run(program, options, _allotted(options)))
+            memory = _allotted(options) if kind == "shared" else serving.NO_MEMORY
+            serving.leave(family.run(program, options, memory))
         timeline, metrics = serving.timeline_for(options), serving.metrics_for(options)
         hand_over = None if options.hand_over is None else _taken_over(transport, options)
         catalog = CATALOGS[kind](options, timeline, metrics)
     except UsageError as error:
         refuse(program, error)
     service = stock_service(Exchange(catalog))
-    if not isinstance(catalog, SqliteCatalog):
-        serving.leave(serving.run(program, transport, wrapped(service), options, timeline, "", metrics))
-    if hand_over is not None:
+    if hand_over is not None and isinstance(catalog, SqliteCatalog):
         hand_over.has(catalog)
-    note = f"stocks are kept in {options.store}"
+    if not isinstance(catalog, _StoredCatalog):
+        serving.leave(serving.run(program, transport, wrapped(service), options, timeline, "", metrics))
+    note = f"stocks are kept in {catalog.place}"
     began = False
     try:
         service = wrapped(replace(service, flush=catalog.flush, health=Health(service.name, catalog.sick)))
@@ -127,12 +159,13 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
         allowed = f"none on {transport}, which opens its port by itself"
         raise UsageError("--hand-over", str(options.hand_over), allowed)
     if options.hand_over is not None and kind != "sqlite":
-        raise UsageError("--hand-over", str(options.hand_over), "beside --store sqlite:PATH: memory ends with it")
+        allowed = "beside --store sqlite:PATH: memory ends with its server, and other stores take several"
+        raise UsageError("--hand-over", str(options.hand_over), allowed)
     if kind == "sqlite" and options.processes > 1:
-        allowed = "1 with a store on a disk, which is one process's; more with --store memory"
+        allowed = "1 with a store in a file, which is one process's; more with --store memory or postgres:DSN"
         raise UsageError("--processes", options.processes, allowed)
-    if kind == "sqlite" and options.locking is not None:
-        raise UsageError("--locking", options.locking, "with --store memory alone: a file has one writer")
+    if kind in ("sqlite", "postgres") and options.locking is not None:
+        raise UsageError("--locking", options.locking, "with --store memory alone: a store has one writer at a time")
     if kind == "shared" and options.locking not in (None, _DEFAULT_LOCKING):
         raise UsageError("--locking", options.locking, "mutex with several --processes: they have one lock")
 
@@ -164,10 +197,21 @@ def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None
     return SqliteCatalog(options.store, catalog_file.DEFAULT_STOCKS, _stocks(options))
 
 
+def _in_postgres(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
+    try:
+        from stock_service.storage.postgres import PostgresCatalog  # here: it needs psycopg, which is of an extra
+    except ImportError as error:
+        raise UsageError("--store", "postgres:…", "with its library: uv sync --extra postgres") from error
+
+    serving.prepare(options)  # which says where the store is away
+    return PostgresCatalog(options.store.dsn, _stocks(options))
+
+
 CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | None], Catalog]] = {
     "memory": _in_memory,
     "shared": _shared,
     "sqlite": _on_disk,
+    "postgres": _in_postgres,
 }
 """Every kind of catalog, and what makes one for a process that serves. Raises UsageError where it cannot be used."""
 
@@ -189,10 +233,22 @@ def _stocks(options: argparse.Namespace) -> tuple[Stock, ...] | None:
     return None if options.catalog is None else catalog_file.load(options.catalog)
 
 
-def _store(text: str) -> Path | None:
-    """The file that ``--store`` names; None for memory."""
+def _kind(options: argparse.Namespace) -> str:
+    """The kind of catalog that the options ask for, as ``CATALOGS`` has it."""
+    if options.store is None:
+        return "memory" if options.processes == 1 else "shared"
+    return "postgres" if isinstance(options.store, _Primary) else "sqlite"
+
+
+def _store(text: str) -> Path | _Primary | None:
+    """The file or the PostgreSQL that ``--store`` names; None for memory."""
     if text == "memory":
         return None
-    if not text.startswith(_SQLITE) or text == _SQLITE:
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {', '.join(STORES)}")
-    return Path(text.removeprefix(_SQLITE))
+    kind, _, place = text.partition(":")
+    if place and kind == "postgres":
+        return _Primary(text if place.startswith("//") else place)  # postgres://… is a DSN itself
+    if place and kind == "sqlite":
+        return Path(place)
+    word = re.match(r"\w*:?", text)[0]  # type: ignore[index]  # behind it there may be a password
+    got = text if word == text else f"{word}…"
+    raise argparse.ArgumentTypeError(f"got {got!r}, allowed: {', '.join(STORES)}")

@@ -4,6 +4,7 @@
   tests of ``conformance`` and ``end_to_end`` have it without asking.
 - ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header. ``--seed`` of a
   later run repeats it, for hypothesis too.
+- ``postgres``: a PostgreSQL that runs, the same for all tests of a process; without its programs the test is skipped.
 - ``alone``: a mark. No other test of the run is under way meanwhile, in any process of xdist (``turns.py``).
 - At the end it lists the tests that should be marked ``slow``. It fails the run where a server left a store in the
   project's folder, since a test started it without ``--store memory``.
@@ -15,13 +16,18 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from tests.leaks import footprint, start_what_stays
 from tests.turns import Turns
+
+if TYPE_CHECKING:
+    from tests.postgres import Postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW_S = 0.25
@@ -31,6 +37,9 @@ _turns = Turns()
 
 LEAK_CHECKED = {"conformance", "end_to_end"}
 """The folders whose every test starts servers or clients."""
+
+collect_ignore_glob = [] if find_spec("psycopg") else ["**/test_postgres*.py"]
+"""Where the extra ``postgres`` could not be had."""
 
 # Deadlines are off: on a busy machine any example may take long, and no test here asserts a speed.
 hypothesis.settings.register_profile("stock_service", deadline=None)
@@ -127,6 +136,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """Random numbers that ``--seed`` repeats, whichever other tests run."""
     return random.Random(f"{request.config.option.seed} {request.node.nodeid}")
+
+
+@pytest.fixture(scope="session")
+def _postgres() -> Iterator["Postgres"]:
+    """The one PostgreSQL of this process."""
+    pytest.importorskip("psycopg", reason="no psycopg here: uv sync --extra postgres")
+    from tests.postgres import Postgres
+
+    with Postgres() as postgres:
+        yield postgres
+
+
+@pytest.fixture
+def postgres(_postgres: "Postgres") -> "Postgres":
+    """A PostgreSQL that runs."""
+    if not _postgres.runs:  # a test that stopped it has failed
+        _postgres.start()
+    return _postgres
 
 
 @pytest.fixture

@@ -1,13 +1,16 @@
-"""Changes that wait until they are written, and what becomes of them then."""
+"""Changes that wait until they are written: what a group of them would leave, and what becomes of them then.
+
+Lookups wait likewise, where they have to ask a database.
+"""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.waiting import in_one_go
-from stock_service.trading.catalog import Step
-from stock_service.trading.once import Changed, Once
+from stock_service.trading.catalog import Step, Version
+from stock_service.trading.once import Changed, Once, Remembered, key_of, record_of, reply_of
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +28,57 @@ class Change:
     error: Exception | None = None
 
 
-def let_go(group: Iterable[Change]) -> None:
+@dataclass(slots=True, eq=False)
+class Reading:
+    """One Lookup that waits for its answer. ``version`` or ``error`` may be read once ``go_on`` was called."""
+
+    name: str
+    go_on: Callable[[], object]
+    """Lets go on who waits, as of ``Change``."""
+    version: Version | None = None
+    error: Exception | None = None
+
+
+class Outcome:
+    """The outcome of a group of changes, before it is written: new versions, records of request ids, the last commit.
+
+    For one thread.
+    """
+
+    def __init__(self, standing: Mapping[str, Version], remembered: Remembered, sequence: int) -> None:
+        """``standing`` has what stands of each stock that the group names; ``sequence`` is the last commit's number."""
+        self._standing = standing
+        self._remembered = remembered
+        self.versions: dict[str, Version] = {}
+        self.records: dict[str, bytes] = {}
+        self.sequence = sequence
+
+    def apply(self, change: Change) -> None:
+        """Applies one change to what those before it would leave."""
+        once = change.once
+        try:
+            if once is not None:
+                key = key_of(once)
+                record = self.records.get(key) or self._remembered.get(key)
+                if record is not None:
+                    change.changed = reply_of(record, once)
+                    return
+            version = self.versions.get(change.name) or self._standing.get(change.name)
+            before = None if version is None else version[0]
+            stock, status = change.step(before)
+            if stock is None or stock is before:
+                change.changed = (status, 0 if before is None else before.volume, 0)
+            else:
+                self.sequence += 1
+                self.versions[change.name] = (stock, self.sequence)
+                change.changed = (status, stock.volume, self.sequence)
+            if once is not None:
+                self.records[key] = record_of(once, change.changed)
+        except Exception as error:  # the step's own: it is its caller's
+            change.error = error
+
+
+def let_go(group: Iterable[Change | Reading]) -> None:
     """Lets those go on who wait."""
     with in_one_go():
         for change in group:
@@ -37,8 +90,8 @@ def let_go(group: Iterable[Change]) -> None:
                 _log.exception("a request did not go on after its change was written")
 
 
-def refuse(group: Iterable[Change], fault: Fault) -> None:
-    """Gives each change the fault."""
+def refuse(group: Iterable[Change | Reading], fault: Fault) -> None:
+    """Gives each change or Lookup the fault."""
     for change in group:
         change.error = again(fault)
 

@@ -1,6 +1,7 @@
 """``python -m stock_service store check|backup|show|new-day PATH``: what is done with a store that nobody serves.
 
-One that a server has open is refused by name: its newest trades are that server's alone to know.
+One that a server has open is refused by name: its newest trades are that server's alone to know. ``store init DSN``
+makes a store in a PostgreSQL.
 """
 
 from argparse import Namespace
@@ -10,6 +11,7 @@ from pathlib import Path
 from stock_service.rpc.errors import Fault, UsageError, printable
 from stock_service.rpc.process.command_line import Parser, refuse
 from stock_service.storage.sqlite_file import StoreFile
+from stock_service.trading import catalog_file
 from stock_service.trading.model import Stock, dollars
 
 FAILED_EXIT = 1
@@ -73,17 +75,37 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
 """Actions on an open file, by name; each gives the faults that it found."""
 
 
+def init(dsn: str, catalog: Path | None) -> None:
+    """Makes a store in a PostgreSQL, of the stocks of ``--catalog`` or the default ones. Raises UsageError."""
+    try:
+        from stock_service.storage import postgres_session  # here: it needs psycopg, which is of an extra
+    except ImportError as error:
+        raise UsageError("init", None, "with its library: uv sync --extra postgres") from error
+    stocks = catalog_file.DEFAULT_STOCKS if catalog is None else catalog_file.load(catalog)
+    postgres_session.make(dsn, stocks)
+    print(f"a store of {len(stocks)} stocks is made in {postgres_session.shown(dsn)}")
+
+
 def main(program: str, arguments: Sequence[str]) -> int:
     """Does one of the commands; gives the exit code. Blocks."""
-    parser = Parser(program, "Looks after the file of a store, while no server has it open.", _EXITS)
+    description = "Looks after the file of a store, while no server has it open; or makes a store in a PostgreSQL."
+    parser = Parser(program, description, _EXITS)
+    choices = (*COMMANDS, "init")
     add = parser.add_argument
-    add("command", choices=COMMANDS, metavar="|".join(COMMANDS), help="check it, copy it, show it, or set volumes to 0")
-    add("path", type=Path, metavar="PATH", help="the file")
+    add("command", choices=choices, metavar="|".join(choices), help="check, copy or show it, set volumes to 0; make it")
+    add("path", metavar="PATH", help="the file; for init the DSN of a PostgreSQL, as libpq takes it")
     add("to", type=Path, metavar="TO", nargs="?", help="where backup puts the copy")
+    add("--catalog", type=Path, metavar="FILE", help="the stocks of init, in TOML, instead of the default ones")
     options = parser.parse_args(arguments)
     try:
+        if options.catalog is not None and options.command != "init":
+            raise UsageError("--catalog", str(options.catalog), "with init alone")
         if (options.to is None) is (options.command == "backup"):
             raise UsageError("TO", options.to and str(options.to), "the file to make, with backup alone")
+        if options.command == "init":
+            init(options.path, options.catalog)
+            return 0
+        options.path = Path(options.path)
         with StoreFile.opened(options.path) as file:
             faults = COMMANDS[options.command](file, options)
     except UsageError as error:

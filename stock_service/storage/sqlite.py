@@ -30,12 +30,12 @@ from threading import Condition, Lock, Thread
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
 from stock_service.rpc.waiting import Waiting, here
-from stock_service.storage.change import Change, again, let_go, refuse
+from stock_service.storage.change import Change, Outcome, again, let_go, refuse
 from stock_service.storage.sqlite_file import Loaded, StoreFile
 from stock_service.storage.sqlite_place import unusable
 from stock_service.trading.catalog import Step, Version
 from stock_service.trading.model import Stock
-from stock_service.trading.once import RETRY_WINDOW, Changed, Once, Remembered, key_of, record_of, reply_of
+from stock_service.trading.once import RETRY_WINDOW, Changed, Once, Remembered
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,8 @@ class SqliteCatalog:
         lacks are added, and their limits apply, but for one that is under its stock's volume. Raises UsageError for a
         file or stocks that cannot be used.
         """
-        self._path = path
+        self.place = path
+        """Where it is, for people."""
         self._retry_window = retry_window
         self._made = not os.path.exists(path)
         if self._made:  # Path's own raises for a name that no file can have
@@ -194,7 +195,7 @@ class SqliteCatalog:
             self.give_away()
             return
         try:
-            self._file = self._open_file(self._path)
+            self._file = self._open_file(self.place)
             self._load()
         except (UsageError, Fault, OSError, sqlite3.Error) as error:
             self._fail(error)
@@ -219,7 +220,7 @@ class SqliteCatalog:
         stocks = {stock.name: stock for stock in given}
         lacking = next((name for name in loaded.versions if name not in stocks), None)
         if lacking is not None:
-            raise UsageError("--catalog", None, f"a file with all stocks of {self._path}: {lacking!r} is one")
+            raise UsageError("--catalog", None, f"a file with all stocks of {self.place}: {lacking!r} is one")
         fitted: dict[str, Version] = {}
         for name, stock in stocks.items():
             stored, sequence = loaded.versions.get(name, (stock, 0))
@@ -288,14 +289,12 @@ class SqliteCatalog:
 
     def _commit(self, group: list[Change]) -> None:
         """Applies a group, writes it and publishes it; or gives each of it the fault."""
-        versions: dict[str, Version] = {}
-        records: dict[str, bytes] = {}
-        sequence = self._sequence
+        outcome = Outcome(self._versions, self._remembered, self._sequence)
         try:
             for change in group:
-                sequence = self._apply(change, versions, records, sequence)
-            if versions or records:
-                self._file.commit(versions, records, self._retry_window)
+                outcome.apply(change)
+            if outcome.versions or outcome.records:
+                self._file.commit(outcome.versions, outcome.records, self._retry_window)
         except Overloaded as fault:
             refuse(group, fault)
             return
@@ -303,10 +302,11 @@ class SqliteCatalog:
             self._fail(error)
             refuse(group, error if isinstance(error, Fault) else InternalFault(f"the store failed: {error!r}"))
             return
-        self._sequence = sequence
-        for key, record in records.items():
+        self._sequence = outcome.sequence
+        for key, record in outcome.records.items():
             self._remembered.keep(key, record)
-        self._versions.update(versions)  # at once for every reader: CPython's update runs no Python code for these keys
+        # At once for every reader: CPython's update runs no Python code for these keys.
+        self._versions.update(outcome.versions)
 
     def _tidy(self) -> None:
         """Moves the log into the file."""
@@ -317,31 +317,6 @@ class SqliteCatalog:
         except InternalFault as fault:
             self._fail(fault)
 
-    def _apply(self, change: Change, versions: dict[str, Version], records: dict[str, bytes], sequence: int) -> int:
-        """Applies one change to what the group would leave; gives the number of the last commit then."""
-        once = change.once
-        try:
-            if once is not None:
-                key = key_of(once)
-                record = records.get(key) or self._remembered.get(key)
-                if record is not None:
-                    change.changed = reply_of(record, once)
-                    return sequence
-            version = versions.get(change.name) or self._versions.get(change.name)
-            before = None if version is None else version[0]
-            stock, status = change.step(before)
-            if stock is None or stock is before:
-                change.changed = (status, 0 if before is None else before.volume, 0)
-            else:
-                sequence += 1
-                versions[change.name] = (stock, sequence)
-                change.changed = (status, stock.volume, sequence)
-            if once is not None:
-                records[key] = record_of(once, change.changed)
-        except Exception as error:  # the step's own: it is its caller's
-            change.error = error
-        return sequence
-
     def _misplaced(self) -> str:
         """What became of the file under this process; empty: nothing, or another process has it on loan."""
         return "" if self._held else self._file.misplaced()
@@ -349,7 +324,7 @@ class SqliteCatalog:
     def _fail(self, error: Exception) -> None:
         """Closes the catalog to changes, for good."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
-        failed = f"the store {self._path} has failed, and takes no change until a restart"
+        failed = f"the store {self.place} has failed, and takes no change until a restart"
         self._refuse_all(InternalFault(self._misplaced() or failed))
 
     def _refuse_all(self, fault: Fault) -> None:

@@ -1,8 +1,9 @@
 """Every catalog keeps what a catalog promises, that in memory under every locking; the checks refuse wrong ones."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +23,9 @@ from tests.conformance.catalogs import (
 from tests.conformance.shared import InTurns, Shared
 from tests.races.interleaving import Handoff, OneLock
 from tests.races.planted import PLANTED
+
+if TYPE_CHECKING:
+    from tests.postgres import Postgres
 
 
 def in_memory(locking: str) -> MakeCatalog:
@@ -64,6 +68,25 @@ def test_shared_catalog(
     """So does the one that processes share, also where each request goes to the next of them."""
     with Shared() as shared:
         check(lambda stocks, retry_window: make(shared, stocks, retry_window))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_postgres_catalog(postgres: "Postgres", replicas: int, check: Callable[[MakeCatalog], None]) -> None:
+    """So do replicas on a PostgreSQL, where each request goes to the next of them."""
+    from stock_service.storage.postgres import PostgresCatalog  # here: psycopg is of an extra
+
+    with ExitStack() as opened:
+
+        def make(stocks: Sequence[Stock], retry_window: int) -> Catalog:
+            dsn = postgres.store(stocks)
+            catalogs = [PostgresCatalog(dsn, stocks, retry_window) for _ in range(replicas)]
+            for catalog in catalogs:
+                opened.callback(catalog.close)
+            return InTurns(catalogs)
+
+        check(make)
 
 
 def unlocked(stocks: Sequence[Stock], retry_window: int) -> Catalog:

@@ -34,6 +34,7 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
     (["--locking", "none"], "--locking", "'none'", "allowed: mutex, per-stock"),
     (["--store", "disk"], "--store", "'disk'", "allowed: memory, sqlite:PATH"),
     (["--store", "sqlite:"], "--store", "'sqlite:'", "allowed: memory, sqlite:PATH"),
+    (["--store", "postgres:"], "--store", "'postgres:'", "allowed: memory, sqlite:PATH, postgres:DSN"),
     (["--store", "sqlite:no/such/folder/file"], "store file", "'no/such/folder/file'", "(No such file or directory)"),
     (["--store", "sqlite:tests"], "store file", "'tests'", "(Is a directory)"),
     (["--store", "sqlite:no", "--locking", "mutex"], "--locking", "'mutex'", "with --store memory alone"),

@@ -329,7 +329,7 @@ def test_a_port_is_for_one_server() -> None:
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "a store": (("stock_service.grpc_server",), "--processes: got 2, allowed: 1 with a store on a disk, which is one"),
+    "a store": (("stock_service.grpc_server",), "--processes: got 2, allowed: 1 with a store in a file, which is one"),
     "too many": ((*STARTS["socket_server"], "--processes", "65"), "--processes: got '65', allowed: a whole number"),
     "locking": ((*STARTS["socket_server"], "--locking", "snapshot"), "--locking: got 'snapshot', allowed: mutex with"),
     "timeline": ((*STARTS["grpc_server"], "--timeline", "x"), "--timeline: got 'x', allowed: none with several"),

@@ -12,8 +12,7 @@ import pytest
 from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable, UsageError
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite, sqlite_file
-from stock_service.storage.change import Change
-from stock_service.storage.sqlite import SqliteCatalog
+from stock_service.storage.change import Change, Outcome
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
 from stock_service.trading.exchange import Exchange
@@ -153,31 +152,27 @@ def test_it_is_durable(check: Callable[[Path], None], tmp_path: Path) -> None:
 
 def acknowledges_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who wait go on when the steps are applied."""
-    apply = SqliteCatalog._apply
+    apply = Outcome.apply
 
-    def early(
-        catalog: SqliteCatalog, change: Change, versions: dict[str, Version], records: dict[str, bytes], n: int
-    ) -> int:
-        n = apply(catalog, change, versions, records, n)
+    def early(outcome: Outcome, change: Change) -> None:
+        apply(outcome, change)
         change.go_on()
-        return n
 
-    monkeypatch.setattr(SqliteCatalog, "_apply", early)
+    monkeypatch.setattr(Outcome, "apply", early)
     monkeypatch.setattr(sqlite, "let_go", lambda _: None)
 
 
 def publishes_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers see what is applied."""
-    apply = SqliteCatalog._apply
+    apply = Outcome.apply
 
-    def early(
-        catalog: SqliteCatalog, change: Change, versions: dict[str, Version], records: dict[str, bytes], n: int
-    ) -> int:
-        n = apply(catalog, change, versions, records, n)
-        catalog._versions.update(versions)
-        return n
+    def early(outcome: Outcome, change: Change) -> None:
+        apply(outcome, change)
+        standing = outcome._standing
+        assert isinstance(standing, dict)
+        standing.update(outcome.versions)
 
-    monkeypatch.setattr(SqliteCatalog, "_apply", early)
+    monkeypatch.setattr(Outcome, "apply", early)
 
 
 def ids_in_a_transaction_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

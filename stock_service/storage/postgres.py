@@ -1,0 +1,311 @@
+"""The catalog that several replicas share: stocks in one PostgreSQL, each replica a process with two sessions.
+
+Group commit: a thread of the catalog's own, ``store-writer``, waits for this replica's turn, takes all changes that
+wait by then, applies their steps, and commits them in one transaction (``postgres_session.py``). Then it lets those go
+on who wait for them. So the more replicas there are, the larger is a group, and nobody is told what a crash can undo.
+
+A Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader`` reads for
+all Lookups that wait with one SELECT. It begins after they came, and so has all commits that were acknowledged by then.
+
+Where a session is lost, a new one is opened. Changes of a group that was not about to commit had no effect, and are
+done with the new session. Of a group that was, those with a request id are done again, and the first reply is found if
+the commit was done; nothing is said of them before. Those without an id are refused: their outcome is unknown. While no
+primary is reached, all others are refused (Unavailable) as ones that had no effect. An error of PostgreSQL that leaves
+the session whole refuses the group, which had no effect (Overloaded).
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+from functools import partial
+from threading import Condition, Lock, Thread
+from typing import Generic, TypeVar
+
+import psycopg
+
+from stock_service.rpc.errors import Fault, InternalFault, Overloaded, Unavailable, UsageError
+from stock_service.rpc.waiting import Waiting, here
+from stock_service.storage.change import Change, Outcome, Reading, let_go, refuse
+from stock_service.storage.postgres_session import Session, said, shown, unusable
+from stock_service.trading.catalog import Step, Version
+from stock_service.trading.model import Stock
+from stock_service.trading.once import RETRY_WINDOW, Changed, Once
+
+_log = logging.getLogger(__name__)
+
+RETRY_S = 0.2
+"""How long a replica without a primary waits before it tries again to reach one."""
+
+CLOSE_S = 5.0
+"""How long the last group may take when the catalog is closed."""
+
+Request = TypeVar("Request", Change, Reading)
+
+
+class PostgresCatalog:
+    """Stocks in a PostgreSQL, shared with other replicas. Whoever makes it closes it."""
+
+    def __init__(self, dsn: str, given: Iterable[Stock] | None = None, retry_window: int = RETRY_WINDOW) -> None:
+        """Stocks ``given`` must be those of the store, with their limits. All replicas have the same ``retry_window``.
+
+        Raises UsageError for a PostgreSQL, a store or stocks that cannot be used.
+        """
+        self.place = shown(dsn)
+        """Where it is, for people."""
+        self._dsn, self._window = dsn, retry_window
+        self._known: dict[str, Version] = {}  # as last read; the reader's, but for its keys, which stay
+        try:
+            with closing(Session.opened(dsn, retry_window)) as session:
+                self._known = session.all_stocks()
+            self._check(given)
+            self._changes = _Line[Change]("store-writer", self.place, self._for_changes, self._commit)
+            self._readings = _Line[Reading]("store-reader", self.place, self._opened, self._read)
+        except psycopg.Error as error:
+            raise unusable(dsn, f"a primary that can be reached ({said(error)})") from error
+
+    def names(self) -> Iterable[str]:
+        return self._known.keys()
+
+    def read(self, name: str) -> Version | None:
+        if name not in self._known:
+            return None
+        return self._readings.done(partial(Reading, name)).version
+
+    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
+        return self._changes.done(partial(Change, name, step, once)).changed
+
+    def sick(self) -> bool:
+        """Whether no primary is reached, so that there is neither change nor Lookup."""
+        return self._changes.away or self._readings.away
+
+    def flush(self, here: bool) -> None:
+        """Has done what waits without a thread, by threads of the catalog's own. Never blocks."""
+        self._changes.flush()
+        self._readings.flush()
+
+    def close(self, served: bool = True) -> bool:
+        """Finishes what waits, refuses what comes later with Unavailable, and closes the sessions; may be repeated.
+
+        Blocks for ``CLOSE_S`` a session at most; says whether all was finished by then.
+        """
+        self._changes.stop()
+        self._readings.stop()
+        ended = self._changes.stopped(CLOSE_S)
+        return self._readings.stopped(CLOSE_S) and ended
+
+    def _check(self, given: Iterable[Stock] | None) -> None:
+        """Raises UsageError where stocks that are given differ from the store's."""
+        stored = {(name, stock.volume_limit) for name, (stock, _) in self._known.items()}
+        asked = stored if given is None else {(stock.name, stock.volume_limit) for stock in given}
+        if stored != asked:
+            name, limit = min(stored ^ asked)
+            where = "the store" if (name, limit) in stored else "the file"
+            allowed = f"a file with the stocks and limits of the store: {where} alone has {name!r} with {limit}"
+            raise UsageError("--catalog", None, allowed)
+
+    def _opened(self) -> Session:
+        """A session with the same catalog. Raises psycopg.Error or UsageError."""
+        session = Session.opened(self._dsn, self._window)
+        with ExitStack() as failed:
+            failed.callback(session.close)
+            if session.all_stocks().keys() != self._known.keys():
+                raise unusable(self._dsn, "the store of before; this one has other stocks")
+            failed.pop_all()
+        return session
+
+    def _for_changes(self) -> Session:
+        """A session that has the ids. Raises as ``_opened``."""
+        session = self._opened()
+        with ExitStack() as failed:
+            failed.callback(session.close)
+            session.catch_up()
+            failed.pop_all()
+        return session
+
+    def _commit(self, session: Session, draw: Callable[[], list[Change]]) -> None:
+        """Commits all changes that wait when it is this replica's turn."""
+        session.lock()
+        changes = draw()
+        standing = session.stocks(change.name for change in changes if change.name in self._known)
+        outcome = Outcome(standing, session.remembered, session.sequence)
+        for change in changes:
+            change.error = None  # of a session that was lost
+            outcome.apply(change)
+        session.commit(outcome.versions, outcome.records, outcome.sequence)
+
+    def _read(self, session: Session, draw: Callable[[], list[Reading]]) -> None:
+        """Answers all Lookups that wait. A stock that stands as it did is the same object as before."""
+        readings = draw()
+        found = session.read(reading.name for reading in readings)
+        for name, version in found.items():
+            if self._known[name] != version:
+                self._known[name] = version
+        for reading in readings:
+            reading.version = self._known[reading.name]
+
+
+class _Line(Generic[Request]):
+    """Requests that wait for one session, and the thread that has it."""
+
+    def __init__(
+        self,
+        name: str,
+        where: str,
+        connect: Callable[[], Session],
+        work: Callable[[Session, Callable[[], list[Request]]], None],
+    ) -> None:
+        """``where`` names the PostgreSQL. ``work`` does all requests that the function gives which it is given."""
+        self._where = where
+        self._connect = connect
+        self._work: Callable[[Session, Callable[[], list[Request]]], None] = work
+        self._session: Session | None = None  # this, and what follows up to the lock, is the thread's
+        self._drawn: list[Request] = []  # being done
+        self._in_doubt = False  # whether they may have been committed
+        self._lost = False  # whether the last session was, so that the next one has one try
+        self._lock = Lock()  # guards what follows
+        self._come = Condition(self._lock)  # told when there is something to do
+        self._waiting: list[Request] = []
+        self._asked = False
+        self._stopping = False
+        self.away = False
+        """Whether no primary is reached. Any thread may read it."""
+        self._thread = Thread(target=self._live, name=name)
+        self._thread.start()
+
+    def done(self, make: Callable[[Callable[[], object]], Request]) -> Request:
+        """The request, once it is done, which ``make`` makes of what lets it go on. Raises its error, or Waiting."""
+        wait = here.wait
+        if wait is None:
+            over = Lock()
+            over.acquire()
+            request = make(over.release)
+            self._add(request)
+            self.flush()
+            over.acquire()
+        elif wait.on is None:
+            wait.on = request = make(partial(wait.go_on, wait))
+            self._add(request)
+            raise Waiting
+        else:
+            assert isinstance(wait.on, Change | Reading)
+            request = wait.on  # type: ignore[assignment]  # it is of this line, since a request waits once
+        if request.error is not None:
+            raise request.error
+        return request
+
+    def flush(self) -> None:
+        """Has the thread do what waits."""
+        with self._lock:
+            if self._waiting and not self._asked:
+                self._asked = True
+                self._come.notify()
+
+    def stop(self) -> None:
+        """Refuses what comes later."""
+        with self._lock:
+            self._stopping = self._asked = True
+            self._come.notify()
+
+    def stopped(self, timeout_s: float) -> bool:
+        """Whether the thread ends within a time, after ``stop``. Blocks."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _add(self, request: Request) -> None:
+        with self._lock:
+            if self._stopping:
+                raise Unavailable("the server is stopping")
+            if self.away:
+                raise self._is_away()
+            self._waiting.append(request)
+
+    # ---- the thread
+
+    def _live(self) -> None:
+        """The life of the thread."""
+        while self._goes_on():
+            try:
+                if self._session is None:
+                    self._session = self._connect()
+                self._set_back()
+                if self._drawn or self._waiting:
+                    self._work(self._session, self._draw)
+            except Exception as error:  # of PostgreSQL, or a bug
+                self._fail(error)
+            else:
+                self._in_doubt = self._lost = False
+                self._end(self._drawn)
+        if self._session is not None:
+            self._session.close()
+        self.away = False  # nobody is to reach it any more
+
+    def _goes_on(self) -> bool:
+        """Waits for something to do; False at the end."""
+        with self._lock:
+            if self.away:
+                self._come.wait_for(lambda: self._stopping, RETRY_S)
+            elif self._session is not None and not self._drawn:
+                self._come.wait_for(lambda: self._asked or self._stopping)
+            self._asked = False
+            return not self._stopping or bool(self._waiting or self._drawn)
+
+    def _draw(self) -> list[Request]:
+        """All that waits, behind what was drawn before a session was lost."""
+        with self._lock:
+            self._drawn += self._waiting
+            self._waiting = []
+        return self._drawn
+
+    def _end(self, requests: list[Request], fault: Fault | None = None) -> None:
+        """Lets requests go on that were drawn, with a fault if there is one."""
+        left = {id(request) for request in self._drawn} - {id(request) for request in requests}
+        self._drawn = [request for request in self._drawn if id(request) in left]
+        if fault is not None:
+            refuse(requests, fault)
+        let_go(requests)
+
+    def _fail(self, error: Exception) -> None:
+        """Decides on what was drawn."""
+        session = self._session
+        if session is not None and session.undone():
+            fault: Fault = Overloaded(f"{self._where} refused this ({said(error)}): nothing was done")
+            if not isinstance(error, psycopg.Error):
+                _log.error("%s failed", self._thread.name, exc_info=error)
+                fault = InternalFault(f"the store failed ({error!r}): nothing was done")
+            self._end(self._draw(), self._unknown() if self._in_doubt else fault)
+            self._in_doubt = False
+            return
+        if session is not None:
+            session.close()
+            self._session = None
+            if session.in_doubt:
+                self._in_doubt = True
+                self._end([each for each in self._drawn if isinstance(each, Change) and not each.once], self._unknown())
+        if session is None or self._lost:
+            self._set_away(error)
+        self._lost = True
+
+    def _set_away(self, error: Exception) -> None:
+        """Refuses all but what is in doubt, until a primary is reached."""
+        with self._lock:
+            if not self.away:
+                _log.warning("%s: %s is away (%s)", self._thread.name, self._where, said(error))
+            self.away = True
+            late, self._waiting = self._waiting, []
+            stopping = self._stopping
+        refuse(late, self._is_away())
+        let_go(late)
+        if not self._in_doubt or stopping:
+            self._end(self._drawn, self._unknown() if self._in_doubt else self._is_away())
+
+    def _set_back(self) -> None:
+        """Takes requests again, a primary being reached."""
+        if self.away:
+            _log.warning("%s: %s is back", self._thread.name, self._where)
+            self.away = False
+
+    def _is_away(self) -> Fault:
+        return Unavailable(f"the store, {self._where}, is away: nothing was done")
+
+    def _unknown(self) -> Fault:
+        return Unavailable(f"the store, {self._where}, was lost at the commit: the outcome is unknown")

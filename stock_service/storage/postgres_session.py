@@ -1,0 +1,324 @@
+"""Sessions with the PostgreSQL of a store: its tables, its checks at the start, and the statements of a group commit.
+
+A group is one transaction of three trips, READ COMMITTED, with its locks in one order: ``lock`` has the row of
+``state``, and with it the turn among all replicas; ``stocks`` locks the rows of the stocks by name, and reads the ids
+that others wrote; ``commit`` writes all and commits. Each statement sees what was committed before it began, so what
+follows the first lock sees all groups before this one.
+
+A session has the last request ids in memory, as a catalog on a file does, and reads what is new by their number: one
+range of the primary key, whatever the ids are. Numbers are given under the lock, so that any statement sees all
+up to some number. A new session reads all anew: another primary may have lost some.
+
+The primary ends a session that lets the others wait in the midst of a group for ``PAUSE_MAX``: its process may be
+stopped, or its network cut.
+
+A DSN is a connection string of libpq, and may have a password: it is never part of a message. What libpq says of one
+that it cannot read quotes it, and so is no part either.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Self
+
+import psycopg
+from psycopg import conninfo
+from psycopg.pq import TransactionStatus
+
+from stock_service.rpc.errors import UsageError, printable
+from stock_service.trading.catalog import Version
+from stock_service.trading.model import Stock
+from stock_service.trading.once import Remembered
+
+_Rows = Iterable[tuple[Any, ...]]
+
+_Connection = psycopg.Connection[tuple[Any, ...]]
+
+FORMAT = 1
+"""The format of a store that this program makes, and uses."""
+
+PAUSE_MAX = "2s"
+"""How long a replica may pause within its turn."""
+
+LOCK_WAIT_MAX = "5s"
+"""How long a statement waits for others' locks; longer than ``PAUSE_MAX``."""
+
+BEHIND_MAX = 1000
+"""So many ids are read within a turn at most; a session that lacks more reads them before its turn, in 1 to 300 ms."""
+
+_DEFAULTS = {
+    "application_name": "stock_service",
+    "connect_timeout": "2",
+    "keepalives_idle": "5",
+    "keepalives_interval": "1",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "5000",
+}
+"""Of a connection, unless the DSN says otherwise: a cut network is noticed in 8 s."""
+
+_PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
+"""Of every connection: a standby is never asked, since it may not have the last commits yet."""
+
+_SAFE = {
+    "fsync": ("on",),
+    "full_page_writes": ("on",),
+    "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
+}
+"""Settings of PostgreSQL without which a commit may be lost, or its pages be torn; and what they may be."""
+
+_TABLES = """
+CREATE SCHEMA stock_service
+CREATE TABLE state (one integer PRIMARY KEY CHECK (one = 1), format integer NOT NULL, sequence bigint NOT NULL,
+    first_request bigint NOT NULL, last_request bigint NOT NULL) WITH (fillfactor = 10)
+CREATE TABLE stocks (number integer NOT NULL, name text COLLATE "C" PRIMARY KEY, price_cents bigint NOT NULL,
+    volume_limit bigint NOT NULL, volume bigint NOT NULL, sequence bigint NOT NULL) WITH (fillfactor = 50)
+CREATE TABLE requests (number bigint PRIMARY KEY, key bytea NOT NULL, record bytea NOT NULL)
+    WITH (autovacuum_vacuum_scale_factor = 0.05)
+"""
+"""Of a new store. Pages of rows that change have room, so that a changed row stays in its page and in no index."""
+
+_LOCK = """
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+SELECT sequence, first_request, last_request FROM stock_service.state WHERE one = 1 FOR UPDATE
+"""
+
+_READ = """
+SELECT name, price_cents, volume_limit, volume, sequence FROM stock_service.stocks WHERE name = ANY(%s) ORDER BY name
+"""
+
+REQUESTS = """
+SELECT number, key, record FROM stock_service.requests WHERE number > %s AND number <= %s ORDER BY number
+"""
+"""Never prepared: PostgreSQL would keep the plan that it made while the table was small, which reads all of it."""
+
+_READ_LOCKED = f"{_READ} FOR UPDATE; {REQUESTS}"
+"""One message, as ``_LOCK`` is, and no pipeline of psycopg: behind one, PostgreSQL 15 takes a pause for none."""
+
+_FORGET = "DELETE FROM stock_service.requests WHERE number >= %s AND number < %s"
+"""Likewise never prepared. The first number is known, so that no dead row before it is looked at."""
+
+_WRITE_STOCKS = """
+UPDATE stock_service.stocks AS stock SET price_cents = new.price_cents, volume = new.volume, sequence = new.sequence
+FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (name, price_cents, volume, sequence)
+WHERE stock.name = new.name
+"""
+
+_WRITE_REQUESTS = """
+INSERT INTO stock_service.requests SELECT %s::bigint + at, key, record
+FROM unnest(%s::bytea[], %s::bytea[]) WITH ORDINALITY AS new (key, record, at)
+"""
+
+_WRITE_STATE = "UPDATE stock_service.state SET sequence = %s, first_request = %s, last_request = %s WHERE one = 1"
+
+
+class _State(NamedTuple):
+    """The row of ``state``."""
+
+    sequence: int
+    first_request: int
+    last_request: int
+
+
+class Session:
+    """One connection to the primary, from ``opened``. For one thread at a time. Whoever opens it closes it.
+
+    Every method blocks, and raises psycopg.Error; then ``undone`` says whether the session goes on.
+    """
+
+    def __init__(self, connection: _Connection, window: int) -> None:
+        self._connection = connection
+        self._window = window
+        self._last_read = 0  # the number of the last id in ``remembered``
+        self._state = _State(0, 1, 0)
+        self.remembered = Remembered(window)
+        """Request ids: in a turn, all of the window."""
+        self.in_doubt = False
+        """Whether a commit was begun, and not heard of."""
+
+    @classmethod
+    def opened(cls, dsn: str, window: int) -> Self:
+        """Raises UsageError for a PostgreSQL or a store that cannot be used, psycopg.Error where none is reached."""
+        session = cls(_connected(dsn), window)
+        try:
+            session._check(dsn)
+            return session
+        except BaseException:
+            session.close()
+            raise
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last commit; in a turn."""
+        return self._state.sequence
+
+    def all_stocks(self) -> dict[str, Version]:
+        """Every stock, in the order of the catalog."""
+        rows = self._connection.execute(
+            "SELECT name, price_cents, volume_limit, volume, sequence FROM stock_service.stocks ORDER BY number"
+        )
+        return _versions(rows)
+
+    def read(self, names: Iterable[str]) -> dict[str, Version]:
+        """These stocks, as they stand while this runs."""
+        return _versions(self._connection.execute(_READ, (list(set(names)),)))
+
+    def catch_up(self) -> None:
+        """Reads the ids that others wrote, outside of a turn."""
+        ((last,),) = self._connection.execute("SELECT last_request FROM stock_service.state")
+        self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False))
+
+    def lock(self) -> None:
+        """Begins a turn, once all replicas before this one have had theirs."""
+        while True:
+            rows = self._connection.execute(_LOCK, prepare=False)
+            rows.nextset()
+            self._state = _State(*rows.fetchone())  # type: ignore[misc]  # the one row of state
+            if self._state.last_request - self._last_read <= BEHIND_MAX:
+                return
+            self._connection.execute("ROLLBACK")
+            self.catch_up()
+
+    def stocks(self, names: Iterable[str]) -> dict[str, Version]:
+        """These stocks, locked; and ``remembered`` has all ids from now on. In a turn."""
+        rows = psycopg.ClientCursor(self._connection)
+        rows.execute(_READ_LOCKED, (list(set(names)), self._last_read, self._state.last_request))
+        stocks = _versions(rows.fetchall())
+        rows.nextset()
+        self._keep(rows)
+        return stocks
+
+    def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], sequence: int) -> None:
+        """Writes stocks, and the records of request ids, of which the last ``window`` stay; ends the turn."""
+        before, execute = self._state, self._connection.execute
+        last = before.last_request + len(records)
+        first = max(before.first_request, last - self._window + 1)
+        if not versions and not records:
+            execute("ROLLBACK")
+            return
+        self.in_doubt = True
+        with self._connection.pipeline():
+            if versions:
+                execute(_WRITE_STOCKS, _columns(versions.values()))
+            if records:
+                keys = [key.encode() for key in records]
+                execute(_WRITE_REQUESTS, (before.last_request, keys, list(records.values())))
+            if first > before.first_request:
+                execute(_FORGET, (before.first_request, first), prepare=False)
+            execute(_WRITE_STATE, (sequence, first, last))
+            execute("COMMIT")
+        self.in_doubt = False
+        for key, record in records.items():
+            self.remembered.keep(key, record)
+        self._last_read = last
+
+    def undone(self) -> bool:
+        """Whether the connection holds after an error, and the turn is undone: nothing of it was done."""
+        if self._connection.closed:
+            return False
+        if self.in_doubt and self._connection.info.transaction_status is not TransactionStatus.INERROR:
+            return False
+        try:
+            self._connection.rollback()
+        except psycopg.Error:
+            return False
+        self.in_doubt = False
+        return True
+
+    def close(self) -> None:
+        """May be repeated."""
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+    def _keep(self, rows: _Rows) -> None:
+        """Remembers ids that were read, oldest first."""
+        for number, key, record in rows:
+            self.remembered.keep(key.decode(), record)
+            self._last_read = number
+
+    def _check(self, dsn: str) -> None:
+        """Raises UsageError for a PostgreSQL or a store that cannot be used."""
+        for setting, allowed in _SAFE.items():
+            ((found,),) = self._connection.execute("SELECT current_setting(%s)", (setting,))
+            if found not in allowed:
+                raise unusable(dsn, f"a PostgreSQL with {setting} = on; this one has {found}, and may lose trades")
+        try:
+            ((found,),) = self._connection.execute("SELECT format FROM stock_service.state")
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            raise unusable(dsn, "a store: make it by python -m stock_service store init DSN") from error
+        if found != FORMAT:
+            raise unusable(dsn, f"a store of format {FORMAT}; this one has {found}: another version made it")
+
+
+def make(dsn: str, stocks: Sequence[Stock]) -> None:
+    """Makes the schema ``stock_service`` with these stocks. Raises UsageError, also where there is one."""
+    try:
+        with _connected(dsn) as connection:
+            connection.execute("BEGIN")
+            connection.execute(_TABLES)
+            connection.execute("INSERT INTO stock_service.state VALUES (1, %s, 0, 1, 0)", (FORMAT,))
+            connection.cursor().executemany(
+                "INSERT INTO stock_service.stocks VALUES (%s, %s, %s, %s, %s, 0)",
+                [(number, s.name, s.price_cents, s.volume_limit, s.volume) for number, s in enumerate(stocks)],
+            )
+            connection.execute("COMMIT")
+            connection.execute("ANALYZE stock_service.stocks")
+    except psycopg.errors.DuplicateSchema as error:
+        raise unusable(dsn, "a database without a schema stock_service: there is one") from error
+    except psycopg.Error as error:
+        raise unusable(dsn, f"a PostgreSQL that makes a schema ({said(error)})") from error
+
+
+def shown(dsn: str) -> str:
+    """The place of a DSN, without its password."""
+    try:
+        parts = conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error:
+        return "PostgreSQL"
+    chosen = (f"{key}={parts[key]}" for key in ("host", "port", "dbname", "user") if key in parts)
+    return " ".join(("PostgreSQL", *chosen))
+
+
+def unusable(dsn: str, allowed: str) -> UsageError:
+    """The refusal of a store by its place."""
+    return UsageError("store", shown(dsn), allowed)
+
+
+def said(error: Exception) -> str:
+    """The first line of an error."""
+    return printable(str(error).strip().partition("\n")[0]) or type(error).__name__
+
+
+def _connected(dsn: str) -> _Connection:
+    """A connection to the primary. Raises UsageError for a DSN that cannot be read, psycopg.Error."""
+    try:
+        place = dsn.partition("://")[2].partition("?")[0]
+        if place.count("@") > 1 or "@" in place.partition("/")[2]:  # libpq would take some of a password for a name
+            raise psycopg.ProgrammingError
+        parts = _DEFAULTS | conninfo.conninfo_to_dict(dsn) | _PRIMARY
+    except psycopg.Error:
+        allowed = "a connection string of libpq: 'host=… dbname=…' or postgresql://…; there %40 and %2F are @ and /"
+        raise UsageError("store", "a DSN that cannot be read", allowed) from None
+    connection = psycopg.connect(autocommit=True, prepare_threshold=0, **parts)  # type: ignore[arg-type]
+    try:
+        settings = {
+            "idle_in_transaction_session_timeout": PAUSE_MAX,
+            "lock_timeout": LOCK_WAIT_MAX,
+            "tcp_user_timeout": "5s",
+            "search_path": "pg_catalog",
+        }
+        for name, value in settings.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _versions(rows: _Rows) -> dict[str, Version]:
+    """Rows of stocks, by name."""
+    return {name: (Stock(name, price, limit, volume), sequence) for name, price, limit, volume, sequence in rows}
+
+
+def _columns(versions: Iterable[Version]) -> tuple[list[Any], ...]:
+    """Names, prices, volumes and numbers of stocks, by name."""
+    rows = sorted((stock.name, stock.price_cents, stock.volume, sequence) for stock, sequence in versions)
+    return tuple(map(list, zip(*rows, strict=True)))

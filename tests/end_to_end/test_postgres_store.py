@@ -1,0 +1,148 @@
+"""Servers that share a PostgreSQL, as processes: made, refused, killed under load; a DSN's password is never shown."""
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from stock_service.rpc.transports import load
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from tests.end_to_end.process import WAIT_S, Server, run
+from tests.end_to_end.test_store import sent, trade_until_killed, volume
+from tests.postgres import Postgres
+
+pytestmark = pytest.mark.slow
+
+SECRET = "open-sesame"
+
+CLIENTS, KILLS, TRADES = 6, 3, 60
+
+
+def served(dsn: str, transport: str = "sockets") -> tuple[str, ...]:
+    """What starts a replica."""
+    return ("stock_service", "serve", "--transport", transport, "--store", f"postgres:{dsn}")
+
+
+def test_a_store_is_made_once_and_served(postgres: Postgres, tmp_path: Path) -> None:
+    """By ``store init``, from a file or with the default stocks; a server says where its stocks are. What one process
+    of a server does, another one shows."""
+    (tmp_path / "stocks.toml").write_text('[[stocks]]\nname = "One"\nprice = 1\nvolume_limit = 5\n')
+    catalog = ("--catalog", str(tmp_path / "stocks.toml"))
+    dsn = f"{postgres.database()} password={SECRET}"
+    ended = run(*served(dsn), "--port", "0")
+    assert (ended.code, "store init DSN" in ended.error) == (2, True)
+    made = run("stock_service", "store", "init", dsn, *catalog)
+    assert (made.code, made.stdout[:26], made.stderr) == (0, "a store of 1 stocks is mad", "")
+    assert "there is one" in run("stock_service", "store", "init", dsn).error
+    for other in ((), catalog):
+        with Server((*served(dsn, "grpc_static"), *other), "--processes", "2") as server:
+            for _ in range(2):
+                connection = load("grpc_static").connect(server.address, WAIT_S)
+                assert sent(connection, "an id").sequence == 0  # FishCo is unknown
+                connection.close()
+            ended = server.stopped()
+        assert (ended.code, ended.stdout) == (0, "")
+        place = f"PostgreSQL host=127.0.0.1 port={postgres.port} dbname={dsn.split()[3][7:]} user=tester"
+        assert set(ended.stderr.splitlines()) == {f"stocks are kept in {place}"}
+
+
+@pytest.mark.parametrize("setting", ["synchronous_commit = off", "default_transaction_read_only = on"])
+def test_a_postgres_that_may_lose_trades_is_refused(postgres: Postgres, setting: str) -> None:
+    """By the setting's name; so is one that takes no changes, as a standby does not."""
+    dsn = postgres.store(DEFAULT_STOCKS)
+    postgres.query(f"ALTER DATABASE {dsn.split('dbname=')[1]} SET {setting}")
+    ended = run(*served(dsn), "--port", "0")
+    assert ended.code == 2
+    said = "with synchronous_commit = on; this one has off" if "commit" in setting else "session is read-only"
+    assert said in ended.error
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_postgres_without_a_safe_disk_is_refused(postgres: Postgres, setting: str) -> None:
+    """By the setting's name; once it is on, the server starts."""
+    dsn = postgres.store(DEFAULT_STOCKS)
+    for value, code in (("off", 2), ("on", 0)):
+        postgres.set(setting, value)
+        if code:
+            assert f"with {setting} = on; this one has off" in run(*served(dsn), "--port", "0").error
+        else:
+            with Server(served(dsn)) as server:
+                assert server.stopped().code == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "allowed"),
+    [
+        ("UPDATE stock_service.state SET format = 7", "a store of format 1; this one has 7"),
+        ("DELETE FROM stock_service.stocks WHERE name = 'FishCo'", "the file alone has 'FishCo' with 1000000"),
+        ("UPDATE stock_service.stocks SET volume_limit = 5 WHERE name = 'FishCo'", "the store alone has 'FishCo'"),
+        ("DROP TABLE stock_service.state", "a store: make it by"),
+    ],
+)
+def test_another_store_is_refused(postgres: Postgres, tmp_path: Path, statement: str, allowed: str) -> None:
+    """One of another format, or of other stocks than ``--catalog`` has."""
+    stocks = "".join(
+        f'[[stocks]]\nname = "{stock.name}"\nprice = 1\nvolume_limit = {stock.volume_limit}\n'
+        for stock in DEFAULT_STOCKS
+    )
+    (tmp_path / "stocks.toml").write_text(stocks)
+    dsn = postgres.store(DEFAULT_STOCKS)
+    postgres.query(statement, dsn)
+    ended = run(*served(dsn), "--port", "0", "--catalog", str(tmp_path / "stocks.toml"))
+    assert ended.code == 2
+    assert allowed in ended.error
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        f"host=127.0.0.1 port=1 password={SECRET}",
+        f"user=a password={SECRET} port='",
+        SECRET,
+        f"postgresql://a:{SECRET}@127.0.0.1:1/b",
+        f"//a:{SECRET}@127.0.0.1:1/b",
+        f"postgresql://a:{SECRET}@{SECRET}@127.0.0.1/b",
+        f"postgresql://a:b/{SECRET}@127.0.0.1/b",
+        f"postgresql://a:b:{SECRET}@127.0.0.1/b",
+    ],
+)
+def test_a_password_is_never_shown(dsn: str) -> None:
+    """Not of a server that is not reached, and not of a DSN that cannot be read."""
+    for command in (served(dsn), ("stock_service", "store", "init", dsn), (*served("")[:-1], dsn)):
+        ended = run(*command)
+        assert ended.code == 2
+        assert SECRET not in ended.stdout + ended.stderr
+
+
+def test_kills_of_a_replica_lose_and_double_nothing(postgres: Postgres) -> None:
+    """One of two replicas is killed under load. The other goes on, and shows all that the first acknowledged. A trade
+    in doubt, sent to it three times, is done once; numbers have no gaps."""
+    dsn = postgres.store(DEFAULT_STOCKS)
+    commits: dict[str, int] = {}
+    with Server(served(dsn)) as other:
+        survivor = load("sockets").connect(other.address, WAIT_S)
+        for kill in range(KILLS):
+            with Server(served(dsn)) as server, ThreadPoolExecutor(CLIENTS) as threads:
+                connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(CLIENTS)]
+                traded = threading.Semaphore(0)
+                clients = [
+                    threads.submit(trade_until_killed, connection, f"{kill}-{number}", traded)
+                    for number, connection in enumerate(connections)
+                ]
+                assert all(traded.acquire(timeout=WAIT_S) for _ in range(TRADES))
+                server.signal(signal.SIGKILL)
+                for client in clients:
+                    told, doubtful = client.result(WAIT_S)
+                    (sequence,) = {sent(survivor, doubtful).sequence for _ in range(3)}
+                    commits |= told | {doubtful: sequence}
+                for connection in connections:
+                    connection.close()
+            assert {request_id: sent(survivor, request_id).sequence for request_id in commits} == commits
+            assert sorted(commits.values()) == list(range(1, len(commits) + 1))
+            assert volume(survivor) == len(commits)
+        survivor.close()
+        assert other.stopped().code == 0
+    assert len(commits) >= KILLS * TRADES
+    assert postgres.query("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stock_service'") == [(0,)]

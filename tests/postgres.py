@@ -1,0 +1,188 @@
+"""A PostgreSQL of the tests' own, and catalogs on it: Debian's programs, under another user where we are root.
+
+``apt-get install postgresql`` gives the programs. They refuse to run as root, so that root starts them as ``nobody``.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import count
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Self
+
+import psycopg
+import pytest
+
+from stock_service.rpc.waiting import Wait, Waiting, here
+from stock_service.storage import postgres_session
+from stock_service.storage.postgres import PostgresCatalog
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import Side, Stock, TradeReply
+from tests.conformance.running import until
+
+ABSENT = "no PostgreSQL here: apt-get install postgresql"
+
+WAIT_S = 30.0
+"""How long PostgreSQL may take to start or to end; half a second is usual."""
+
+WINDOW = 100
+"""Request ids that a catalog remembers."""
+
+
+def programs() -> Path | None:
+    """The folder of PostgreSQL's programs, of the newest version that is here; None: there is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+class Postgres:
+    """A server on loopback; leaving ``with`` ends it and removes what it wrote."""
+
+    def __init__(self) -> None:
+        """Skips the test where there are no programs."""
+        bin_folder = programs()
+        if bin_folder is None:
+            pytest.skip(ABSENT)
+        self._programs = bin_folder
+        self._user = "nobody" if os.geteuid() == 0 else None
+        self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+        self._databases = count(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        with closing(socket.create_server(("127.0.0.1", 0))) as free:
+            self.port = free.getsockname()[1]
+        try:
+            if self._user is not None:
+                shutil.chown(self._folder, self._user)
+            made = ("initdb", "--auth=trust", "--username=tester", "--encoding=UTF8", "--locale=C", "-D", self._data)
+            subprocess.run(self._command(*made), check=True, capture_output=True, user=self._user, cwd=self._folder)
+            self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    @property
+    def dsn(self) -> str:
+        """How its first database is reached."""
+        return f"host=127.0.0.1 port={self.port} user=tester dbname=postgres"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started, and not stopped."""
+        return self._process is not None
+
+    def start(self) -> None:
+        """Starts it; it takes connections then. Blocks."""
+        places = ("-c", "unix_socket_directories=", "-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}")
+        command = self._command("postgres", "-D", self._data, *places)
+        with open(self._folder / "log", "ab") as log:
+            self._process = subprocess.Popen(command, user=self._user, cwd=self._folder, stdout=log, stderr=log)
+        ready = self._command("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={self.port}", "--timeout=1")
+        for _ in range(int(WAIT_S / 0.02)):
+            if subprocess.run(ready, check=False).returncode == 0:
+                return
+            if self._process.poll() is not None:
+                break
+            try:
+                self._process.wait(0.02)
+            except subprocess.TimeoutExpired:
+                pass
+        raise AssertionError((self._folder / "log").read_text())
+
+    def stop(self, number: signal.Signals = signal.SIGQUIT) -> None:
+        """Ends it: SIGQUIT is its immediate shutdown, which leaves what a crash does. Blocks."""
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(WAIT_S)
+            self._process = None
+
+    def query(self, statement: str, dsn: str | None = None) -> list[tuple[object, ...]]:
+        """The rows of a statement."""
+        with psycopg.connect(dsn or self.dsn, autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def set(self, setting: str, value: str) -> None:
+        """Sets it for all sessions that begin from now on."""
+        self.query(f"ALTER SYSTEM SET {setting} = {value}")
+        self.query("SELECT pg_reload_conf()")
+        until(lambda: self.query(f"SHOW {setting}") == [(value,)], f"{setting} is {value}")
+
+    def database(self) -> str:
+        """How a new, empty database is reached."""
+        name = f"made_{next(self._databases)}"
+        self.query(f"CREATE DATABASE {name}")
+        return self.dsn.replace("dbname=postgres", f"dbname={name}")
+
+    def store(self, stocks: Sequence[Stock]) -> str:
+        """How a new store of these stocks is reached."""
+        dsn = self.database()
+        postgres_session.make(dsn, stocks)
+        return dsn
+
+    @property
+    def _data(self) -> str:
+        return str(self._folder / "data")
+
+    def _command(self, program: str, *arguments: str) -> tuple[str, ...]:
+        return (str(self._programs / program), *arguments)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+        shutil.rmtree(self._folder)
+
+
+@contextmanager
+def replicas(dsn: str, number: int, window: int = WINDOW) -> Iterator[list[PostgresCatalog]]:
+    """So many catalogs of one store, which are closed in the end."""
+    catalogs = [PostgresCatalog(dsn, retry_window=window) for _ in range(number)]
+    try:
+        lines = [line for catalog in catalogs for line in (catalog._changes, catalog._readings)]
+        until(lambda: all(line._session for line in lines), "all have sessions")
+        yield catalogs
+    finally:
+        assert all([catalog.close() for catalog in catalogs])  # noqa: C419  # each is closed
+
+
+@contextmanager
+def replica(dsn: str, window: int = WINDOW) -> Iterator[PostgresCatalog]:
+    """One of them."""
+    with replicas(dsn, 1, window) as (catalog,):
+        yield catalog
+
+
+def buy(catalog: PostgresCatalog, request_id: str = "") -> TradeReply:
+    """A trade of one share."""
+    return Exchange(catalog).trade("FishCo", 1, Side.BUY, request_id)
+
+
+def begin(catalog: PostgresCatalog, request_id: str = "") -> Callable[[], TradeReply]:
+    """A trade of one share that waits without a thread; gives what waits for its reply."""
+    gone_on = Event()
+    wait = Wait(lambda _: gone_on.set())
+
+    def within() -> TradeReply:
+        here.wait = wait
+        try:
+            return buy(catalog, request_id)
+        finally:
+            here.wait = None
+
+    with pytest.raises(Waiting):
+        within()
+
+    def reply() -> TradeReply:
+        assert gone_on.wait(WAIT_S)
+        return within()
+
+    return reply

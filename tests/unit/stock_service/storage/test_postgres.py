@@ -1,0 +1,210 @@
+"""The catalog that replicas share in a PostgreSQL: groups, Lookups, the window of ids and their plan, histories."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import local
+
+import psycopg
+import pytest
+from psycopg.pq import TransactionStatus
+
+from clients.load.history.by_sequence import violations
+from clients.load.history.operations import contended
+from stock_service.storage import postgres_session
+from stock_service.storage.postgres import PostgresCatalog
+from stock_service.storage.postgres_session import REQUESTS, Session
+from stock_service.trading.catalog import Version
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import LookupReply, Stock, TradeReply, UpdateReply
+from stock_service.trading.once import RETRY_WINDOW
+from tests.conformance.running import until
+from tests.postgres import Postgres, begin, buy, replica, replicas
+from tests.races.history import plan, record
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
+
+STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
+
+WAIT_S = 20.0
+
+CONTENDED_MIN = 0.3
+"""As of the histories over servers."""
+
+
+def test_trades_that_wait_share_a_commit(postgres: Postgres) -> None:
+    """All that wait when a replica has its turn, those too that came while another had it; each has its own reply."""
+    dsn = postgres.store(STOCKS)
+    with replica(dsn) as catalog, psycopg.connect(dsn) as other:
+        other.execute("SELECT * FROM stock_service.state FOR UPDATE")
+        first = begin(catalog, "0")
+        catalog.flush(False)
+        until(lambda: waits_for_a_lock(postgres), "the replica waits for its turn")
+        later = [begin(catalog, f"{number}") for number in range(1, 5)]
+        other.rollback()
+        assert [reply().sequence for reply in (first, *later)] == [1, 2, 3, 4, 5]
+        assert postgres.query("SELECT count(DISTINCT xmin::text) FROM stock_service.requests", dsn) == [(1,)]
+
+
+def waits_for_a_lock(postgres: Postgres) -> bool:
+    """Whether a session waits for another's lock."""
+    return postgres.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == [(1,)]
+
+
+def test_lookups_that_wait_share_a_read(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is begun after they came; a Lookup whose read has begun has its own."""
+    asked: list[list[str]] = []
+    read = Session.read
+
+    def noted(session: Session, names: Iterable[str]) -> dict[str, Version]:
+        asked.append(list(names))
+        return read(session, asked[-1])
+
+    monkeypatch.setattr(Session, "read", noted)
+    dsn = postgres.store(STOCKS)
+    with replica(dsn) as catalog, psycopg.connect(dsn) as other, ThreadPoolExecutor(5) as pool:
+        other.execute("LOCK TABLE stock_service.stocks")
+        first = pool.submit(Exchange(catalog).lookup, "FishCo")
+        until(lambda: waits_for_a_lock(postgres), "the read waits")
+        others = [pool.submit(Exchange(catalog).lookup, name) for name in ("FishCo", "GameStart") * 2]
+        until(lambda: len(catalog._readings._waiting) == 4, "they wait")
+        other.execute("UPDATE stock_service.stocks SET volume = 7, sequence = 1 WHERE name = 'FishCo'")
+        other.commit()
+        assert {each.result(WAIT_S).volume for each in (first, *others[::2])} == {7}
+        assert [len(names) for names in asked] == [1, 4]
+
+
+def test_a_stock_that_stands_is_the_same_object(postgres: Postgres) -> None:
+    """So that the response to a Lookup is made once."""
+    with replicas(postgres.store(STOCKS), 2) as (one, other):
+        before = one.read("FishCo")
+        assert one.read("FishCo") is before
+        buy(other)
+        assert one.read("FishCo") == (Stock("FishCo", 4250, 1_000_000, 1), 1)
+
+
+def test_the_window_is_bounded_in_the_tables(postgres: Postgres) -> None:
+    """The last ids stay, as a catalog remembers them; a replica that was idle meanwhile knows them, and a new one."""
+    dsn = postgres.store(STOCKS)
+    with replicas(dsn, 2, window=20) as (busy, idle):
+        assert buy(idle, "0").volume == 1
+        for number in range(1, 50):
+            buy(busy, f"{number}")
+        stored = postgres.query("SELECT count(*), min(number), max(number) FROM stock_service.requests", dsn)
+        assert stored == [(20, 31, 50)]
+        with replica(dsn, 20) as new:
+            for catalog in (busy, idle, new):
+                assert buy(catalog, "30").sequence == 31
+        assert [buy(catalog, "0").sequence for catalog in (idle, busy)] == [51, 51]
+
+
+def test_a_replica_far_behind_reads_before_its_turn(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lets its turn go, so that no other waits while it reads what it lacks."""
+    monkeypatch.setattr(postgres_session, "BEHIND_MAX", 5)
+    caught_up: list[bool] = []
+    catch_up = Session.catch_up
+
+    def noted(session: Session) -> None:
+        caught_up.append(session._connection.info.transaction_status is TransactionStatus.IDLE)
+        catch_up(session)
+
+    with replicas(postgres.store(STOCKS), 2) as (busy, idle):
+        monkeypatch.setattr(Session, "catch_up", noted)
+        for number in range(10):
+            buy(busy, f"{number}")
+        assert not caught_up
+        assert buy(idle, "3").sequence == 4
+        assert caught_up == [True]
+
+
+FILL = """
+INSERT INTO stock_service.requests SELECT at, convert_to('filled' || at, 'UTF8'), decode(repeat('00', 42), 'hex')
+FROM generate_series((SELECT last_request FROM stock_service.state) + 1, {rows}) AS at;
+UPDATE stock_service.state SET last_request = {rows}
+"""
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_ids_are_read_by_their_index(postgres: Postgres, analysed: bool) -> None:
+    """EXPLAIN says so of a full window, whether PostgreSQL has looked at the table since it was filled or not."""
+    dsn = postgres.store(STOCKS)
+    postgres.query(FILL.format(rows=RETRY_WINDOW), dsn)
+    if analysed:
+        postgres.query("VACUUM ANALYZE stock_service.requests", dsn)
+    with psycopg.connect(dsn) as connection:
+        for behind in (1, 64, 1000):
+            bounds = RETRY_WINDOW - behind, RETRY_WINDOW
+            plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN {REQUESTS}", bounds))
+            assert "requests_pkey" in plan
+            assert "Seq Scan" not in plan
+
+
+def test_no_plan_of_a_small_table_is_kept(postgres: Postgres) -> None:
+    """A session that began when there were few ids does not read all of them once there are many."""
+    rows = 50_000
+    dsn = postgres.store(STOCKS)
+    with replicas(dsn, 2, window=RETRY_WINDOW) as catalogs:
+        for number in range(40):
+            buy(catalogs[number % 2], f"{number}")
+        postgres.query(FILL.format(rows=rows), dsn)
+        for number in range(40, 80):
+            buy(catalogs[number % 2], f"{number}")
+    read = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'requests'"  # known once a session has ended
+    assert postgres.query(read, dsn) <= [(3 * rows,)]
+
+
+class OfEachReplica:
+    """An exchange where each thread has a replica of its own."""
+
+    def __init__(self, catalogs: Sequence[PostgresCatalog]) -> None:
+        self._exchanges = [Exchange(catalog) for catalog in catalogs]
+        self._next = iter(range(1 << 20))
+        self._local = local()
+
+    @property
+    def _own(self) -> Exchange:
+        if not hasattr(self._local, "exchange"):
+            self._local.exchange = self._exchanges[next(self._next) % len(self._exchanges)]
+        exchange: Exchange = self._local.exchange
+        return exchange
+
+    def lookup(self, name: str) -> LookupReply:
+        return self._own.lookup(name)
+
+    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
+        return self._own.trade(name, quantity, side, request_id)
+
+    def update(self, name: str, price_cents: int) -> UpdateReply:
+        return self._own.update(name, price_cents)
+
+
+def test_histories_over_replicas_are_linearizable(postgres: Postgres, rng: random.Random) -> None:
+    """Clients of three replicas, with retries of each other's requests: as from one after the other."""
+    asked = plan(rng, 6, rounds=8)
+    with replicas(postgres.store(asked.stocks), 3) as catalogs:
+        history = record(OfEachReplica(catalogs), asked)
+    assert violations(asked.stocks, history) == []
+    assert contended(history) >= CONTENDED_MIN
+
+
+def read_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Lookup tells what this replica saw last."""
+    monkeypatch.setattr(PostgresCatalog, "read", lambda catalog, name: catalog._known.get(name))
+
+
+def own_ids_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica does not learn of the others' ids."""
+    monkeypatch.setattr(Session, "_keep", lambda *_: None)
+
+
+@pytest.mark.parametrize("plant", [read_from_memory, own_ids_alone], ids=lambda part: part.__name__)
+def test_a_planted_bug_is_caught(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    postgres: Postgres,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Histories over replicas can be found wrong."""
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        test_histories_over_replicas_are_linearizable(postgres, rng)

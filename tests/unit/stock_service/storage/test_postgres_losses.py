@@ -1,0 +1,207 @@
+"""Sessions that the PostgreSQL of a catalog loses, before, at and after a commit: what is said, and what was done."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import psycopg
+import pytest
+
+from stock_service.rpc.errors import Fault, Overloaded, Unavailable
+from stock_service.storage import postgres_session
+from stock_service.storage.postgres import PostgresCatalog
+from stock_service.storage.postgres_session import Session
+from stock_service.trading.exchange import Exchange
+from stock_service.trading.model import LookupReply, Status, Stock, TradeReply
+from stock_service.trading.once import RETRY_WINDOW
+from tests.conformance.running import until
+from tests.postgres import Postgres, begin, buy, replica, replicas
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
+
+STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
+
+WAIT_S = 20.0
+
+THREADS = 6
+
+
+def pid(session: Session) -> int:
+    """The process of PostgreSQL that serves a session."""
+    return session._connection.info.backend_pid
+
+
+def losing(
+    monkeypatch: pytest.MonkeyPatch, method: str, before: Callable[[Session], object], done: bool = False
+) -> None:
+    """Loses the session in the next call of a method, which does its work before only where ``done``."""
+    original = getattr(Session, method)
+
+    def lost(session: Session, *arguments: object) -> object:
+        monkeypatch.setattr(Session, method, original)
+        if done:
+            original(session, *arguments)
+            session.in_doubt = method == "commit"
+        before(session)
+        return original(session, *arguments)
+
+    monkeypatch.setattr(Session, method, lost)
+
+
+def cut(postgres: Postgres) -> Callable[[Session], object]:
+    """Ends the process of PostgreSQL that serves a session, and waits for that."""
+    return lambda session: postgres.query(f"SELECT pg_terminate_backend({pid(session)}, 10000)")
+
+
+@pytest.mark.parametrize("method", ["lock", "stocks", "read"])
+def test_a_session_lost_before_the_commit_is_not_noticed(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Nothing was done, and it is done with a new session."""
+    with replica(postgres.store(STOCKS)) as catalog:
+        losing(monkeypatch, method, cut(postgres))
+        assert (buy(catalog).sequence, buy(catalog, "id").sequence) == (1, 2)
+        assert Exchange(catalog).lookup("FishCo").volume == 2
+        assert not catalog.sick()
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_trade_in_doubt_is_settled_by_its_id(postgres: Postgres, monkeypatch: pytest.MonkeyPatch, done: bool) -> None:
+    """Whether the commit that was not heard of was done or not: it has one effect, and its reply. Of those without an
+    id, which shared it, is said that the outcome is unknown."""
+    dsn = postgres.store(STOCKS)
+    with replica(dsn) as catalog:
+        losing(monkeypatch, "commit", cut(postgres), done)
+        with_id, without = begin(catalog, "id"), begin(catalog)
+        catalog.flush(False)
+        with pytest.raises(Unavailable, match="outcome is unknown"):
+            without()
+        assert with_id() == TradeReply(Status.OK, 1, 1)
+        assert buy(catalog, "id") == TradeReply(Status.OK, 1, 1)
+        assert Exchange(catalog).lookup("FishCo").volume == (2 if done else 1)
+        assert not catalog.sick()
+
+
+def test_nothing_is_said_of_a_trade_in_doubt_until_a_primary_is_back(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are refused meanwhile as ones that had no effect, and Lookups; then all goes on by itself."""
+    with replica(postgres.store(STOCKS)) as catalog, ThreadPoolExecutor(1) as pool:
+        losing(monkeypatch, "commit", lambda _: postgres.stop(), done=True)
+        doubtful = pool.submit(buy, catalog, "id")
+        until(lambda: catalog.sick(), "it is away")
+        with pytest.raises(Unavailable, match="is away: nothing was done"):
+            buy(catalog, "other")
+        with pytest.raises(Unavailable, match="is away: nothing was done"):
+            Exchange(catalog).lookup("FishCo")
+        assert not doubtful.done()
+        postgres.start()
+        assert doubtful.result(WAIT_S) == TradeReply(Status.OK, 1, 1)
+        until(lambda: not catalog.sick(), "it is back")
+        assert buy(catalog, "other").sequence == 2
+
+
+def test_a_catalog_that_is_closed_says_what_is_unknown(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trade in doubt keeps no server from stopping; later ones are refused."""
+    with replica(postgres.store(STOCKS)) as catalog, ThreadPoolExecutor(1) as pool:
+        losing(monkeypatch, "commit", lambda _: postgres.stop())
+        doubtful = pool.submit(buy, catalog, "id")
+        until(lambda: catalog.sick(), "it is away")
+        assert catalog.close()
+        with pytest.raises(Unavailable, match="outcome is unknown"):
+            doubtful.result(WAIT_S)
+        with pytest.raises(Unavailable, match="stopping"):
+            buy(catalog)
+        assert not catalog.sick()
+    postgres.start()
+
+
+def test_what_postgres_refuses_had_no_effect(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another session keeps the row of the turn for too long; and later trades are taken."""
+    monkeypatch.setattr(postgres_session, "LOCK_WAIT_MAX", "50ms")
+    dsn = postgres.store(STOCKS)
+    with replica(dsn) as catalog, psycopg.connect(dsn) as other:
+        other.execute("SELECT * FROM stock_service.state FOR UPDATE")
+        with pytest.raises(Overloaded, match=r"lock timeout\): nothing was done"):
+            buy(catalog, "id")
+        other.rollback()
+        assert buy(catalog, "id").sequence == 1
+        postgres.query("ALTER TABLE stock_service.stocks ADD CHECK (volume < 2)", dsn)
+        with pytest.raises(Overloaded, match=r"check constraint .*\): nothing was done"):
+            buy(catalog, "2")
+        assert Exchange(catalog).lookup("FishCo") == LookupReply(Status.OK, 4250, 1, 1)
+
+
+def test_a_replica_that_pauses_in_its_turn_loses_it(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others go on, and its own trade is done once."""
+    monkeypatch.setattr(postgres_session, "PAUSE_MAX", "100ms")
+    with replicas(postgres.store(STOCKS), 2) as (paused, other), ThreadPoolExecutor(1) as pool:
+        went_on = Event()
+        losing(monkeypatch, "commit", lambda _: went_on.wait(WAIT_S))
+        trade = pool.submit(buy, paused, "id")
+        until(lambda: bool(paused._changes._drawn), "it has its turn")
+        assert buy(other, "other").sequence == 1
+        went_on.set()
+        assert trade.result(WAIT_S).sequence == 2
+
+
+@pytest.mark.parametrize("loses", ["shutdown", "cut"])
+def test_trades_under_losses_are_done_once(postgres: Postgres, loses: str) -> None:
+    """PostgreSQL is shut down at once in the midst of commits, or connections are cut: of trades that are sent again
+    by their ids none is lost or doubled, and numbers have no gaps; of those without an id what was told holds."""
+    dsn = postgres.store(STOCKS)
+    stop = Event()
+    told, unknown = 0, 0
+
+    def with_ids(number: int) -> list[int]:
+        numbers: list[int] = []
+        while not stop.is_set():
+            numbers.append(again(catalogs[number % 3], f"{number}-{len(numbers)}"))
+        return numbers
+
+    def again(catalog: PostgresCatalog, request_id: str) -> int:
+        while True:
+            try:
+                return buy(catalog, request_id).sequence
+            except (Unavailable, Overloaded):
+                stop.wait(0.01)
+
+    def without() -> None:
+        nonlocal told, unknown
+        while not stop.is_set():
+            try:
+                buy(catalogs[0])
+                told += 1
+            except Fault as fault:
+                unknown += "unknown" in fault.detail
+                stop.wait(0.01)
+
+    with replicas(dsn, 3, window=RETRY_WINDOW) as catalogs, ThreadPoolExecutor(THREADS + 1) as pool:
+        clients = [pool.submit(with_ids, number) for number in range(THREADS)]
+        anonymous = pool.submit(without)
+        for _ in range(4):
+            before = Exchange(catalogs[0]).lookup("FishCo").volume
+            until(lambda before=before: volume(postgres, dsn) > before + 50, "trades are made")  # type: ignore[misc]
+            if loses == "shutdown":
+                postgres.stop()
+                postgres.start()
+            else:
+                postgres.query(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'tester'"
+                    " AND datname <> 'postgres'"
+                )
+            until(lambda: not any(catalog.sick() for catalog in catalogs), "all are back")
+        stop.set()
+        numbers = [number for client in clients for number in client.result(WAIT_S)]
+        anonymous.result(WAIT_S)
+        last = Exchange(catalogs[0]).lookup("FishCo")
+    assert len(numbers) == len(set(numbers))
+    assert last.volume == last.sequence
+    assert len(numbers) + told <= last.volume <= len(numbers) + told + unknown
+
+
+def volume(postgres: Postgres, dsn: str) -> int:
+    """What has been traded of FishCo."""
+    ((volume,),) = postgres.query("SELECT volume FROM stock_service.stocks WHERE name = 'FishCo'", dsn)
+    assert isinstance(volume, int)
+    return volume
