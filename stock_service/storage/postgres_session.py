@@ -164,7 +164,7 @@ class Session:
     def catch_up(self) -> None:
         """Reads the ids that others wrote, outside of a turn."""
         ((last,),) = self._connection.execute("SELECT last_request FROM stock_service.state")
-        self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False))
+        self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False), last)
 
     def lock(self) -> None:
         """Begins a turn, once all replicas before this one have had theirs."""
@@ -183,7 +183,7 @@ class Session:
         rows.execute(_READ_LOCKED, (list(set(names)), self._last_read, self._state.last_request))
         stocks = _versions(rows.fetchall())
         rows.nextset()
-        self._keep(rows)
+        self._keep(rows, self._state.last_request)
         return stocks
 
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], sequence: int) -> None:
@@ -228,11 +228,11 @@ class Session:
         with suppress(psycopg.Error):
             self._connection.close()
 
-    def _keep(self, rows: _Rows) -> None:
-        """Remembers ids that were read, oldest first."""
-        for number, key, record in rows:
+    def _keep(self, rows: _Rows, last: int) -> None:
+        """Remembers ids that were read, oldest first, up to that number."""
+        for _, key, record in rows:
             self.remembered.keep(key.decode(), record)
-            self._last_read = number
+        self._last_read = last
 
     def _check(self, dsn: str) -> None:
         """Raises UsageError for a PostgreSQL or a store that cannot be used."""

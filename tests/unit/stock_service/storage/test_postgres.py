@@ -139,18 +139,23 @@ def test_ids_are_read_by_their_index(postgres: Postgres, analysed: bool) -> None
             assert "Seq Scan" not in plan
 
 
-def test_no_plan_of_a_small_table_is_kept(postgres: Postgres) -> None:
+def test_no_plan_of_a_small_table_is_kept(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that began when there were few ids does not read all of them once there are many."""
-    rows = 50_000
+    began, rows = 100_000, 50_000  # numbers of one size: psycopg prepares anew for larger ones
+    monkeypatch.setattr(postgres_session, "BEHIND_MAX", rows)  # it forgets what it prepared where a turn is let go
     dsn = postgres.store(STOCKS)
+    postgres.query(f"UPDATE stock_service.state SET first_request = {began + 1}, last_request = {began}", dsn)
     with replicas(dsn, 2, window=RETRY_WINDOW) as catalogs:
         for number in range(40):
             buy(catalogs[number % 2], f"{number}")
-        postgres.query(FILL.format(rows=rows), dsn)
+            if number == 20:
+                postgres.query("VACUUM ANALYZE stock_service.requests", dsn)
+        postgres.query(FILL.format(rows=began + rows), dsn)
         for number in range(40, 80):
             buy(catalogs[number % 2], f"{number}")
-    read = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'requests'"  # known once a session has ended
-    assert postgres.query(read, dsn) <= [(3 * rows,)]
+    ((read,),) = postgres.query("SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'requests'", dsn)
+    assert isinstance(read, int)  # known once a session has ended
+    assert read < rows
 
 
 class OfEachReplica:
