@@ -30,6 +30,7 @@ from experiments.show.version import UNKNOWN, Version
 from experiments.studies import STUDIES
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
+from stock_service.rpc.process.lifeline import tied
 
 AGAIN = ("stock", "quick-2")
 """The study whose main part is recorded twice, and the folder of the second run."""
@@ -179,7 +180,7 @@ def measure(recording: Recording) -> int:
     if recording.scratch.exists() and not _version(recording.scratch).is_this:
         shutil.rmtree(recording.scratch)
     command = [sys.executable, "-m", "experiments", "run", recording.part, "--out", str(recording.scratch)]
-    with subprocess.Popen([*command, *["--resume"] * recording.scratch.exists()]) as measuring:
+    with subprocess.Popen(tied([*command, *["--resume"] * recording.scratch.exists()])) as measuring:
         try:
             code = measuring.wait()
         except KeyboardInterrupt:

@@ -68,7 +68,7 @@ def test_list_prints_what_can_be_chosen() -> None:
     assert ended.stdout.splitlines() == [
         f"--transport  {' '.join(TRANSPORTS)}",
         "--executor   static-pool leader-followers thread-pool thread-per-task",
-        "--store      memory sqlite:PATH",
+        "--store      memory sqlite:PATH postgres:DSN",
         "--locking    mutex per-stock read-write two-level snapshot",
     ]
 

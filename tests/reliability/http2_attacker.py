@@ -3,6 +3,7 @@
 ``python -m tests.reliability.http2_attacker HOST PORT ATTACK SECONDS``; prints how many connections it took.
 """
 
+import gzip
 import random
 import select
 import socket
@@ -103,6 +104,13 @@ def _held_replies() -> Iterator[bytes]:
     yield SHUT + b"".join(call(stream, b"", PATH) for stream in range(1, 129, 2))
 
 
+def _zipped() -> Iterator[bytes]:
+    body = message(gzip.compress(bytes(MESSAGE_BYTES_MAX)), 1)
+    yield HELLO + call(1, b"", PATH)  # so that it is known for a client that asks for something
+    for stream in count(3, 2):
+        yield head(stream, PATH, grpc_encoding="gzip") + data(stream, body)
+
+
 def _talks() -> Iterator[bytes]:
     question = message(b"\x3a\x00")
     streams = range(1, 129, 2)
@@ -114,7 +122,13 @@ def _garbage() -> Iterator[bytes]:
         yield b"GET / HTTP/1.1\r\n\r\n" * 10
 
 
-MANY = {"HEADERS alone": 64, "half messages": 128, "held replies": 64, "talks that are not read": 64}
+MANY = {
+    "HEADERS alone": 64,
+    "half messages": 128,
+    "held replies": 64,
+    "1 MiB in gzip": 32,
+    "talks that are not read": 64,
+}
 
 ATTACKS: dict[str, Attack] = {
     "no attack": _nothing,
@@ -126,6 +140,7 @@ ATTACKS: dict[str, Attack] = {
     "cancellation at random": _cancelled,
     "sizes of a header table": _flood(lambda number: http2.headers(2 * number + 1, b"\x20" * 16_000, True)),
     "held replies": _held_replies,
+    "1 MiB in gzip": _zipped,
     "talks that are not read": _talks,
     "another protocol": _garbage,
 }

@@ -19,7 +19,7 @@ a handshake or of half a record counts too. Left out: what the kernel holds, whi
 
 import select
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -37,7 +37,8 @@ LINGER_S = 1.0
 """Seconds for which a client may go on sending after the server's last word, which it has acknowledged."""
 
 LOOK_S = 0.02
-"""Seconds between two looks at the half-closed connections: their kernels tell nobody of an acknowledgement."""
+"""Seconds between two looks at the half-closed connections: their kernels tell nobody of an acknowledgement, and epoll
+is not asked what they send."""
 
 
 @dataclass(slots=True)
@@ -49,9 +50,11 @@ class Lingering:
     heard_ns: int
     """When something last came, or ``since_ns``."""
 
-    def may_end(self, now_ns: int) -> bool:
-        """Whether it may be closed if all is acknowledged: it is quiet, or has lingered."""
-        return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
+    def may_end(self, now_ns: int, waits: bool = False) -> bool:
+        """Whether it may be closed if all is acknowledged: it is quiet, or has lingered. One that ``waits`` to be read
+        may have bytes."""
+        is_quiet = not waits and now_ns - self.heard_ns > QUIET_S * 1e9
+        return is_quiet or now_ns - self.since_ns > LINGER_S * 1e9
 
 
 class LingeringClose(Generic[Request]):
@@ -108,19 +111,25 @@ class LingeringClose(Generic[Request]):
         else:
             self._close(connection)
 
-    def look(self, now_ns: int) -> None:
-        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing.
+    def look(self, now_ns: int) -> Sequence[ServedConnection[Request]]:
+        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing. Gives
+        the others, each of which may have sent something.
 
         May be called as often as one likes.
         """
         if now_ns < self._next_look_ns:
-            return
+            return ()
         self._next_look_ns = now_ns + int(LOOK_S * 1e9)
+        others: list[ServedConnection[Request]] = []
         late = 0 < self._by_ns < now_ns
         for connection, lingering in list(self.half_closed.items()):
             given_up = not self._by_ns and now_ns - lingering.since_ns > self._read_ns
-            if given_up or ((late or lingering.may_end(now_ns)) and not connection.bytes.unacknowledged()):
+            ends = late or lingering.may_end(now_ns, connection.low_priority)
+            if given_up or (ends and not connection.bytes.unacknowledged()):
                 self._close(connection)
+            else:
+                others.append(connection)
+        return others
 
     def forget(self, connection: ServedConnection[Request]) -> None:
         """It is closed."""

@@ -177,6 +177,7 @@ class ServedConnection(Generic[Request]):
         "first_ns",
         "gone",
         "holds",
+        "later_ns",
         "low_priority",
         "parted",
         "peer",
@@ -203,6 +204,7 @@ class ServedConnection(Generic[Request]):
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
         self.few = session is not None  # whether its bytes take long to read: it is read in small pieces, after others
+        self.later_ns = 0  # how long what was read last keeps whoever answers, of work that its size does not tell
         self.low_priority = False  # whether it waits to be read after all others
         self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
         self.parted = False  # whether the server has said that it ends the connection
@@ -271,7 +273,7 @@ class ServedConnection(Generic[Request]):
             request = self.stream.take(data, now_ns, arrived_ns)
             if session.outgoing:
                 self._say(session)
-        self.few = session.toils
+        self.few, self.later_ns = session.toils, session.later_ns
         return request
 
     def _say(self, session: Session[Request]) -> None:

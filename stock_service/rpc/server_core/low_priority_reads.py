@@ -8,13 +8,14 @@ A connection is read at low priority in these cases:
 | was refused requests within the last second | refusing serves nobody |
 | sends frames that cost more than they ask for | such frames are a flood |
 | is new, on a protocol with such frames | a peer that was cut off may come again |
-| is LEAVING: its last reply has left | its bytes are dropped |
+| is LEAVING: its last reply has left | its bytes are dropped, at each look of ``closing.py`` |
 
 Other connections are read at once. Their requests are begun before any low-priority read. So a client that sends little
 waits for ``WHILE_NS`` of such reads at most, however many peers flood the server.
 
 The budget is a fifth of the reading thread's time, while requests are under way or other connections are read. Else it
-is all of that time. Connections are read in the order in which they joined. So a new client is never kept out.
+is all of that time. To unfold messages in gzip counts as reading, whichever thread does it. Connections are read in the
+order in which they joined. So a new client is never kept out.
 
 | state | event | action | next state |
 |---|---|---|---|
@@ -42,6 +43,8 @@ block that is as costly as can be."""
 
 REST = 4
 """While others are at work, low-priority reads rest for so many times as long as they took."""
+
+_WATCHED = select.EPOLLIN | select.EPOLLRDHUP
 
 PAUSE_S = 0.001
 """While low-priority reads rest, the reading thread looks this often if the executor is done: epoll's finest unit."""
@@ -82,13 +85,14 @@ class LowPriorityReads(Generic[Request]):
         """Reads connections that wait. ``others``: requests are under way, or other connections were read just now."""
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
-            began_ns, took_ns = time.thread_time_ns(), 0
+            began_ns, took_ns, later_ns = time.thread_time_ns(), 0, 0
             for _ in range(len(self.queue)):
                 if not self.queue:  # reading one may close others
                     break
                 connection, _ = self.queue.popitem(last=False)
                 self._serve(connection, now_ns)
-                took_ns = time.thread_time_ns() - began_ns
+                later_ns += connection.later_ns
+                took_ns = time.thread_time_ns() - began_ns + later_ns
                 if took_ns > WHILE_NS:
                     break
             now_ns = time.monotonic_ns()
@@ -102,7 +106,7 @@ class LowPriorityReads(Generic[Request]):
         connection.low_priority = False
         if connection.stream.state is READING or connection.stream.state is LEAVING:
             self._read(connection, now_ns)
-        if not connection.low_priority and connection.events >= 0 and not connection.events & select.EPOLLIN:
+        if not connection.low_priority and connection.events >= 0 and not connection.events & _WATCHED:
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:

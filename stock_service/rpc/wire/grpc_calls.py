@@ -22,13 +22,16 @@ a kept call is. A plain tuple, because one is made for every request."""
 WAITING_MAX = 64
 """Messages of one kept call that wait for another's answer, at most."""
 
+GZIP_MOST = 1032
+"""Bytes that one of gzip unfolds to, at most."""
+
 Wrong = tuple[FaultCode, str]
 """What a call ends with whose messages are wrong."""
 
 
 def unfolds_bytes(message: bytes) -> int:
-    """Bytes that a message in gzip says, at its end, that it unfolds to (RFC 1952, ISIZE)."""
-    return int.from_bytes(message[-4:], "little")
+    """Bytes that a message in gzip says, at its end, that it unfolds to (RFC 1952, ISIZE), as far as it can."""
+    return min(int.from_bytes(message[-4:], "little"), GZIP_MOST * len(message))
 
 
 class Progress:

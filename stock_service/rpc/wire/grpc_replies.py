@@ -39,7 +39,8 @@ _LENGTH_AND_KIND = Struct("!IB")
 
 _HEADERS_START = _LENGTH_AND_KIND.pack(len(_BEGIN) << 8 | http2.HEADERS, http2.END_HEADERS)
 _TRAILERS_START = _LENGTH_AND_KIND.pack(len(_END) << 8 | http2.HEADERS, http2.END_HEADERS | http2.END_STREAM)
-_FAULT_START = bytes((http2.HEADERS, http2.END_HEADERS | http2.END_STREAM))  # behind the length
+_FAULT_FLAGS = bytes((http2.END_HEADERS | http2.END_STREAM,))
+_FAULT_START = bytes((http2.HEADERS,)) + _FAULT_FLAGS  # behind the length
 _HEAD = Struct(f"!5sI{len(_BEGIN)}sIBIBI")  # HEADERS, the header of DATA, and the message's prefix
 _TAIL = Struct(f"!5sI{len(_END)}s")
 _pack_head, _pack_tail = _HEAD.pack, _TAIL.pack
@@ -120,9 +121,11 @@ def ended(stream: int, metadata: Sequence[Field] = ()) -> bytes:
 
 
 def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
-    """The reply that is a fault: trailers alone."""
-    block = _fault_block(code, detail)
-    return http2.headers(stream, block + encode_block(metadata) if metadata else block, True)
+    """The reply that is a fault: trailers alone, which an overloaded server sends more often than any other reply."""
+    start, block = _fault(code, detail)
+    if metadata:
+        return http2.headers(stream, block + encode_block(metadata), True)
+    return start + stream.to_bytes(4, "big") + block
 
 
 def is_fault(reply: bytes) -> bool:
@@ -163,11 +166,13 @@ def http_reply(stream: int, status: int, detail: str) -> bytes:
 
 
 @lru_cache(64)
-def _fault_block(code: int, detail: str) -> bytes:
+def _fault(code: int, detail: str) -> tuple[bytes, bytes]:
+    """What comes before the stream's number, and after it, in the reply that is a fault."""
     fields = [(b":status", b"200"), (b"content-type", b"application/grpc"), *_status(code, detail)]
     if code == 12:  # UNIMPLEMENTED, perhaps for the encoding: a client may try again with one of these
         fields.append((b"grpc-accept-encoding", b"identity,gzip"))
-    return encode_block(fields)
+    block = encode_block(fields)
+    return (len(block) << 8 | http2.HEADERS).to_bytes(4, "big") + _FAULT_FLAGS, block
 
 
 def _status(code: int, detail: str) -> list[tuple[bytes, bytes]]:

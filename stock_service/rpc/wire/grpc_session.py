@@ -55,8 +55,8 @@ fields that did not, another; and another with so many fields."""
 _NEVER_MEANT = 8
 """By so much the cost of a block goes up that HTTP/2 calls malformed: no client's library makes one."""
 
-_UNFOLDED_BYTES = 4096
-"""Bytes of a message that was compressed, for a credit."""
+_UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
+"""Bytes of a message that was compressed, for a credit; and how long it takes to unfold these."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
 """Credits that a client has before it counts as one that toils, and gets with each call: clients update windows, and
@@ -100,6 +100,8 @@ class GrpcSession:
         self._heavy = 0  # credits for what calls are more work than others, since the last count of toil
         self.toils = True
         """See ``served_stream.Session``."""
+        self.later_ns = 0
+        """The same."""
         self._draining = False
         self._lost = False
 
@@ -149,7 +151,7 @@ class GrpcSession:
         requests: list[GrpcRequest] = []
         if self._lost:
             return requests
-        at = 0
+        at = self.later_ns = 0
         if self._pending:
             data = self._pending + data
         if self._cuts and not self._endpoint.block_stream:
@@ -318,8 +320,10 @@ class GrpcSession:
         return head, _NEW_BLOCK + work if blocks.count else 0
 
     def _count_unfolded(self, size: int) -> None:
-        """Counts what the messages of a call unfold to: a few bytes may be much work."""
-        self._heavy += min(size, self._message_bytes_max) // _UNFOLDED_BYTES
+        """Counts what the messages of a call unfold to, as they say: a few bytes may be much work."""
+        credit = min(size, self._message_bytes_max) // _UNFOLDED_BYTES
+        self._heavy += credit
+        self.later_ns += credit * _UNFOLDED_NS
 
     def _on_data(self, stream: int, ends: bool, payload: bytes, requests: list[GrpcRequest]) -> None:
         """A piece of a call's messages."""

@@ -97,6 +97,10 @@ class Session(RequestDecoder[Request], Protocol[Request]):
     def toils(self) -> bool:
         """Whether it is to be read in small pieces: what came last took more of the reading thread than work would."""
 
+    @property
+    def later_ns(self) -> int:
+        """How long it takes, beside what the method does, to answer what came last: more than to read it."""
+
     def take_outgoing(self) -> bytes:
         """What is to be sent now."""
 

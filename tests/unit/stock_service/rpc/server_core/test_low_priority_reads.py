@@ -84,6 +84,15 @@ def test_they_rest_while_others_are_served(monkeypatch: pytest.MonkeyPatch) -> N
     assert reader.order == [0, 0, 0, 0]
 
 
+def test_what_comes_later_of_a_read_counts() -> None:
+    """A message that a worker unfolds: the next connection waits as if the reading thread had done that."""
+    reader = Reader(2)
+    reader.made[0].later_ns = 10**12
+    reader.low_priority.serve(others=True)
+    reader.low_priority.serve(others=True)
+    assert reader.order == [0]
+
+
 def test_who_waits_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Epoll would say at once, again and again, that it is to be read. Who was read is watched again."""
     monkeypatch.setattr(module, "WHILE_NS", -1)

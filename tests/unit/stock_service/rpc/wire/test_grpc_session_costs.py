@@ -97,3 +97,15 @@ def test_what_unfolds_to_much_toils(path: bytes) -> None:
             talk.send(http2.rst_stream(stream, ErrorCode.CANCEL) if path == TALKED else b"")
         assert talk.session.toils == toils
         assert talk.broken_by is None
+
+
+@pytest.mark.parametrize("path", [PATH, TALKED])
+def test_unfolding_takes_as_long_as_a_message_can_be(path: bytes) -> None:
+    """A nanosecond a byte, up to the limit; of a message that says so and is too short for it, nearly nothing."""
+    talk, took_ns, short = Talk(), [], message(b"\x1f\x8b\x08\x00" + (1 << 20).to_bytes(4, "little"), 1)
+    for stream, body in ((1, zipped(1 << 20)), (3, short)):
+        talk.send(head(stream, path, grpc_encoding="gzip") + data(stream, body, path == PATH))
+        took_ns.append(talk.session.later_ns)
+    talk.send(call(5))
+    assert took_ns == [MESSAGE_BYTES_MAX // 4096 * 4096, 8 * 1032 // 4096 * 4096]
+    assert not talk.session.later_ns
