@@ -10,27 +10,31 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from threading import Event
+from threading import Event, local
 from types import TracebackType
 from typing import Self
 
 import psycopg
 import pytest
 
+from stock_service.rpc.errors import Overloaded, Unavailable
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import postgres_session
 from stock_service.storage.postgres import PostgresCatalog
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.model import Side, Stock, TradeReply
+from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 from tests.conformance.running import until
 
 ABSENT = "no PostgreSQL here: apt-get install postgresql"
 
 WAIT_S = 30.0
 """How long PostgreSQL may take to start or to end; half a second is usual."""
+
+AWAY_S = 0.1
+"""Pause of a client that was told that the store is away."""
 
 WINDOW = 100
 """Request ids that a catalog remembers."""
@@ -82,22 +86,19 @@ class Postgres:
         """Starts it; it takes connections then. Blocks."""
         places = ("-c", "unix_socket_directories=", "-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}")
         command = self._command("postgres", "-D", self._data, *places)
-        with open(self._folder / "log", "ab") as log:
-            self._process = subprocess.Popen(command, user=self._user, cwd=self._folder, stdout=log, stderr=log)
         ready = self._command("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={self.port}", "--timeout=1")
         for _ in range(int(WAIT_S / 0.02)):
+            if self._process is None or self._process.poll() is not None:  # what a killed one left may be in its way
+                with open(self._folder / "log", "ab") as log:
+                    self._process = subprocess.Popen(command, user=self._user, cwd=self._folder, stdout=log, stderr=log)
             if subprocess.run(ready, check=False).returncode == 0:
                 return
-            if self._process.poll() is not None:
-                break
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.02)
-            except subprocess.TimeoutExpired:
-                pass
         raise AssertionError((self._folder / "log").read_text())
 
     def stop(self, number: signal.Signals = signal.SIGQUIT) -> None:
-        """Ends it: SIGQUIT is its immediate shutdown, which leaves what a crash does. Blocks."""
+        """Ends it: SIGQUIT is its immediate shutdown, which leaves what a crash does, as SIGKILL. Blocks."""
         if self._process is not None:
             self._process.send_signal(number)
             self._process.wait(WAIT_S)
@@ -114,6 +115,10 @@ class Postgres:
         self.query(f"ALTER SYSTEM SET {setting} = {value}")
         self.query("SELECT pg_reload_conf()")
         until(lambda: self.query(f"SHOW {setting}") == [(value,)], f"{setting} is {value}")
+
+    def cut(self) -> None:
+        """Cuts the sessions of all replicas off."""
+        self.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stock_service'")
 
     def database(self) -> str:
         """How a new, empty database is reached."""
@@ -186,3 +191,45 @@ def begin(catalog: PostgresCatalog, request_id: str = "") -> Callable[[], TradeR
         return within()
 
     return reply
+
+
+class OfEachReplica:
+    """An exchange where each thread has a replica of its own.
+
+    What was refused as having no effect is Overloaded, as a history takes it, after a moment for a primary to be back.
+    """
+
+    def __init__(self, catalogs: Sequence[PostgresCatalog]) -> None:
+        self._exchanges = [Exchange(catalog) for catalog in catalogs]
+        self._next = iter(range(1 << 20))
+        self._local = local()
+
+    @property
+    def _own(self) -> Exchange:
+        if not hasattr(self._local, "exchange"):
+            self._local.exchange = self._exchanges[next(self._next) % len(self._exchanges)]
+        exchange: Exchange = self._local.exchange
+        return exchange
+
+    def lookup(self, name: str) -> LookupReply:
+        with _no_effect():
+            return self._own.lookup(name)
+
+    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
+        with _no_effect():
+            return self._own.trade(name, quantity, side, request_id)
+
+    def update(self, name: str, price_cents: int) -> UpdateReply:
+        with _no_effect():
+            return self._own.update(name, price_cents)
+
+
+@contextmanager
+def _no_effect() -> Iterator[None]:
+    try:
+        yield
+    except Unavailable as fault:
+        if "nothing was done" in fault.detail:
+            Event().wait(AWAY_S)
+            raise Overloaded(fault.detail) from fault
+        raise

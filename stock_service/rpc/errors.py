@@ -10,7 +10,7 @@
         ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached, or its disk is full
         ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
         ├── InternalFault         INTERNAL              a bug: the handler raised; or the disk of the store failed
-        ├── Unavailable           UNAVAILABLE           no connection, or a server that is stopping
+        ├── Unavailable           UNAVAILABLE           no connection, a server that stops, a store that is away
         │   └── NotBegun              UNAVAILABLE           the server said that it has not begun the request
         └── Unauthenticated       UNAUTHENTICATED       the request shows no credential, or one that nobody knows
 

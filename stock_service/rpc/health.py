@@ -1,7 +1,8 @@
 """Whether a server serves, as ``grpc.health.v1`` asks it: ``/grpc.health.v1.Health/Check``, on every transport.
 
-NOT_SERVING while the server stops, and where its service says that it is sick: of the stock service, once its store
-takes no change until a restart. A disk that is full makes no server sick: it may have room again for the next trade.
+NOT_SERVING while the server stops, and where its service says that it is sick: of the stock service, while its store
+takes no change: until a restart, or until its database is reached again. A disk that is full makes no server sick: it
+may have room again for the next trade.
 Transports that speak gRPC answer Watch too, which says what changes as the server stops.
 """
 

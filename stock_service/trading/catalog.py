@@ -30,7 +30,10 @@ class Catalog(Protocol):
         """The name of every stock; fixed for the catalog's life."""
 
     def read(self, name: str) -> Version | None:
-        """The stock as it stands; None for a name that the catalog does not have."""
+        """The stock as it stands; None for a name that the catalog does not have.
+
+        A catalog in a database raises Unavailable or Overloaded where that gives no answer.
+        """
 
     def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
         """Applies a step to a stock, atomically, and numbers the commit where the step changed something.
@@ -40,7 +43,9 @@ class Catalog(Protocol):
         something else raises InvalidRequest then. A change that raises had no effect and is not remembered.
 
         A catalog on a disk returns once the change is there. It raises Overloaded where the disk is full (no effect),
-        InternalFault where it failed (whether this one had an effect is unknown, later ones had none).
+        InternalFault where it failed (whether this one had an effect is unknown, later ones had none). One in a
+        database raises Unavailable where that is away (no effect), or was lost at the commit of a change without
+        ``once`` (unknown).
         """
 
 

@@ -16,8 +16,8 @@ from threading import Barrier
 from time import perf_counter_ns
 from typing import Protocol, assert_never
 
-from clients.load.history.operations import Lookup, Operation, Reply, Request, Trade, Untold, Update
-from stock_service.rpc.errors import InvalidRequest, Overloaded
+from clients.load.history.operations import NEVER_NS, Lookup, Operation, Reply, Request, Trade, Untold, Update
+from stock_service.rpc.errors import InvalidRequest, Overloaded, Unavailable
 from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 
 WAIT_S = 20.0
@@ -142,7 +142,7 @@ def record(exchange: Answering, asked: Plan, meet: Callable[[], None] | None = N
 
 
 def _timed(exchange: Answering, request: Request) -> Operation | None:
-    """Sends a request; None where it was refused with the promise that it had no effect."""
+    """Sends a request; None where it was refused with the promise that it had no effect. An outcome may be unknown."""
     called_ns = perf_counter_ns()
     try:
         reply: Reply | Untold = answer(exchange, request)
@@ -150,6 +150,8 @@ def _timed(exchange: Answering, request: Request) -> Operation | None:
         reply = Untold.REFUSED
     except Overloaded:
         return None
+    except Unavailable:
+        return Operation(request, Untold.UNKNOWN, called_ns, NEVER_NS)
     return Operation(request, reply, called_ns, perf_counter_ns())
 
 

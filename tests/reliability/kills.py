@@ -30,7 +30,12 @@ LOOKED_AT = 100
 def check(minutes: bool, seed: int) -> list[Row]:
     """Blocks for some seconds; with ``minutes`` for two minutes. Drawn: when the kills come."""
     with TemporaryDirectory() as folder:
-        return _Run(stored(Path(folder) / "store"), random.Random(seed)).rows(KILLS if minutes else SOME)
+        return killed(stored(Path(folder) / "store"), random.Random(seed), KILLS if minutes else SOME)
+
+
+def killed(start: tuple[str, ...], rng: random.Random, kills: int, of: str = "kill -9 under load") -> list[Row]:
+    """The rows of a server that is killed so often, and started with its store again. Blocks."""
+    return _Run(start, rng).rows(kills, of)
 
 
 class _Run:
@@ -42,7 +47,7 @@ class _Run:
         self._doubtful: list[str] = []
         self._retried = self._doubled = self._lost = 0
 
-    def rows(self, kills: int) -> list[Row]:
+    def rows(self, kills: int, of: str) -> list[Row]:
         for kill in range(kills):
             self._killed(kill)
         with Server(self._start) as server:
@@ -50,9 +55,10 @@ class _Run:
         many, doubt = len(self._commits), self._retried
         lost, doubled = f"{self._lost} of {many:,} acknowledged in {kills} kills", f"{self._doubled} of {doubt:,}"
         enough = doubt >= IN_DOUBT or kills < KILLS
+        doubtful = "trades in doubt" if of == "kill -9 under load" else f"{of}: trades in doubt"
         return [
-            Row("kill -9 under load: trades lost", f"0 in {KILLS} kills", lost, not self._lost),
-            Row("trades in doubt that had two effects", f"0 of {IN_DOUBT:,}", doubled, not self._doubled and enough),
+            Row(f"{of}: trades lost", f"0 in {KILLS} kills", lost, not self._lost),
+            Row(f"{doubtful} that had two effects", f"0 of {IN_DOUBT:,}", doubled, not self._doubled and enough),
         ]
 
     def _killed(self, kill: int) -> None:

@@ -17,12 +17,13 @@ from tests.reliability import (
     hostile_http2,
     hostile_sockets,
     kills,
+    replicas,
     sick_disk,
     steady,
     stopping,
 )
 from tests.reliability.http2_attacker import ATTACKS as HTTP2_ATTACKS
-from tests.reliability.rows import Row
+from tests.reliability.rows import Row, absent
 from tests.reliability.socket_attacker import ATTACKS
 
 ATTACK_S = 0.2
@@ -45,6 +46,14 @@ def some_load(_: random.Random) -> list[Row]:
     return steady.soak(LOAD_S)
 
 
+def some_replicas(rng: random.Random) -> list[Row]:
+    """A history of each kind of loss, and a kill."""
+    rows = replicas.check(False, rng.randrange(2**32))
+    if rows[0].promise == absent(replicas.POSTGRES):
+        pytest.skip(rows[0].figure)
+    return rows
+
+
 def seconds_of(check: Callable[[bool, int], list[Row]]) -> Callable[[random.Random], list[Row]]:
     """What a promise's own module does in seconds."""
     return lambda rng: check(False, rng.randrange(2**32))
@@ -56,6 +65,7 @@ TRIED: dict[str, Callable[[random.Random], list[Row]]] = {
     "steady": some_load,
     "sick-disk": seconds_of(sick_disk.check),
     "exactly-once": seconds_of(kills.check),
+    "replicas": some_replicas,
     "stops": seconds_of(stopping.check),
     "fuzzed": seconds_of(frames_fuzz.check),
     "closed": seconds_of(closed.check),

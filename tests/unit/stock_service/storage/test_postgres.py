@@ -1,9 +1,8 @@
 """The catalog that replicas share in a PostgreSQL: groups, Lookups, the window of ids and their plan, histories."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from threading import local
 
 import psycopg
 import pytest
@@ -16,10 +15,10 @@ from stock_service.storage.postgres import PostgresCatalog
 from stock_service.storage.postgres_session import REQUESTS, Session
 from stock_service.trading.catalog import Version
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.model import LookupReply, Stock, TradeReply, UpdateReply
+from stock_service.trading.model import Stock
 from stock_service.trading.once import RETRY_WINDOW
 from tests.conformance.running import until
-from tests.postgres import Postgres, begin, buy, replica, replicas
+from tests.postgres import OfEachReplica, Postgres, begin, buy, replica, replicas
 from tests.races.history import plan, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
@@ -156,31 +155,6 @@ def test_no_plan_of_a_small_table_is_kept(postgres: Postgres, monkeypatch: pytes
     ((read,),) = postgres.query("SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'requests'", dsn)
     assert isinstance(read, int)  # known once a session has ended
     assert read < rows
-
-
-class OfEachReplica:
-    """An exchange where each thread has a replica of its own."""
-
-    def __init__(self, catalogs: Sequence[PostgresCatalog]) -> None:
-        self._exchanges = [Exchange(catalog) for catalog in catalogs]
-        self._next = iter(range(1 << 20))
-        self._local = local()
-
-    @property
-    def _own(self) -> Exchange:
-        if not hasattr(self._local, "exchange"):
-            self._local.exchange = self._exchanges[next(self._next) % len(self._exchanges)]
-        exchange: Exchange = self._local.exchange
-        return exchange
-
-    def lookup(self, name: str) -> LookupReply:
-        return self._own.lookup(name)
-
-    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        return self._own.trade(name, quantity, side, request_id)
-
-    def update(self, name: str, price_cents: int) -> UpdateReply:
-        return self._own.update(name, price_cents)
 
 
 def test_histories_over_replicas_are_linearizable(postgres: Postgres, rng: random.Random) -> None:

@@ -1,5 +1,6 @@
 """Sessions that the PostgreSQL of a catalog loses, before, at and after a commit: what is said, and what was done."""
 
+import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -145,10 +146,11 @@ def test_a_replica_that_pauses_in_its_turn_loses_it(postgres: Postgres, monkeypa
         assert trade.result(WAIT_S).sequence == 2
 
 
-@pytest.mark.parametrize("loses", ["shutdown", "cut"])
+@pytest.mark.parametrize("loses", ["shutdown", "kill", "cut"])
 def test_trades_under_losses_are_done_once(postgres: Postgres, loses: str) -> None:
-    """PostgreSQL is shut down at once in the midst of commits, or connections are cut: of trades that are sent again
-    by their ids none is lost or doubled, and numbers have no gaps; of those without an id what was told holds."""
+    """PostgreSQL is shut down at once or killed in the midst of commits, or connections are cut. Of trades that are
+    sent again by their ids none is lost or doubled, and numbers have no gaps. Of those without an id what was told
+    holds."""
     dsn = postgres.store(STOCKS)
     stop = Event()
     told, unknown = 0, 0
@@ -182,14 +184,11 @@ def test_trades_under_losses_are_done_once(postgres: Postgres, loses: str) -> No
         for _ in range(4):
             before = Exchange(catalogs[0]).lookup("FishCo").volume
             until(lambda before=before: volume(postgres, dsn) > before + 50, "trades are made")  # type: ignore[misc]
-            if loses == "shutdown":
-                postgres.stop()
-                postgres.start()
+            if loses == "cut":
+                postgres.cut()
             else:
-                postgres.query(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'tester'"
-                    " AND datname <> 'postgres'"
-                )
+                postgres.stop(signal.SIGQUIT if loses == "shutdown" else signal.SIGKILL)
+                postgres.start()
             until(lambda: not any(catalog.sick() for catalog in catalogs), "all are back")
         stop.set()
         numbers = [number for client in clients for number in client.result(WAIT_S)]
