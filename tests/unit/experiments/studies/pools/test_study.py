@@ -88,8 +88,9 @@ def test_what_is_not_built_is_left_out() -> None:
     assert {arm.setting["language"] for arm in sweeps.pools(alone).arms} == {"python"}
     assert sweeps.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
     found = claims(Seen(judge(sweeps.pools(alone), []), cells=judged(alone)))
-    assert {claim.verdict for claim in found[1:]} == {"NOT TESTABLE"}
-    assert "make peers" in found[0].said
+    of_peers = [claim for claim in found if "executors" not in claim.said]  # one claim is judged by another part
+    assert {claim.verdict for claim in of_peers} == {"NOT TESTABLE"}
+    assert "make peers" in of_peers[0].said
 
 
 def test_claims_follow_the_verdicts() -> None:
