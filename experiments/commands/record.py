@@ -4,7 +4,7 @@ A study has a recording of its main part, ``quick``, and one of each part that i
 study has its main part twice, ``quick-2`` last of all. Each is measured by ``run`` into ``results/record``, so that the
 working tree stays as it is meanwhile. At the end all of them take the place of those in ``experiments/studies``, and
 ``pages`` writes what they give. What was interrupted goes on where it was. What was measured of other sources than
-those that are here now is measured again.
+those that are here now is measured again. So is what was interrupted at another commit, or on another machine.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from experiments.commands.run import add_options as add_run_options
 from experiments.commands.run import planned
 from experiments.commands.run_all import span
 from experiments.results import environment
+from experiments.results.environment import Environment
 from experiments.results.files import SWEEP_FILE, read_sweep
 from experiments.show import report, version
 from experiments.show.numbers import counted
@@ -95,6 +96,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"\n{each} ({number} of {len(chosen)})", flush=True)
         if code := measure(each):
             failed.append(f"{each} failed, with exit code {code}")
+        elif not each.mark.exists():
+            failed.append(f"{each} is to be measured again: its sources were changed meanwhile")
     for each in (each for each in chosen if each.mark.exists()):
         put(each)
     pages.run(argparse.Namespace(check=False))
@@ -158,14 +161,33 @@ def age(recording: Recording) -> str:
     found = _version(recording.folder)
     if found.is_this:
         return f"{version.THIS}, {days} ago"
-    return f"{version.EARLIER}, {days} ago: {', '.join(found.changed) or 'it has no fingerprint'}"
+    return f"{version.EARLIER}, {days} ago: {_changed(found)}"
 
 
 def _version(folder: Path) -> Version:
+    """Of a folder and those inside it: the first that is not of this version, if there is one."""
+    settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
+    found = [version.of(each, settings) for each in _environments(folder)] if settings else []
+    return next((each for each in found if not each.is_this), found[0]) if found else UNKNOWN
+
+
+def _environments(folder: Path) -> list[Environment]:
     """Of a folder and those inside it."""
-    inside = [file.parent for file in folder.glob(f"**/{SWEEP_FILE}")]
-    settings = [arm.setting for each in inside for arm in read_sweep(each).arms]
-    return version.of(environment.load(inside[0]), settings) if inside else UNKNOWN
+    return [environment.load(file.parent) for file in sorted(folder.glob(f"**/{environment.ENVIRONMENT_FILE}"))]
+
+
+def _changed(found: Version) -> str:
+    return ", ".join(found.changed) or "it has no fingerprint"
+
+
+def _hindrance(folder: Path) -> str:
+    """Why a recording that was begun cannot be gone on with; empty where it can. Blocks for some 0.5 s."""
+    found = _version(folder)
+    if not found.is_this:
+        return _changed(found)
+    here = environment.look().decisive()
+    pairs = (pair for each in _environments(folder) for pair in zip(each.decisive(), here, strict=True))
+    return next((f"it has blocks of {then}, and this is {now}" for then, now in pairs if then != now), "")
 
 
 def is_done(recording: Recording) -> bool:
@@ -174,19 +196,23 @@ def is_done(recording: Recording) -> bool:
 
 
 def measure(recording: Recording) -> int:
-    """Measures a recording, or goes on with it; gives the exit code of ``run``. Blocks. What was begun of other sources
-    is begun anew. Raises KeyboardInterrupt once that has ended, too."""
+    """Measures a recording, or goes on with it; gives the exit code of ``run``. Blocks. What ``run`` would not go on
+    with is begun anew. A recording whose sources were changed meanwhile gets no mark. Raises KeyboardInterrupt once
+    ``run`` has ended, too; a second one ends it at once."""
     recording.mark.unlink(missing_ok=True)
-    if recording.scratch.exists() and not _version(recording.scratch).is_this:
+    if recording.scratch.exists() and (why := _hindrance(recording.scratch)):
+        print(f"begun anew: {why}", flush=True)
         shutil.rmtree(recording.scratch)
     command = [sys.executable, "-m", "experiments", "run", recording.part, "--out", str(recording.scratch)]
-    with subprocess.Popen(tied([*command, *["--resume"] * recording.scratch.exists()])) as measuring:
+    command += ["--resume"] * recording.scratch.exists()
+    with subprocess.Popen(tied(command), process_group=0) as measuring:  # so a terminal's Ctrl-C is passed on, once
         try:
             code = measuring.wait()
         except KeyboardInterrupt:
             measuring.send_signal(signal.SIGINT)
+            measuring.wait()
             raise
-    if code == 0:
+    if code == 0 and _version(recording.scratch).is_this:
         recording.mark.touch()
     return code
 

@@ -182,6 +182,12 @@ NO_SOURCES = ("_test.go",)
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {
         "grpcio": _or(_both(_our_server, _at(transport=_GRPCIO)), _GRPCIO_CLIENT, _GREETER_PEER, _PLAIN_GRPCIO),
+        "hpack": _or(
+            _both(_our_server, _at(transport="grpc_static")),
+            _at(transport=_GRPC, service=NULL),
+            _at(transport=_GRPC, client="lean"),
+        ),
+        "msgspec": _on("http1"),
         "protobuf": _or(_ours, _GREETER_PEER, _PLAIN_GRPCIO),
         "python": _or(_ours, _at(language=PYTHON)),
     }

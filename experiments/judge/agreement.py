@@ -21,6 +21,7 @@ Where they differ, what differs is named, and nothing is said of the runs togeth
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from itertools import combinations
 
 import numpy as np
@@ -31,7 +32,7 @@ from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import Deviation, Estimate
 from experiments.judge.verdicts import Judged, Judgement, contradict
-from experiments.results.earlier import EarlierRun, Ratio
+from experiments.results.earlier import EarlierRun
 from experiments.results.fingerprint import Sources, differing
 
 CONFIDENCE = 0.95
@@ -148,10 +149,11 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
 
     None where runs are not three more than versions: so few tell no deviation.
     """
-    versions: dict[str, list[Ratio]] = {}
+    versions: dict[str, list[EarlierRun]] = {}
     for run in runs:
-        versions.setdefault(run.version, []).append(run.ratios[name])
-    groups = [each for each in versions.values() if len(each) > 1]
+        versions.setdefault(run.version, []).append(run)
+    several = [each for each in versions.values() if len(each) > 1]
+    groups = [[run.ratios[name] for run in each] for each in several]
     number = sum(map(len, groups))
     freedom = number - len(groups)
     if freedom < SPREAD_FROM:
@@ -160,7 +162,20 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
     means = [float(np.average([r.log for r in of], weights=[1 / max(r.variance, _LEAST) for r in of])) for of in groups]
     values = [each.log - mean for of, mean in zip(groups, means, strict=True) for each in of]
     variances = [each.variance for of in groups for each in of]
-    return Deviation(math.sqrt(tau_squared(values, variances, freedom)), freedom, number)
+    least = float(scipy.special.chdtri(freedom, CONFIDENCE))
+    return Deviation(
+        tau=math.sqrt(tau_squared(values, variances, freedom)),
+        freedom=freedom,
+        runs=number,
+        tau_high=math.sqrt(tau_squared(values, variances, least)),
+        over_s=min(map(_over_s, several)),
+    )
+
+
+def _over_s(runs: Sequence[EarlierRun]) -> float:
+    """The time from the start of the first run to the start of the last."""
+    began = [datetime.fromisoformat(run.began_at) for run in runs]
+    return (max(began) - min(began)).total_seconds()
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:

@@ -55,10 +55,15 @@ class Deviation:
     freedom: int
     """Runs less versions."""
     runs: int
+    tau_high: float
+    """The upper limit of tau, with 95 %."""
+    over_s: float
+    """From the first run of a version to the last: the shortest such time of all versions."""
 
     @property
     def reach(self) -> float:
-        """By how much another hour may move the logarithm of a ratio, with 95 %: the difference of two runs."""
+        """By how much a further run, as far away in time, may move the logarithm of a ratio, with 95 %: the difference
+        of two runs."""
         return float(scipy.special.stdtrit(self.freedom, 0.975)) * math.sqrt(2) * self.tau
 
 

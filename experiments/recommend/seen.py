@@ -28,6 +28,9 @@ back by something else than the processor."""
 ALL_CORES = 0.85
 """The same of all cores together, where there is a GIL: what the kernel computes for one thread is beside the GIL."""
 
+RATE_FAIR = 0.9
+"""A level with less than this share of the best rate in the middle round is not near it, whatever one round did."""
+
 ONE_AT_A_TIME = 1.5
 """Fewer requests at once than this are one: the rate with one worker is known within some per cent."""
 
@@ -151,7 +154,8 @@ def best_of(levels: Sequence[Level]) -> Level:
 def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
     """The smallest level within ``RATE_NEAR`` of the best rate; for a wished rate the smallest that carries it.
 
-    Noise is not taken for a gain: a level is also near the best if it did as much in one of the rounds.
+    Noise is not taken for a gain: a level within ``RATE_FAIR`` is also near the best if it did as much in one of the
+    rounds that nothing disturbed.
     """
     best = best_of(levels)
     return next(
@@ -162,9 +166,14 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 
 def is_near(level: Level, best: Level) -> bool:
-    """Whether a level's rate is the best one's, within ``RATE_NEAR`` in the middle round or in full in any round."""
-    shares = [own.throughput_hz / other.throughput_hz for own, other in zip(level.rounds, best.rounds, strict=False)]
-    return median(shares) >= RATE_NEAR or max(shares) >= 1
+    """Whether a level's rate is the best one's, within ``RATE_NEAR`` in the middle round; or within ``RATE_FAIR`` there
+    and in full in any undisturbed round."""
+    pairs = list(zip(level.rounds, best.rounds, strict=False))
+    middle = median(own.throughput_hz / other.throughput_hz for own, other in pairs)
+    in_full = any(
+        own.throughput_hz >= other.throughput_hz for own, other in pairs if not (own.is_disturbed or other.is_disturbed)
+    )
+    return middle >= (RATE_FAIR if in_full else RATE_NEAR)
 
 
 def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:

@@ -5,7 +5,7 @@ by turns. A pool is enough if it does ``NEAR`` of what the best one does. The ad
 at most ``TWICE`` the smallest that is. Its rate passes if it is found again within ``MEASURED_ERROR``.
 
 Each service's row is written into the README as soon as it is judged. So the table can be made in pieces: each row has
-the commit that it was measured on.
+the commit that it was measured on. Rows of another machine, kernel or Python are dropped meanwhile.
 """
 
 import re
@@ -103,7 +103,7 @@ def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str
     """Tries these services; gives the table's rows, and writes each into the page. Blocks for half a minute each."""
     here = environment.look()
     machine = f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}"
-    commit = f"{here.commit[:8]}{' with changes' if _is_changed() else ''}"
+    commit = f"{here.commit[:8]}{' with changes' if is_changed() else ''}"
     yield HEADER
     yield RULE
     for name in names:
@@ -145,9 +145,9 @@ def shown(name: str, tried: Tried, at: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _is_changed() -> bool:
+def is_changed() -> bool:
     """Whether the sources are others than the commit's; the page itself is written row by row."""
-    return subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "*.py"], cwd=README.parent).returncode != 0
+    return subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ":/*.py"], cwd=README.parent).returncode != 0
 
 
 def _marked(text: str, is_right: bool) -> str:
@@ -161,10 +161,14 @@ _ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 
 
 def recorded(page: str, name: str, row: str, machine: str) -> str:
-    """The page with a service's row, in place of the one that it may have; and what all rows say together."""
+    """The page with a service's row, in place of the one that it may have; and what all rows say together.
+
+    One line names the machine of all rows. So rows of another machine are dropped.
+    """
     before, _, rest = page.partition(BEGIN)
     part, _, after = rest.partition(END)
-    rows = {match[1]: match[0] for match in _ROW.finditer(part)} | {name: row}
+    kept = part if part.startswith(f"{machine}. ") else ""
+    rows = {match[1]: match[0] for match in _ROW.finditer(kept)} | {name: row}
     said = (
         f"{machine}. {summary(tuple(rows.values()))}",
         "",

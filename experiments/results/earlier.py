@@ -1,7 +1,7 @@
 """Earlier whole runs of a study: each one's headline ratios, kept so that the deviation between runs is known.
 
 ``agree --keep`` writes them from folders of results, which need not be kept themselves. Runs of one version on one
-machine differ in the hour alone. Left out: what is made of them, which is ``judge/agreement.py``'s.
+machine differ in their time alone. Left out: what is made of them, which is ``judge/agreement.py``'s.
 """
 
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ ENVIRONMENT_FILE = "environment.json"
 
 UNKNOWN = "unknown"
 
-PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", "hdrhistogram", "psutil", "msgspec")
+PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", "hdrhistogram", "psutil", "msgspec", "hpack")
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 _WAKE_UPS = 50
@@ -92,7 +92,8 @@ class Environment:
     processes: int | None = None
     """Of the whole machine, as far as this one sees it; None: not known."""
     sources: dict[str, str] = field(default_factory=dict)
-    """Fingerprint of what was measured (``fingerprint.py``); empty: recorded before there were any."""
+    """Fingerprint of what was measured (``fingerprint.py``); empty: recorded before there were any. A row that was
+    changed while it was measured has both digests."""
 
     def decisive(self) -> tuple[str, ...]:
         """What must be the same for blocks to be of one sweep, in words."""
@@ -179,10 +180,10 @@ def load(folder: Path) -> Environment:
 
 
 def finish(folder: Path) -> None:
-    """Adds how the machine is now to a folder's environment, once. Raises UsageError, OSError."""
+    """Adds to a folder's environment how the machine is now, once, and which sources have changed since it began.
+    Raises UsageError, OSError."""
     kept = load(folder)
-    if kept.after is None:
-        save(replace(kept, after=busy()), folder)
+    save(replace(kept, after=kept.after or busy(), sources=fingerprint.lasting(kept.sources)), folder)
 
 
 def _smt_siblings() -> bool | None:

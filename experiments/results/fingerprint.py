@@ -1,7 +1,7 @@
 """A recording's fingerprint: digests of the sources that each of its arms was measured with.
 
 ``environment.json`` keeps it as ``sources``: a digest for each row of ``design/sources.py``, and the versions of
-grpcio, protobuf and Python. An arm's own fingerprint is that of the rows that count for its setting. A file in Python
+the programs of others. An arm's own fingerprint is that of the rows that count for its setting. A file in Python
 counts by its syntax tree: a docstring, a comment or another layout changes nothing. Any other file counts by its bytes.
 A recording from before there were fingerprints has none, and is of an earlier server.
 """
@@ -24,8 +24,14 @@ Sources = Mapping[str, str]
 
 ROOT = Path(__file__).resolve().parents[2]
 
+UNREAD = "could not be read"
+"""The later digest of a row where the sources could not be read."""
+
 ABSENT = "absent"
 """The digest of a row that has no files here, and the version of a package that is not installed."""
+
+_THEN = ", then "
+"""Between the digests of a row that was changed during a run."""
 
 _DIGITS = 16
 
@@ -43,6 +49,17 @@ def taken(root: Path = ROOT) -> dict[str, str]:
 def of_arm(sources: Sources, setting: Setting) -> dict[str, str]:
     """An arm's own fingerprint: of each row that counts for it."""
     return {row: sources.get(row, ABSENT) for row in counted(setting)}
+
+
+def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
+    """The sources that a run began with. A row that differs by now has both digests, so that no arm with that row is of
+    any version. Blocks for some 0.3 s."""
+    try:
+        ended = taken(root)
+    except (OSError, SyntaxError):  # somebody edits them at this moment
+        ended = dict.fromkeys(began, UNREAD)
+    now = {row: ended.get(row, ABSENT) for row in began}
+    return {row: then if then.split(_THEN)[-1] == now[row] else then + _THEN + now[row] for row, then in began.items()}
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:

@@ -34,6 +34,9 @@ MEANINGS: Mapping[Verdict, str] = {
 REACH_SAID = 0.005
 """A smaller deviation between runs is none that has been seen."""
 
+HOUR_S = 3600.0
+"""Runs over a shorter time say nothing of another hour."""
+
 _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
 
@@ -254,11 +257,15 @@ def _reservations(judged: Judged) -> Iterator[str]:
 
 
 def _between(judged: Judged, known: Deviation) -> str:
-    """How far another hour may move a ratio, by earlier runs, and whether the verdict would survive that."""
-    runs = f"{known.runs} earlier runs on such a machine"
+    """How far a further run may move a ratio, by earlier runs, and whether the verdict would survive that.
+
+    Runs that began within an hour tell of some minutes only.
+    """
+    later, apart = ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
+    runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
-        return f"{_begun(runs)} differed by no more than chance."
-    moved = f"Another hour may move it by {percent(round(math.expm1(known.reach), 3))}, as {runs} show."
+        return f"{_begun(runs)} show no deviation; it may be up to {percent(round(math.expm1(known.tau_high), 3))}."
+    moved = f"{later} may move it by {percent(round(math.expm1(known.reach), 3))}, as {runs} show."
     return moved if judged.survives else f"{moved} The verdict would not survive that."
 
 

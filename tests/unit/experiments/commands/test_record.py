@@ -1,5 +1,9 @@
 """The command ``record``: which recordings it makes, in what order, and that it goes on where it was interrupted."""
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +25,26 @@ from tests.unit.experiments.show.test_report import MACHINE
 SOURCES = taken()
 
 CHOSEN = ("stock/dispatch", "stock/updater")
+
+INTERRUPTED = """
+import sys
+from experiments.commands import record
+record.tied = lambda command: [sys.executable, "-c", sys.argv[1]]
+record.measure(record.Recording("stock", "stock", "quick"))
+"""
+"""A program that measures, where measuring is another program."""
+
+COUNTING = """
+import signal, time
+found = []
+signal.signal(signal.SIGINT, lambda *_: found.append(1))
+print("ready", flush=True)
+while not found:
+    time.sleep(0.01)
+time.sleep(0.5)
+print(len(found), flush=True)
+"""
+"""A program that ends half a second after SIGINT, and says how many it got."""
 
 
 @pytest.fixture
@@ -123,3 +147,73 @@ def test_what_failed_leaves_the_kept_recording(made: list[Recording], monkeypatc
     assert called(*CHOSEN) == 1
     after = {str(each): (each.folder / SWEEP_FILE).stat().st_ino for each in selected(CHOSEN)}
     assert [name for name in CHOSEN if before[name] != after[name]] == ["stock/updater"]
+
+
+@pytest.mark.slow
+def test_what_run_would_refuse_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At another commit, though the sources are the same; at this one it is gone on with."""
+    monkeypatch.chdir(tmp_path)
+    started: list[list[str]] = []
+
+    def tied(command: list[str]) -> list[str]:
+        started.append(command)
+        return [sys.executable, "-c", "raise SystemExit(2)"]
+
+    monkeypatch.setattr(record, "tied", tied)
+    here = environment.look()
+    one = selected(CHOSEN[:1])[0]
+    for commit in (here.commit, "0123456789abcdef"):
+        folder = measured(one.scratch, one.part)
+        environment.save(replace(here, commit=commit), folder)
+        assert record.measure(one) == 2
+        assert folder.exists() == (commit == here.commit)
+        if folder.exists():
+            assert capsys.readouterr().out == ""
+            folder.rename(tmp_path / "gone")
+    assert ["--resume" in command for command in started] == [True, False]
+    assert capsys.readouterr().out.startswith("begun anew: it has blocks of commit 0123456789ab")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inside", ["", "lock_waits"])
+def test_a_change_meanwhile_leaves_the_kept_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], inside: str
+) -> None:
+    """Wherever in the folder; it is said, and measured again the next time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pages, "run", lambda _: None)
+    one = selected(CHOSEN[:1])[0]
+    mixed = {"stock_service/trading/*.py": "one, then another"}
+
+    def tied(_: list[str]) -> list[str]:
+        environment.save(replace(MACHINE, sources=SOURCES), measured(one.scratch, one.part))
+        if inside:
+            measured(one.scratch / inside, one.part)
+        environment.save(replace(MACHINE, sources=SOURCES | mixed), one.scratch / inside)
+        return [sys.executable, "-c", ""]
+
+    monkeypatch.setattr(record, "tied", tied)
+    assert called(*CHOSEN[:1]) == record.FAILED_EXIT
+    assert "stock/dispatch is to be measured again: its sources were changed meanwhile" in capsys.readouterr().out
+    assert not record.is_done(one)
+
+
+@pytest.mark.slow
+def test_ctrl_c_reaches_run_once_and_waits_for_it(tmp_path: Path) -> None:
+    """A terminal sends it to the whole process group."""
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, COUNTING],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(HERE.parents[1])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as measuring:
+        assert measuring.stdout is not None
+        assert measuring.stdout.readline() == "ready\n"
+        os.killpg(measuring.pid, signal.SIGINT)
+        assert measuring.wait(timeout=30) != 0
+        assert measuring.stdout.read() == "1\n"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
@@ -209,10 +210,17 @@ def test_the_command_names_the_versions(tmp_path: Path) -> None:
     assert "version" not in agree(folders[:2])
 
 
-def earlier_runs(*versions: Sequence[float], variance: float = 1e-8) -> list[EarlierRun]:
-    """Runs of these log-ratios, a sequence for each version."""
+def earlier_runs(*versions: Sequence[float], variance: float = 1e-8, minutes: int = 4) -> list[EarlierRun]:
+    """Runs of these log-ratios, a sequence for each version. Each begins so many minutes after the one before."""
+    began = datetime(2026, 1, 1, tzinfo=UTC)
     return [
-        EarlierRun(f"{version}.{place}", str(version), "EPYC", 2, {"sockets ÷ gRPC": Ratio(log, variance)})
+        EarlierRun(
+            (began + timedelta(days=version, minutes=place * minutes)).isoformat(),
+            str(version),
+            "EPYC",
+            2,
+            {"sockets ÷ gRPC": Ratio(log, variance)},
+        )
         for version, logs in enumerate(versions)
         for place, log in enumerate(logs)
     ]
@@ -233,14 +241,38 @@ def test_the_deviation_between_runs_is_that_within_versions() -> None:
 
 @pytest.mark.parametrize(("true", "survives"), [(0.9, True), (0.96, False), (1.0, False), (2.0, True)])
 def test_a_verdict_survives_the_deviation_or_not(true: float, survives: bool) -> None:
-    """Runs that lie 2 % apart: what lies within 8 % of 1 may be otherwise in another hour."""
+    """Runs that lie 2 % apart: what lies within 8 % of 1 may be otherwise some minutes later."""
     known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04))
     one = with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
     assert one.decided
     assert one.survives == survives
     assert ("would not survive" in ratio_sentence(one, "sockets", "gRPC")) != survives
-    assert "Another hour may move it by 8.2 %, as 6 earlier runs on such a machine show." in listed(one)
+    said = "A run some minutes later may move it by 8.2 %, as 6 earlier runs on such a machine, minutes apart, show."
+    assert said in listed(one)
     assert run(true, noise=0.004).judged["sockets ÷ gRPC"].survives
+
+
+@pytest.mark.parametrize(("minutes", "is_hour"), [(29, False), (30, True)])
+def test_runs_tell_of_another_hour_where_each_version_spans_one(minutes: int, is_hour: bool) -> None:
+    """Three runs, the last twice as many minutes after the first. A version within an hour takes that from all."""
+    known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), minutes=minutes)
+    one = with_deviation(run(0.5, noise=0.004), known).judged["sockets ÷ gRPC"]
+    hour = "Another hour may move it by 8.2 %, as 6 earlier runs on such a machine show."
+    assert (hour in listed(one)) is is_hour
+    within = [replace(each, version="a short one") for each in earlier_runs((0.0, 0.02))]
+    one = with_deviation(run(0.5, noise=0.004), [*known, *within]).judged["sockets ÷ gRPC"]
+    assert "A run some minutes later may move it by" in listed(one)
+
+
+def test_runs_that_show_no_deviation_leave_one_open() -> None:
+    """Four runs alike, each within 10 %, with 95 %: the squares add up to 0.352, as chi-squared of 3 at 5 %."""
+    known = earlier_runs((0.0, 0.1, 0.1, 0.0), variance=0.0101)
+    one = with_deviation(run(0.5, noise=0.004), known).judged["sockets ÷ gRPC"]
+    assert one.between is not None
+    assert one.between.tau == 0
+    assert one.between.tau_high**2 == pytest.approx(0.01 / 0.351846 - 0.0101, rel=1e-4)
+    said = "4 earlier runs on such a machine, minutes apart, show no deviation; it may be up to 14.5 %."
+    assert said in listed(one)
 
 
 def test_runs_are_kept_for_the_next_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The trials of the advice: what counts as right, what is tried, and how the page gets its rows."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +60,31 @@ def test_the_page_gets_a_row_in_place_of_the_older_one() -> None:
     assert [row.split("|")[1].strip() for row in rows] == ["`lock`", "`connections`"]
     assert page.startswith("before\n")
     assert page.endswith("after\n")
+
+
+def test_rows_of_another_machine_are_dropped() -> None:
+    """One line names the machine of all rows."""
+    page = f"{BEGIN}{END}"
+    for name, machine in (("lock", "a machine"), ("documents", "a machine"), ("connections", "a machine, newer")):
+        page = recorded(page, name, shown(name, TRIED, "now on abc"), machine)
+    assert [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")] == ["connections"]
+    assert "a machine, newer. Of 1 services" in page
+
+
+def test_a_changed_source_anywhere_is_a_change(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also outside the page's folder. The page itself is none."""
+    page, source = tmp_path / "folder/README.md", tmp_path / "another/source.py"
+    for file in (page, source):
+        file.parent.mkdir()
+        file.write_text("one\n", encoding="utf-8")
+    author = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    for words in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "One")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(trials, "README", page)
+    page.write_text("two\n", encoding="utf-8")
+    assert not trials.is_changed()
+    source.write_text("two\n", encoding="utf-8")
+    assert trials.is_changed()
 
 
 @pytest.mark.slow

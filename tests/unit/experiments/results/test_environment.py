@@ -1,13 +1,15 @@
 """What a sweep ran on, as it is kept."""
 
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from experiments.results.environment import ENVIRONMENT_FILE, UNKNOWN, load, look
+from experiments.results import fingerprint
+from experiments.results.environment import ENVIRONMENT_FILE, UNKNOWN, finish, load, look, save
+from tests.unit.experiments.show.test_report import MACHINE
 
 
 @pytest.mark.slow
@@ -28,3 +30,16 @@ def test_a_file_from_before_a_field_reads_as_not_known(tmp_path: Path) -> None:
     read = load(tmp_path)
     assert (read.languages, read.interfaces, read.power, read.processes) == ({}, None, UNKNOWN, None)
     assert read.sources == {}
+
+
+def test_sources_that_changed_meanwhile_are_marked(tmp_path: Path) -> None:
+    """At every end of what is measured in a folder; how the machine is then, at the first."""
+    began = fingerprint.taken()
+    row = "experiments/measure/catalog.toml"
+    save(replace(MACHINE, after=None, sources=began | {row: "before"}), tmp_path)
+    finish(tmp_path)
+    ended = load(tmp_path)
+    assert ended.sources == began | {row: f"before, then {began[row]}"}
+    assert ended.after is not None
+    finish(tmp_path)
+    assert load(tmp_path) == ended

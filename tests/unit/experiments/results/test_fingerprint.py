@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.design.setting import read
-from experiments.results.fingerprint import ABSENT, ROOT, differing, files_of, of_arm, taken
+from experiments.results.fingerprint import ABSENT, ROOT, UNREAD, differing, files_of, lasting, of_arm, taken
 from stock_service.rpc.transports import TRANSPORTS
 
 SOCKETS = "stock_service/rpc/transports/sockets"
@@ -160,6 +160,43 @@ def test_a_docstring_a_comment_and_the_layout_do_not_count(copy: Path) -> None:
     assert changed(copy, name, "The sockets transport", "Another text") == now
     assert changed(copy, name, "DEFAULT_PORT = 50052", "DEFAULT_PORT  =  50052  # a comment\n") == now
     assert changed(copy, name, "50052", "50053") != now
+
+
+@pytest.mark.parametrize(
+    ("program", "arms", "others"),
+    [
+        ("msgspec", ("http1", "http1 client=lean"), ("sockets", "grpc_static")),
+        (
+            "hpack",
+            ("grpc_static", "grpc_static client=lean", "grpc client=lean", "grpc language=go client=lean"),
+            ("sockets", "http1", "grpc", "grpc language=go"),
+        ),
+    ],
+)
+def test_a_program_of_others_counts_for_the_arms_that_run_on_it(
+    program: str, arms: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    """Messages in JSON; header blocks of gRPC on our server core and in the lean client."""
+    assert taken()[program] != ABSENT
+    assert {arm for arm in (*arms, *others) if program in of_arm({}, read(arm))} == set(arms)
+
+
+def test_a_change_during_a_run_is_of_no_version(copy: Path) -> None:
+    """Neither of the one before nor of the one after; what was not changed is of both. Seen again, it is the same."""
+    began = taken(copy)
+    name, arm = f"{SOCKETS}/frames.py", [read("sockets")]
+    assert lasting(began, copy) == began
+    (copy / name).write_text("import os\n" + (ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    try:
+        kept, now = lasting(began, copy), taken(copy)
+        assert lasting(kept, copy) == kept
+        (copy / name).write_text("def (", encoding="utf-8")
+        unread = lasting(began, copy)
+    finally:
+        shutil.copy(ROOT / name, copy / name)
+    assert differing(kept, began, arm) == differing(kept, now, arm) == (SOCKETS,)
+    assert differing(kept, began, [read("http1")]) == ()
+    assert all(digest.endswith(UNREAD) for digest in unread.values())
 
 
 def test_what_differs_is_named(copy: Path) -> None:
