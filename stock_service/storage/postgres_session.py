@@ -174,7 +174,7 @@ class Session:
             self._state = _State(*rows.fetchone())  # type: ignore[misc]  # the one row of state
             if self._state.last_request - self._last_read <= BEHIND_MAX:
                 return
-            self._connection.execute("ROLLBACK")
+            self._connection.execute("ROLLBACK", prepare=False)  # else it would end all that is prepared
             self.catch_up()
 
     def stocks(self, names: Iterable[str]) -> dict[str, Version]:
@@ -192,7 +192,7 @@ class Session:
         last = before.last_request + len(records)
         first = max(before.first_request, last - self._window + 1)
         if not versions and not records:
-            execute("ROLLBACK")
+            execute("ROLLBACK", prepare=False)
             return
         self.in_doubt = True
         with self._connection.pipeline():

@@ -237,6 +237,14 @@ def test_a_chunked_body_is_whole() -> None:
         assert connection.getresponse().read() == b"ab" + b"c" * 3000
 
 
+def test_a_body_far_over_the_limit_is_read_to_its_end() -> None:
+    """So its client reads why it was refused: a reset would destroy the reply."""
+    with raw(Limits(options=ServeOptions(frame_bytes_max=100))) as connect:
+        one = connect()
+        one.socket.sendall(post(bytes(20_000_000)))
+        assert one.response()[0] == 413
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [

@@ -98,18 +98,19 @@ class LingeringClose(Generic[Request]):
         connection.give_up(self._goodbye)
         self._close(connection)
 
-    def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads some of what nobody will answer; closes where the client has ended."""
+    def drop(self, connection: ServedConnection[Request], now_ns: int) -> int:
+        """Reads some of what nobody will answer, and gives its bytes; closes where the client has ended."""
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
-            return
+            return 0
         except OSError:
             more = 0  # it is gone: there is nothing to lose
         if more:
             self.half_closed[connection].heard_ns = now_ns
         else:
             self._close(connection)
+        return more
 
     def look(self, now_ns: int) -> Sequence[ServedConnection[Request]]:
         """Closes those that have everything, and have been quiet or have lingered; and those that take nothing. Gives

@@ -91,7 +91,7 @@ class LowPriorityReads(Generic[Request]):
                     break
                 connection, _ = self.queue.popitem(last=False)
                 self._serve(connection, now_ns)
-                later_ns += connection.later_ns
+                later_ns, connection.later_ns = later_ns + connection.later_ns, 0
                 took_ns = time.thread_time_ns() - began_ns + later_ns
                 if took_ns > WHILE_NS:
                     break

@@ -234,10 +234,10 @@ class RequestServer(Generic[Request]):
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
-        if connection.stream.state is LEAVING:
-            self._connections.lingering.drop(connection, now_ns)
-        else:
+        if connection.stream.state is not LEAVING:
             self._read(connection, now_ns)
+        elif self._connections.lingering.drop(connection, now_ns) >= FEW_BYTES:  # more is on its way
+            self._low_priority.join(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
