@@ -11,7 +11,9 @@ are named. A factor that it lacks came later. Left out: whether the blocks are t
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from hashlib import sha256
@@ -82,7 +84,7 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
 
 def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
     """Faults of the blocks, and of the machine's record beside them."""
-    yield from cut_short(sweep, files.counting(every))
+    yield from cut_short(sweep, files.counting(every), files.edition(folder))
     yield from block_faults(sweep, every)
     if (folder / environment.ENVIRONMENT_FILE).exists():
         yield from machine_faults(environment.load(folder), every)
@@ -109,7 +111,10 @@ def _apart_faults(plan: object, seen: Sequence[Timed]) -> Iterator[str]:
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
     """A sweep that its part does not make; files and folders that its part leaves, and that are not there."""
-    if not expected.designs or expected.former:
+    if expected.former:
+        return
+    if not expected.designs:
+        yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
         return
     as_judged = [replace(design, sweep=replace(design.sweep, limits=sweep.limits)) for design in expected.designs]
     design = next((each for each in as_judged if each.sweep == sweep), None)
@@ -149,8 +154,11 @@ def earlier(folder: Path, expecting: Expecting) -> str | None:
     return f"{folder}: of an earlier version; every row is computed anew, {told}" if others else None
 
 
-def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
-    """Whether it ended where its looks let it end: at the first that decides, or at the last."""
+def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[str]:
+    """Whether it ended where its looks let it end: at the first that decides, or at the last.
+
+    In editions before this one a comparison whose load is at its limit was not settled: its verdict was waited for.
+    """
     looks = ", ".join(map(str, sweep.looks))
     if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(block.number) for block in blocks)}"
@@ -158,8 +166,9 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
         yield f"the sweep was cut short: {len(blocks)} blocks, its looks are at {looks}"
     elif len(blocks) < sweep.looks[-1] and not judge(sweep, blocks).decided:
         yield f"the sweep was cut short: undecided after {len(blocks)} blocks, its looks are at {looks}"
-    for look in sweep.looks:  # before a load's limit was known to settle a comparison, its verdict was waited for
-        if look < len(blocks) and judge(sweep, blocks[:look]).as_clients_see_it.decided:
+    for look in (each for each in sweep.looks if each < len(blocks)):
+        judged = judge(sweep, blocks[:look])
+        if (judged if edition == files.EDITION else judged.as_clients_see_it).decided:
             yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
 
 
@@ -234,7 +243,7 @@ def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
         return
     digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     here = (name for name in texts if (folder / name).exists())
-    for name in dict.fromkeys((*here, environment.ENVIRONMENT_FILE, *digests)):
+    for name in dict.fromkeys((*here, *_shown_figures(folder), environment.ENVIRONMENT_FILE, *digests)):
         try:
             content = (folder / name).read_bytes()
             digest = sha256(without(content.decode()).encode() if name.endswith(".md") else content).hexdigest()
@@ -243,6 +252,13 @@ def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
             continue
         if digests.get(name) != digest:
             yield f"{folder / name}: not what an earlier version wrote, by {TEXTS_FILE}"
+
+
+def _shown_figures(folder: Path) -> Sequence[str]:
+    """The figures that a folder's report shows; none where it has no report."""
+    with suppress(FileNotFoundError):
+        return re.findall(r"\]\((figures/[^)]+)\)", (folder / "report.md").read_text(encoding="utf-8"))
+    return ()
 
 
 def _numbers_differ(file: Path, table: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ What the lock costs comes from ``lock_waits``, where it was measured after the m
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from experiments.design.arms import Arm
 from experiments.judge.gates import is_load_limited
@@ -135,9 +136,13 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
     arms = [
         Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, judged.comparison.above.connections)
     ]
-    free = [arm for arm in arms if arm in judgement.sweep.arms and mean_us(judgement, arm) is not None]
-    free = [arm for arm in free if not is_load_limited(judgement.sweep, judgement.blocks, arm)]
+    measured = [arm for arm in arms if arm in judgement.sweep.arms and mean_us(judgement, arm) is not None]
+    is_free = {arm: not is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in measured}
+    free = list(takewhile(is_free.__getitem__, measured))
     at_few = mean_us(judgement, few)
+    if any(is_free.values()) and not free:
+        yield f"With {clients(measured[0].connections)} the load is the limit too."
+        return
     if not free or at_few is None:
         yield f"With fewer clients than {judged.comparison.above.connections} the load is the limit too."
         return

@@ -19,7 +19,7 @@ from experiments.judge.gates import arm_refusals
 from experiments.judge.stats import Estimate, holm, mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
-from experiments.show.numbers import number, ratio_words
+from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
@@ -116,7 +116,10 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
         ends = _means(judgement, base).strip() if judged is None else brief(judgement, judged.comparison.name)
         if judged is not None and judged.together:
             ends += " The claim is about what clients wait for, so it can be judged all the same."
-        return _rising(judgement, steps), f"{ends} Step by step: {', '.join(map(_step_words, steps))}."
+        missing = len(_by_clients(judgement, base)) - 1 - len(steps)
+        lacks = f" Of {counted(missing, 'step')} the gates left no block." if missing and steps else ""
+        words = f"{ends} Step by step: {', '.join(map(_step_words, steps))}.{lacks}"
+        return _rising(judgement, steps, all_measured=not missing), words
 
     return finding
 
@@ -133,9 +136,9 @@ class Step:
 
 
 def _steps(judgement: Judgement, base: Setting) -> tuple[Step, ...]:
-    """Every step of a figure."""
+    """Every step of a figure that has a block left."""
     pairs = list(pairwise(_by_clients(judgement, base)))
-    logs = [_mean_log_ratios(judgement, (more, "all"), (fewer, "all")) for fewer, more in pairs]
+    logs = [[*_mean_log_ratios(judgement, (more, "all"), (fewer, "all")).values()] for fewer, more in pairs]
     p_values = holm([sign_flip_p(each) for each in logs])
     return tuple(
         Step(more.connections, fewer.connections, ratio_interval(each, judgement.confidence), p)
@@ -144,16 +147,17 @@ def _steps(judgement: Judgement, base: Setting) -> tuple[Step, ...]:
     )
 
 
-def _rising(judgement: Judgement, steps: Sequence[Step]) -> ClaimVerdict:
+def _rising(judgement: Judgement, steps: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
+    """A step whose whole interval is above 1 is not flat, however small it is; a step without a block rises nowhere."""
     if judgement.look is None or not steps:
         return "INCONCLUSIVE"
     limits, level = judgement.sweep.limits, judgement.sweep.level
     rises = [each.p_holm < level and each.ratio.low > 1 for each in steps]
     falls = [each.p_holm < level and each.ratio.high < 1 for each in steps]
-    flat = [limits.equivalent_low < each.ratio.low and each.ratio.high < limits.equivalent_high for each in steps]
-    if any(is_flat and not up for is_flat, up in zip(flat, rises, strict=True)) or any(falls):
+    flat = [limits.equivalent_low < each.ratio.low <= 1 and each.ratio.high < limits.equivalent_high for each in steps]
+    if any(flat) or any(falls):
         return "CONTRADICTED"
-    return "CONFIRMED" if all(rises) else "INCONCLUSIVE"
+    return "CONFIRMED" if all(rises) and all_measured else "INCONCLUSIVE"
 
 
 def _step_words(step: Step) -> str:
@@ -161,13 +165,14 @@ def _step_words(step: Step) -> str:
     return f"{step.more} ÷ {clients(step.fewer)} {value} ({ends})"
 
 
-def _mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> list[float]:
-    """Of the mean latencies of two arms and their request types, in each block that no gate leaves out of either."""
-    sweep, found = judgement.sweep, []
+def _mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> dict[int, float]:
+    """Of the mean latencies of two arms and their request types, by the numbers of blocks that no gate leaves out of
+    either."""
+    sweep, found = judgement.sweep, {}
     for block in judgement.blocks:
         means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), of) for arm, of in (above, below)]
         if all(means) and not any(refusal for arm, _ in (above, below) for refusal in arm_refusals(sweep, block, arm)):
-            found.append(math.log(means[0] / means[1]))  # type: ignore[operator]  # neither is None: see above
+            found[block.number] = math.log(means[0] / means[1])  # type: ignore[operator]  # neither is None: see above
     return found
 
 
@@ -205,7 +210,7 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
     text = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
-    apart = [of_trade - of_lookup for of_trade, of_lookup in zip(trade.shares, lookup.shares, strict=False)]
+    apart = [trade.shares[block] - lookup.shares[block] for block in trade.shares if block in lookup.shares]
     if len(apart) < WAITS_MIN:
         return "INCONCLUSIVE", f"{text} {len(apart)} blocks tell too little."
     at, sweep = mean_interval(apart, CONFIDENCE), parts["lock_waits"].sweep
@@ -229,13 +234,14 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
     if not {"mutex", "read-write"} <= arms.keys():
         return "INCONCLUSIVE", "One of the two strategies was not measured."
     apart = {name: _mean_log_ratios(judgement, (arms[name], "trade"), (arms[name], "lookup")) for name in arms}
-    beside = [one - other for one, other in zip(apart["read-write"], apart["mutex"], strict=False)]
+    one, other = apart["read-write"], apart["mutex"]
+    beside = [one[block] - other[block] for block in one if block in other]
     if judgement.look is None or not beside:
         return "INCONCLUSIVE", "There are too few blocks for a verdict."
     told = [
         f"{name} {value} ({ends})"
         for name in ("read-write", "mutex")
-        for value, ends in (ratio_words(ratio_interval(apart[name], judgement.confidence)),)
+        for value, ends in (ratio_words(ratio_interval([*apart[name].values()], judgement.confidence)),)
     ]
     at = ratio_interval(beside, judgement.confidence)
     value, ends = ratio_words(at)

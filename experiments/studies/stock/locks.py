@@ -6,7 +6,7 @@ interpreter or the machine ran meanwhile; stamping costs about 1 µs a request. 
 are left out of an arm. Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.design.arms import Arm
@@ -33,8 +33,8 @@ class LockWait:
     arm: Arm
     request: str
     waits_us: tuple[float, ...]
-    shares: tuple[float, ...]
-    """Of the mean latency of the same block."""
+    shares: Mapping[int, float]
+    """Of the mean latency of the same block, by the blocks' numbers."""
     locked: bool
     """Whether any of its requests took a lock."""
 
@@ -51,7 +51,7 @@ class LockWait:
     @property
     def share(self) -> float:
         """The mean of the blocks."""
-        return sum(self.shares) / len(self.shares)
+        return sum(self.shares.values()) / len(self.shares)
 
     @property
     def numbers(self) -> str:
@@ -78,16 +78,16 @@ def lock_details(judgement: Judgement) -> tuple[str, ...]:
 
 def _of(judgement: Judgement, arm: Arm, request: str) -> LockWait | None:
     sweep, place = judgement.sweep, judgement.sweep.arms.index(arm)
-    waits, shares, locked = [], [], 0
+    waits, shares, locked = [], {}, 0
     for block in judgement.blocks:
         stages = block.arms[place].stages.get(request)
         latency_us = ratios.arm_mean_us(sweep, block, place, request)
         if stages is None or latency_us is None or any(arm_refusals(sweep, block, arm)):
             continue
         waits.append(stages.lock_wait.mean_us)
-        shares.append(stages.lock_wait.mean_us / latency_us)
+        shares[block.number] = stages.lock_wait.mean_us / latency_us
         locked += stages.locked
-    return LockWait(arm, request, tuple(waits), tuple(shares), locked > 0) if waits else None
+    return LockWait(arm, request, tuple(waits), shares, locked > 0) if waits else None
 
 
 def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:

@@ -201,17 +201,22 @@ def _starving(judgement: Judgement) -> Iterator[str]:
         return
     starving = [point for point in kept if point.starved_clients]
     if starving:
-        counts = ", ".join(f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving)
         means = [point.mean_us.value / 1000 for point in starving if point.mean_us]
         served = f" The others are served in {number(min(means))} to {number(max(means))} ms." if means else ""
-        yield f"Where a kept connection holds its thread, {counts} clients get no reply at all.{served}"
+        kept_words = f"{_without_reply(starving)} clients get no reply at all.{served}"
+        yield f"Where a kept connection holds its thread, {kept_words}"
     else:
         yield "Where a kept connection holds its thread, every client is served."
-    others = sum(point.starved_clients for line in LINES if line != CONNECTION for point in _points(every, line))
+    others = [point for line in LINES if line != CONNECTION for point in _points(every, line) if point.starved_clients]
     yield (
         "Where a request is a task, or each request has a new connection, "
-        + ("every client is served." if not others else f"{counted(others, 'client')} got no reply.")
+        + ("every client is served." if not others else f"{_without_reply(others)} clients get no reply at all.")
     )
+
+
+def _without_reply(starving: Sequence[Point]) -> str:
+    """``1 of 6, 2 of 7``: clients without any reply in a window, on average, of all that sent."""
+    return ", ".join(f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving)
 
 
 def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[str], *not_concluded: str) -> Answer:

@@ -372,12 +372,22 @@ def _looks_cut(of: Recording) -> None:
 
 
 inside("looks cut in the folder inside", _looks_cut)
+inside("a part that nobody knows", lambda of: setattr(of, "sweep", replace(of.sweep, part="stok")))
 
 
 @pytest.mark.slow
 def test_a_whole_recording_passes(whole: Path) -> None:
     """With what was measured before it, after it and apart from it, and a block that was run again."""
     assert seen(whole) == []
+
+
+@pytest.mark.slow
+def test_a_part_that_nobody_knows_is_named(opened: Recording) -> None:
+    """Nothing of it but its blocks can be checked; that is said."""
+    opened.sweep = replace(opened.sweep, part="stok")
+    opened.written()
+    said = "no part stok is known here: report and design are not checked"
+    assert f"{opened.folder}: {said}" in differences(opened.folder, expected)
 
 
 @pytest.mark.slow

@@ -13,19 +13,20 @@ from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
 from experiments.results import environment, files, foretold, rows
 from experiments.results.observed import Block, RoundSeen
-from experiments.verify import TEXTS_FILE, Expected, differences, earlier
+from experiments.verify import TEXTS_FILE, Design, Expected, cut_short, differences, earlier
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep, with_histograms
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep, with_histograms, with_slices
 from tests.unit.experiments.verify.edited import machine
 
 OF = sweep(looks=(10, 14))
 FAR, EQUAL = {SOCKETS: 30.0, GRPC: 100.0}, {SOCKETS: 100.0, GRPC: 100.0}
+DESIGNED = (Design(OF, {}, {}),)
 ROBBED = [RoundSeen(0.2, 40)] * OF.rounds
 
 
 def nothing(_: Path) -> Expected:
     """No figures and no report."""
-    return Expected({}, ())
+    return Expected({}, DESIGNED)
 
 
 def recording(folder: Path, blocks: Sequence[Block]) -> Path:
@@ -129,7 +130,7 @@ def test_an_edited_report_is_named(tmp_path: Path) -> None:
     """As any text that is computed from the blocks."""
     folder = recording(tmp_path, blocks(10))
     (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
-    (found,) = differences(folder, lambda _: Expected({"report.md": "sockets lose\n"}, ()))
+    (found,) = differences(folder, lambda _: Expected({"report.md": "sockets lose\n"}, DESIGNED))
     assert "report.md line 1: has" in found
 
 
@@ -139,7 +140,7 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
     """Its report is told of, and no fault; an arm may have had another name; an edited number is one."""
 
     def computed(_: Path) -> Expected:
-        return Expected({"report.md": "sockets lose\n"}, ())
+        return Expected({"report.md": "sockets lose\n"}, DESIGNED)
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "EDITION", files.EDITION - 1)
@@ -182,6 +183,33 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
     (folder / "report.md").unlink()
     (found,) = differences(folder, nothing)
     assert "report.md: No such file" in found
+
+
+def test_a_figure_deleted_with_its_digest_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report of an earlier version still shows the figure."""
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "EDITION", files.EDITION - 1)
+        folder = recording(tmp_path, blocks(10))
+    (folder / "report.md").write_text("![Bars (wide)](figures/bars.svg)\n", encoding="utf-8")
+    digests = {name: sha256((folder / name).read_bytes()).hexdigest() for name in ("environment.json", "report.md")}
+    signed = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
+    (folder / TEXTS_FILE).write_text(signed, encoding="utf-8")
+    (found,) = differences(folder, nothing)
+    assert "figures/bars.svg: No such file" in found
+
+
+@pytest.mark.parametrize(("edition", "fine"), [(files.EDITION - 1, True), (files.EDITION, False)])
+def test_a_limit_of_the_load_ends_a_sweep_of_this_edition(edition: int, fine: bool) -> None:
+    """Before, the verdict on client and server together was waited for."""
+    near = {SOCKETS: 95.1, GRPC: 100.0}
+    every = [with_client_cpu(each) for each in blocks(14, near, 0.4)]
+    said = list(cut_short(OF, every, edition))
+    assert (said == []) is fine, said
+
+
+def with_client_cpu(one: Block) -> Block:
+    """The same, its load side busy all the time."""
+    return with_slices(one, client_cpu_ns=list(one.slices.counted_ns))
 
 
 def test_edited_limits_are_named(tmp_path: Path) -> None:

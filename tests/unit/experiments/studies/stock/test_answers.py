@@ -103,6 +103,23 @@ def test_question_2_says_what_littles_law_makes_of_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("limited", "said"),
+    [
+        ((4, 5), "Up to 3 clients the load is not the limit."),
+        ((3, 5), "Up to 2 clients the load is not the limit."),
+        ((2, 5), "With 2 clients the load is the limit too."),
+        ((2, 3, 4, 5), "With fewer clients than 5 the load is the limit too."),
+    ],
+)
+def test_the_load_is_free_up_to_the_first_number_where_it_is_the_limit(limited: tuple[int, ...], said: str) -> None:
+    """A larger number at which it is free again moves nothing."""
+    full = {Arm(sweeps.GRPC.but(clients=each)) for each in limited}
+    world = planted({GRPC_5: 3 * MEAN_US}, client_share=lambda arm: 0.9 if arm in full else 0.4)
+    main = judgement(sweeps.stock(replace(SCALE, clients=(1, 2, 3, 4, 5))), 10, world)
+    assert said in answers(Seen(main))[1].sentence
+
+
 def test_question_4_gives_the_means_of_the_blocks_that_its_ratio_is_of() -> None:
     """A block that is not in the ratio is in neither mean."""
     whole = seen(sweeps.stock, 10, planted(scatter=0.3))

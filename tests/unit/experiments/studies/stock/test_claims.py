@@ -6,18 +6,21 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.judge.verdicts import Judgement
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement, judge
 from experiments.results.observed import Window
 from experiments.show.content import Claim, Seen
 from experiments.studies.stock import sweeps
-from experiments.studies.stock.claims import ENTRIES, claims
+from experiments.studies.stock.claims import ENTRIES, Step, _rising, claims
 from tests.unit.experiments.blocks import World, stage_summary
+from tests.unit.experiments.judge.synthetic_blocks import with_arm
 from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judgement, planted, seen
 
 GRPC, SOCKETS = Arm(sweeps.GRPC), Arm(sweeps.SOCKETS)
 EQUAL = Arm(sweeps.GRPC.but(executor="static-pool"))
 TRADE = Arm(sweeps.GRPC.but(mix="trade"))
 SOCKETS_AGAIN = Arm(sweeps.SOCKETS, 1)
+GRPC_LOCKED = Arm(sweeps.GRPC.but(mix=sweeps.MIXED, clients=5))
 AT_POOL, PAST_POOL = (Arm(sweeps.SOCKETS.but(workers=5, clients=clients)) for clients in (5, 10))
 
 
@@ -104,6 +107,47 @@ def test_latency_rises_only_if_it_does_at_every_step(second: float, verdict: str
     found = {each.text: each for each in claims(Seen(judgement(sweeps.stock(scale), 10, planted(times))))}
     assert the(found, "Figure 4").verdict == verdict
     assert "Step by step: 2 ÷ 1 client" in the(found, "Figure 4").said
+
+
+def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:
+    """Its interval is above 1, and Holm's p is not below the level: that is no verdict."""
+    small = Step(2, 1, Estimate(1.01, 1.002, 1.018, 10), 0.2)
+    rising = Step(5, 2, Estimate(2.0, 1.9, 2.1, 10), 0.01)
+    judged = judgement(sweeps.stock(SCALE), 10, planted())
+    assert _rising(judged, (small, rising), all_measured=True) == "INCONCLUSIVE"
+    flat = replace(small, ratio=Estimate(1.0, 0.99, 1.01, 10))
+    assert _rising(judged, (flat, rising), all_measured=True) == "CONTRADICTED"
+
+
+def test_a_step_that_gates_left_out_confirms_no_rise() -> None:
+    """Of 1, 2, 3 and 5 clients 3 failed in every block: nobody knows whether latency rose there."""
+    times = {Arm(sweeps.FIGURES["figure_4"].but(clients=n)): n * MEAN_US for n in (1, 2, 3, 5)}
+    main = sweeps.stock(replace(SCALE, clients=(1, 2, 3, 5)))
+    failed = [Arm(sweeps.FIGURES["figure_4"].but(clients=3))]
+    whole, lacking = (
+        the({each.text: each for each in claims(Seen(judgement(main, 10, planted(times, errors=errors))))}, "Figure 4")
+        for errors in ((), failed)
+    )
+    assert (whole.verdict, lacking.verdict) == ("CONFIRMED", "INCONCLUSIVE")
+    assert lacking.said.endswith("Of 2 steps the gates left no block.")
+
+
+def test_waits_and_ratios_are_paired_by_their_blocks() -> None:
+    """Blocks differ by 100 times, and the gates leave another block out of each side: the rest still agree."""
+    scale = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0, 10.0, 3.0)
+    sweep = sweeps.lock_waits(SCALE)
+    stages = [{"lookup": stage_summary(each), "trade": stage_summary(each)} for each in scale]
+    every = [
+        judgement(sweep, n, planted(stages=dict.fromkeys(sweep.arms, of))).blocks[-1] for n, of in enumerate(stages, 1)
+    ]
+    place = next(n for n, arm in enumerate(sweep.arms) if arm == GRPC_LOCKED)
+    for number, request in ((0, "lookup"), (9, "trade")):
+        kept = {name: each for name, each in every[number].arms[place].stages.items() if name != request}
+        every[number] = with_arm(every[number], place, stages=kept)
+    waits = judge(sweep, every)
+    claim = the(card(planted(), after={"lock_waits": waits}), "costs Trade and Lookup the same")
+    assert claim.verdict == "CONFIRMED"
+    assert "in 8 blocks" in claim.said
 
 
 def test_a_claim_of_a_part_recorded_beside_is_measured() -> None:

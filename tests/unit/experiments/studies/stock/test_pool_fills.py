@@ -97,6 +97,15 @@ def test_the_answer_counts_each_starved_client() -> None:
     assert none.sentence.startswith("Where a kept connection holds its thread, every client is served.")
 
 
+def test_clients_that_starve_elsewhere_are_counted_in_a_window() -> None:
+    """One of ten in each of ten windows is one client, and not ten."""
+    sweep = pool_fills.sweep(WHOLE)
+    windows: Mapping[Arm, list[Window]] = {each: [Window(None, 480.0, 480.0, 0, 0, None, 0.2)] for each in sweep.arms}
+    windows = {**windows, arm(REQUEST, 10): [Window(None, 480.0, 480.0, 1, 0, None, 0.2)]}
+    _, second, _ = pool_fills.answers(Seen(judgement(sweep, 10, planted(windows=windows))))
+    assert "1 of 10 clients get no reply at all" in second.sentence
+
+
 def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
     """With its latencies and the ratio; each verdict stands behind it."""
     first, _, third = pool_fills.answers(Seen(pool_full()))
