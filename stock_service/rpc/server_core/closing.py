@@ -19,7 +19,7 @@ a handshake or of half a record counts too. Left out: what the kernel holds, whi
 
 import select
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic
 
@@ -37,8 +37,7 @@ LINGER_S = 1.0
 """Seconds for which a client may go on sending after the server's last word, which it has acknowledged."""
 
 LOOK_S = 0.02
-"""Seconds between two looks at the half-closed connections: their kernels tell nobody of an acknowledgement, and epoll
-is not asked what they send."""
+"""Seconds between two looks at the half-closed connections: their kernels tell nobody of an acknowledgement."""
 
 
 @dataclass(slots=True)
@@ -50,11 +49,9 @@ class Lingering:
     heard_ns: int
     """When something last came, or ``since_ns``."""
 
-    def may_end(self, now_ns: int, waits: bool = False) -> bool:
-        """Whether it may be closed if all is acknowledged: it is quiet, or has lingered. One that ``waits`` to be read
-        may have bytes."""
-        is_quiet = not waits and now_ns - self.heard_ns > QUIET_S * 1e9
-        return is_quiet or now_ns - self.since_ns > LINGER_S * 1e9
+    def may_end(self, now_ns: int) -> bool:
+        """Whether it may be closed if all is acknowledged: it is quiet, or has lingered."""
+        return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
 
 
 class LingeringClose(Generic[Request]):
@@ -98,39 +95,32 @@ class LingeringClose(Generic[Request]):
         connection.give_up(self._goodbye)
         self._close(connection)
 
-    def drop(self, connection: ServedConnection[Request], now_ns: int) -> int:
-        """Reads some of what nobody will answer, and gives its bytes; closes where the client has ended."""
+    def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Reads some of what nobody will answer; closes where the client has ended."""
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
-            return 0
+            return
         except OSError:
             more = 0  # it is gone: there is nothing to lose
         if more:
             self.half_closed[connection].heard_ns = now_ns
         else:
             self._close(connection)
-        return more
 
-    def look(self, now_ns: int) -> Sequence[ServedConnection[Request]]:
-        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing. Gives
-        the others, each of which may have sent something.
+    def look(self, now_ns: int) -> None:
+        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing.
 
         May be called as often as one likes.
         """
         if now_ns < self._next_look_ns:
-            return ()
+            return
         self._next_look_ns = now_ns + int(LOOK_S * 1e9)
-        others: list[ServedConnection[Request]] = []
         late = 0 < self._by_ns < now_ns
         for connection, lingering in list(self.half_closed.items()):
             given_up = not self._by_ns and now_ns - lingering.since_ns > self._read_ns
-            ends = late or lingering.may_end(now_ns, connection.low_priority)
-            if given_up or (ends and not connection.bytes.unacknowledged()):
+            if given_up or ((late or lingering.may_end(now_ns)) and not connection.bytes.unacknowledged()):
                 self._close(connection)
-            else:
-                others.append(connection)
-        return others
 
     def forget(self, connection: ServedConnection[Request]) -> None:
         """It is closed."""
@@ -298,6 +288,8 @@ class Connections(Generic[Request]):
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
         """Cuts a connection that holds too much. Of requests that may be begun nobody says that they had no effect."""
+        if connection.events < 0:  # it was cut and told before, and a request of it has just ended
+            return
         code = FaultCode.INTERNAL if connection.stream.owes else FaultCode.RESOURCE_EXHAUSTED
         connection.give_up(self._protocol.farewell(code, "the server holds too many bytes"))
         self.cut(connection)

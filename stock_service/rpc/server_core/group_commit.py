@@ -45,8 +45,7 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
 def polling_behind(poll: Poll) -> Poll:
     """The same poll, which first lets those requests reply that go on just then; all that comes of it is read at once.
 
-    For an epoll that is level-triggered: what was found before is found again. The end of a client, of which epoll says
-    once, is found by the next look at half-closed connections.
+    For an epoll that is level-triggered: what was found before is found again.
     """
 
     def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ A connection is read at low priority in these cases:
 | was refused requests within the last second | refusing serves nobody |
 | sends frames that cost more than they ask for | such frames are a flood |
 | is new, on a protocol with such frames | a peer that was cut off may come again |
-| is LEAVING: its last reply has left | its bytes are dropped, at each look of ``closing.py`` |
+| is LEAVING: its last reply has left | its bytes are dropped |
 
 Other connections are read at once. Their requests are begun before any low-priority read. So a client that sends little
 waits for ``WHILE_NS`` of such reads at most, however many peers flood the server.
@@ -43,8 +43,6 @@ block that is as costly as can be."""
 
 REST = 4
 """While others are at work, low-priority reads rest for so many times as long as they took."""
-
-_WATCHED = select.EPOLLIN | select.EPOLLRDHUP
 
 PAUSE_S = 0.001
 """While low-priority reads rest, the reading thread looks this often if the executor is done: epoll's finest unit."""
@@ -106,7 +104,7 @@ class LowPriorityReads(Generic[Request]):
         connection.low_priority = False
         if connection.stream.state is READING or connection.stream.state is LEAVING:
             self._read(connection, now_ns)
-        if not connection.low_priority and connection.events >= 0 and not connection.events & _WATCHED:
+        if not connection.low_priority and connection.events >= 0 and not connection.events & select.EPOLLIN:
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:

@@ -34,10 +34,6 @@ from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, Serve
 
 _IN = select.EPOLLIN
 
-_ENDS = select.EPOLLRDHUP | select.EPOLLET
-"""Epoll says once that the client of a LEAVING connection has ended. What it sends is looked for by the clock
-(``closing.py``): from a flood of connections, an event for each arrival would keep others waiting."""
-
 _EVENTS_MAX = 256
 """Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
 
@@ -141,8 +137,7 @@ class RequestServer(Generic[Request]):
             if now_ns >= connections.next_sweep_ns:
                 connections.sweep(now_ns, self._look_after)
             if connections.lingering.half_closed:
-                for connection in connections.lingering.look(now_ns):
-                    self._leave_unread(connection, now_ns)
+                connections.lingering.look(now_ns)
             if ending.asked and not ending.draining:
                 self._drain(now_ns)
             if batch or waiting_turns:
@@ -207,8 +202,8 @@ class RequestServer(Generic[Request]):
             return
         if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
             self._connections.cut(connection)
-        elif event & (select.EPOLLHUP | select.EPOLLRDHUP):
-            self._leave_unread(connection, now_ns)
+        elif event & select.EPOLLHUP:  # its client has ended too: what is left is little
+            self._connections.lingering.drop(connection, now_ns)
         elif event & select.EPOLLIN:
             if state is READING:
                 (self._read_last if self._ending.draining else self._read)(connection, now_ns)
@@ -234,10 +229,10 @@ class RequestServer(Generic[Request]):
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
-        if connection.stream.state is not LEAVING:
+        if connection.stream.state is LEAVING:
+            self._connections.lingering.drop(connection, now_ns)
+        else:
             self._read(connection, now_ns)
-        elif self._connections.lingering.drop(connection, now_ns) >= FEW_BYTES:  # more is on its way
-            self._low_priority.join(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
         """Reads once; says whether anything came, be it the end."""
@@ -318,7 +313,7 @@ class RequestServer(Generic[Request]):
         if connection.holds or stream.unsent or stream.held_bytes():
             self._connections.buffered.note(connection)
         reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
-        events = _ENDS if stream.state is LEAVING and not self._ending.draining else connection.watched(reads)
+        events = connection.watched(reads)
         if stream.unsent or connection.bytes.unsent:
             events |= select.EPOLLOUT
         if events != connection.events and connection.events >= 0:
