@@ -174,7 +174,6 @@ def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None
     assert code in (FaultCode.INVALID_ARGUMENT, FaultCode.RESOURCE_EXHAUSTED)
 
 
-@pytest.mark.alone
 def test_what_the_queue_has_no_room_for_is_refused_by_name(spoken: Spoken, rng: random.Random) -> None:
     """Each request gets a reply; those that found a place get theirs once the worker is free."""
     probe = Probe()

@@ -300,6 +300,8 @@ class RequestServer(Generic[Request]):
             turns.shed(connection, now_ns)
         for request, arrived_ns in (*stream.release(turns.share), *connection.ready(now_ns)):
             queue.batch.append(partial(self._serve, connection, request, arrived_ns))
+        if not stream.queued and stream.releasable():  # before the end is looked for: what is refused here may be all
+            turns.join(connection, max(0, queue.executor.limit - queue.executor.under_way - len(queue.batch)), now_ns)
         if words := stream.words():
             connection.reply(words)
         if stream.done:
@@ -307,8 +309,6 @@ class RequestServer(Generic[Request]):
             return
         if stream.finished:
             self._connections.lingering.begin(connection, now_ns)
-        if not stream.queued and stream.releasable():
-            turns.join(connection, max(0, queue.executor.limit - queue.executor.under_way - len(queue.batch)), now_ns)
         stream.settle(now_ns)  # after a turn was asked for: what was refused there waits no more
         if connection.holds or stream.unsent or stream.held_bytes():
             self._connections.buffered.note(connection)
