@@ -53,13 +53,13 @@ class _StoredCatalog(Catalog, Protocol):
 
     @property
     def place(self) -> object:
-        """Where it has the stocks, for people."""
+        """Place of the stocks, for people."""
 
     def flush(self, here: bool) -> None:
         """A service's ``Flush``."""
 
     def sick(self) -> bool:
-        """Whether there is no change now."""
+        """True where there is no change now."""
 
     def close(self, served: bool = True) -> bool:
         """Ends it; ``served`` says whether the server began. Whether all that waited is on the disk."""

@@ -31,7 +31,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
 MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
-"""What is filled in: the folders, the quantity, and what stands there."""
+"""Markers to be filled in: the folders, the quantity, and what stands there."""
 
 WIDTH = 118
 """Characters of a line of a page."""
@@ -41,7 +41,7 @@ Runs = Sequence[tuple[Path, Content]]
 
 
 def add_options(parser: Parser) -> None:
-    """What ``pages`` takes."""
+    """Options of ``pages``."""
     parser.add_argument("--check", action="store_true", help="write nothing, and name the pages that differ")
 
 
@@ -161,8 +161,8 @@ QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "pairs": lambda runs: _table(("A/A pair", "ratio of each run"), _pairs(runs)),
     "recordings": lambda runs: _table(("recording", "servers"), _recordings(runs)),
 }
-"""What is no ratio: every answer; which server; how many minutes it took; how many runs; the A/A pairs; a list of
-recordings."""
+"""Quantities that are no ratio: every answer; which server; how many minutes it took; how many runs; the A/A pairs;
+a list of recordings."""
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:

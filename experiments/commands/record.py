@@ -37,12 +37,12 @@ AGAIN = ("stock", "quick-2")
 """The study whose main part is recorded twice, and the folder of the second run."""
 
 SCRATCH = Path("results/record")
-"""Where recordings are until all of them are whole."""
+"""Folder of the recordings until all of them are whole."""
 
 FAILED_EXIT = 1
 
 _LEFT_OUT = shutil.ignore_patterns(report.HTML, "*.png", "*.tmp")
-"""What git does not keep of a folder of results."""
+"""Files that git does not keep of a folder of results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Recording:
 
     @property
     def folder(self) -> Path:
-        """Where it is kept."""
+        """Folder where it is kept."""
         return HERE / self.study / "recorded" / self.name
 
     @property
     def scratch(self) -> Path:
-        """Where it is measured."""
+        """Folder where it is measured."""
         return SCRATCH / self.study / self.name
 
     @property
@@ -73,7 +73,7 @@ class Recording:
 
 
 def add_options(parser: Parser) -> None:
-    """What ``record`` takes."""
+    """Options of ``record``."""
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="a study with all its parts, a part, or STUDY/FOLDER (default: all)")
     add("--list", action="store_true", help="measure nothing: say which recordings there are, and of which server")
@@ -128,7 +128,7 @@ def selected(names: Sequence[str]) -> list[Recording]:
 
 
 def _names(recording: Recording) -> tuple[str, ...]:
-    """What means it: its study, its part, its folder."""
+    """Names that mean it: its study, its part, its folder."""
     return recording.study, recording.part, str(recording)
 
 
@@ -191,7 +191,7 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """Whether it was measured to its end, of the sources that are here."""
+    """True where it was measured to its end, of the sources that are here."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 

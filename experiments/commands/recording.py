@@ -1,4 +1,4 @@
-"""What the commands share: a folder of results, read, computed anew, and compared with its part's design."""
+"""A folder of results: read, computed anew, and compared with its part's design. Shared by the commands."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -66,8 +66,8 @@ def recorded_beside(folder: Path) -> Mapping[str, Path]:
 
 
 def expected(folder: Path) -> Expected:
-    """What a folder should hold, computed anew. Of a sweep that ``compare`` made that is what it makes of its two
-    sides; of one that no part here makes, nothing is known. Raises UsageError."""
+    """Content that a folder should hold, computed anew. A sweep of ``compare`` is made anew of its two sides. Of a
+    sweep that no part here makes, nothing is known. Raises UsageError."""
     sweep = read_sweep(folder)
     digest = sha256((folder / SWEEP_FILE).read_bytes()).hexdigest()
     former = digest in FORMER_DESIGNS.read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def expected(folder: Path) -> Expected:
 
 
 def texts(folder: Path) -> Mapping[str, str]:
-    """What the report and the figures of a folder should say, and what was foretold of its arms."""
+    """Texts that the report and the figures of a folder should say, and what was foretold of its arms."""
     found = read(folder)
     told = {FORETOLD_FILE: _foretold(folder, found)} if (folder / FORETOLD_FILE).exists() else {}
     figures = {f"{gallery.FOLDER}/{each.name}.svg": _svg(each) for each in found.pictures}
@@ -87,7 +87,7 @@ def texts(folder: Path) -> Mapping[str, str]:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """Whether a folder holds a part that was measured before or after that of the folder around it."""
+    """True where a folder holds a part that was measured before or after that of the folder around it."""
     around = folder.resolve().parent
     if not (around / SWEEP_FILE).exists() or (main := read_sweep(around).part) not in PARTS:
         return False
@@ -112,7 +112,7 @@ def apart(part: Part, scale: Scale) -> dict[str, object]:
 
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
-    """What a sweep's part makes of every scale that ``run`` could have had: by profile, clients, blocks and peers."""
+    """Sweeps that a part makes of every scale that ``run`` could have had: by profile, clients, blocks and peers."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     counts = sorted({arm.connections for arm in sweep.arms})

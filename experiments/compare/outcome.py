@@ -88,7 +88,7 @@ class Outcome:
     b: Side
     blocks: int
     seed: int
-    """It drew cores, requests, and the order of starts and slices."""
+    """Seed that drew cores, requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
     """Blocks that are in no number here, each with why."""
     rounds: str

@@ -32,7 +32,7 @@ class Limits:
     """… and than this share of its cores' time."""
 
     def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
-        """Whether others took so much of a round that it is left out, whatever its times are."""
+        """True where others took so much of a round that it is left out, whatever its times are."""
         return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
 
 

@@ -19,7 +19,7 @@ from experiments.services import NULL, OURS, PLAIN, STOCK
 from stock_service.rpc.transports import TRANSPORTS
 
 When = Callable[[Levels], bool]
-"""Whether a row counts for an arm at these levels."""
+"""True where a row counts for an arm at these levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ VERSIONS: Mapping[str, When] = MappingProxyType(
 
 
 def counted(setting: Setting) -> Iterator[str]:
-    """What makes an arm's fingerprint: its rows' patterns, then the programs of others."""
+    """Parts of an arm's fingerprint: its rows' patterns, then the programs of others."""
     levels = dict(setting.levels)
     yield from (each.files for each in SOURCES if each.when(levels))
     yield from (name for name, when in VERSIONS.items() if when(levels))

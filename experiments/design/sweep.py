@@ -90,7 +90,7 @@ class Sweep:
     apart_from: float | None = None
     """A ratio that the headline intervals must not hold for the sweep to end early: somebody's limit."""
     fixed: bool = False
-    """Whether somebody asked for so many blocks, in place of the looks that its part has."""
+    """True where somebody asked for so many blocks, in place of the looks that its part has."""
     timeline: bool = False
     """Whether servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)

@@ -45,7 +45,7 @@ SPREAD_FROM = 3
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """What runs say together. Ratios; what only three runs have is None for fewer."""
+    """Statement of all runs together. Ratios; what only three runs have is None for fewer."""
 
     ratio: Estimate
     tau: float | None
@@ -70,11 +70,11 @@ class Agreement:
     pooled: Pooled | None
     """None for fewer than two runs that have an interval, and for runs of several versions."""
     apart: Mapping[int, tuple[str, ...]]
-    """What differs from the first run's version, by the place of the run."""
+    """Sources that differ from the first run's version, by the place of the run."""
 
 
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
-    """What runs of one sweep, with their sources, say of each headline comparison of which any has a value."""
+    """Statements of runs of one sweep, with their sources, of each headline comparison of which any has a value."""
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
             continue
@@ -94,7 +94,7 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """What differs of a comparison's arms from the first run, by the places of the runs. Runs without fingerprints
+    """Differences of a comparison's arms from the first run, by the places of the runs. Runs without fingerprints
     differ from all."""
     arms = [comparison.above.setting, comparison.below.setting]
     first = next(iter(sources.values()))

@@ -54,12 +54,12 @@ def _array(of: _Values[int]) -> npt.NDArray[np.int64]:
 
 
 def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
-    """Whether others took so much of a round that it is left out."""
+    """True where others took so much of a round that it is left out."""
     return limits.robbed(seen.lost_ticks, seen.duration_s, cores)
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:
-    """Whether others took over half of a block's rounds: it is run again once, and stands then whole, marked."""
+    """True where others took over half of a block's rounds: it is run again once, and stands then whole, marked."""
     return 2 * sum(is_robbed(limits, each, block.cores) for each in block.rounds) > len(block.rounds)
 
 
@@ -83,7 +83,7 @@ def lost_share(block: Block, arm: int) -> float:
 
 
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Which slices stand in rounds that are left out; to be read. The last ones are kept, as columns are."""
+    """Slices that stand in rounds that are left out; to be read. The last ones are kept, as columns are."""
     return _in_left_out(limits, _Values(block.rounds), block.cores, _Values(block.slices.round))
 
 

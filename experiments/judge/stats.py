@@ -49,7 +49,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """How far the true ratios of earlier runs of one version lie apart: the deviation of their logarithms."""
+    """Distance at which the true ratios of earlier runs of one version lie apart: the deviation of their logarithms."""
 
     tau: float
     freedom: int

@@ -83,7 +83,7 @@ class Judged:
     together: tuple[Ruling, ...] = ()
     """… but on client and server together."""
     between: Deviation | None = None
-    """What earlier runs on such a machine say of the deviation between runs; None: too few are known."""
+    """Deviation that earlier runs on such a machine show between runs; None: too few are known."""
 
     @property
     def verdict(self) -> Verdict:
@@ -97,12 +97,12 @@ class Judged:
 
     @property
     def is_settled(self) -> bool:
-        """Whether more blocks would change nothing: it is decided, or no verdict on the server can be had."""
+        """True where more blocks would change nothing: it is decided, or no verdict on the server can be had."""
         return self.decided or bool(self.together)
 
     @property
     def survives(self) -> bool:
-        """Whether every verdict would be the same with an interval as wide as the deviation between runs makes it."""
+        """True where every verdict would be the same with an interval widened by the deviation between runs."""
         return all(map(self._survives, self.rulings))
 
     def _survives(self, ruling: Ruling) -> bool:
@@ -121,11 +121,11 @@ class Judged:
 
     @property
     def by_less_than_5(self) -> bool:
-        """Whether the first ruling is a small difference."""
+        """True where the first ruling is a small difference."""
         return bool(self.rulings) and self.is_small(self.rulings[0])
 
     def is_small(self, ruling: Ruling) -> bool:
-        """Whether a ruling is a difference whose interval lies inside 0.95 to 1.05 of what it is tested against."""
+        """True where a ruling is a difference whose interval lies inside 0.95 to 1.05 of what it is tested against."""
         (low, high), against = self.equivalent, ruling.against
         inside = low < self.typical.low / against and self.typical.high / against < high
         return inside and ruling.verdict not in _NO_EFFECT
@@ -154,7 +154,7 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """Whether every headline comparison is settled, and apart from what the sweep is to end apart from."""
+        """True where every headline comparison is settled, and apart from what the sweep is to end apart from."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 

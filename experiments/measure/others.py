@@ -1,4 +1,4 @@
-"""What others take of the cores while a sweep measures: the hypervisor, and processes that are none of the sweep's.
+"""Foreign processor time during a sweep: the hypervisor's, and that of processes which are none of the sweep's.
 
 Foreign processor time is all of the cores' time that was neither idle, nor stolen by the hypervisor, nor the sweep's
 own. The kernel tells idle time to a tick of 10 ms. The sweep's own is that of this process, of all that it has started,
@@ -23,11 +23,11 @@ from experiments.results.observed import RoundSeen
 from stock_service.rpc.errors import Unavailable
 
 _PARENT, _CHILDREN_USER, _CHILDREN_KERNEL = 1, 13, 14
-"""Which words of ``/proc/PID/stat`` behind the name: the parent, and ticks of children that have ended (proc(5))."""
+"""Places of words in ``/proc/PID/stat`` behind the name: the parent, and ticks of ended children (proc(5))."""
 
 
 class MachineWatch:
-    """Who takes the cores' time, round after round. One thread's. Reading takes some 3 ms."""
+    """Watch of who takes the cores' time, round after round. One thread's. Reading takes some 3 ms."""
 
     def __init__(
         self,

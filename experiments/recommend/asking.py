@@ -49,7 +49,7 @@ BUDGET_S = 15.0
 """No round begins that would end later than this; the first runs whatever it takes."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
-"""How long a load counts, at least and at most; between them, ``RESPONSES`` response times of one connection."""
+"""Time for which a load counts, at least and at most; between them, ``RESPONSES`` response times of one connection."""
 
 RESPONSES = 20
 
@@ -167,12 +167,12 @@ def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
 
 
 def window_s(response_s: float) -> float:
-    """How long a load counts, where one connection has this response time."""
+    """Time for which a load counts, where one connection has this response time."""
     return min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * response_s))
 
 
 def has_stopped(rates_hz: Sequence[float]) -> bool:
-    """Whether the last two of rising levels gained nothing on those before."""
+    """True where the last two of rising levels gained nothing on those before."""
     return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
 
 

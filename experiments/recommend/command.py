@@ -73,7 +73,7 @@ Exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What ``--json`` writes of a described service. Times in seconds, rates a second; an endless time is null."""
+    """JSON of ``--json`` for a described service. Times in seconds, rates a second; an endless time is null."""
 
     demands: Demands
     wish: Wish

@@ -19,7 +19,7 @@ from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 
 TAIL_S = 2.0
-"""How long a p99 is measured."""
+"""Time for which a p99 is measured."""
 
 TAIL_NEAR = 1.25
 """A pool's p99 is near another's within this: two windows of one pool differ by as much."""

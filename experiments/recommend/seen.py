@@ -1,4 +1,4 @@
-"""What measuring shows of a server, and what follows: the pool that is enough, and what limits the rate. Pure.
+"""Findings of measuring a server, and the advice: the pool that is enough, and what limits the rate. Pure.
 
 One model for both ways of measuring. A server works some requests at once, and its rate is a function of how many. A
 pool of N workers is N requests at once. Connections in a closed loop are too, as each sends again once it is answered.
@@ -47,7 +47,7 @@ class Load:
     client_share: float
     """Of a core that the client took; beyond ``CLIENT_CPU_LIMIT`` this is the throughput of both together."""
     is_disturbed: bool = False
-    """Whether other programs, or the hypervisor, took the cores meanwhile, and in every try before."""
+    """True where other programs, or the hypervisor, took the cores meanwhile, and in every try before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Level:
 
 
 class Limit(StrEnum):
-    """What keeps the rate from growing."""
+    """Limit that keeps the rate from growing."""
 
     CLIENT = "client"
     CORES = "cores"
@@ -94,7 +94,7 @@ class Program:
     """The server's program, and where it runs."""
 
     has_gil: bool
-    """Whether it is a Python with a GIL."""
+    """True where it is a Python with a GIL."""
     cores: int
     """Of the machine."""
     processes: int = 1
@@ -112,18 +112,18 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was measured, and what is advised."""
+    """Measurements, and the advice."""
 
     workers: int
     processes: int
     by_workers: bool
-    """Whether the levels are pools that were started; else they are connections to a server that ran."""
+    """True where the levels are pools that were started; else they are connections to a server that ran."""
     levels: tuple[Level, ...]
     highest_hz: float
-    """What the advised pool was seen to do, or a server that ran with as many requests at once. Replies a second."""
+    """Rate of the advised pool, or of a server that ran with as many requests at once. Replies a second, as seen."""
     limit: Limit
     at_a_time: float
-    """How many requests the best rate is, at the time that one takes alone."""
+    """Number of requests that the best rate is, at the time that one takes alone."""
     alone_s: float
     """The time of a request that meets no other: in its worker, or until its reply."""
     processor_s: float | None
@@ -137,7 +137,7 @@ class Found:
         return best_of(self.levels)
 
     def carried(self, wish: Wish) -> bool:
-        """Whether the wished rate is carried and the wished p99 was kept; True where none is wished."""
+        """True where the wished rate is carried and the wished p99 was kept; True where none is wished."""
         is_kept = wish.target_p99_s is None or (bool(self.tails) and self.tails[-1].p99_s <= wish.target_p99_s)
         return is_kept and (wish.rate_hz is None or wish.rate_hz <= BUSIEST * self.highest_hz)
 
@@ -166,8 +166,8 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 
 def is_near(level: Level, best: Level) -> bool:
-    """Whether a level's rate is the best one's, within ``RATE_NEAR`` in the middle round; or within ``RATE_FAIR`` there
-    and in full in any undisturbed round."""
+    """True where a level's rate is near the best one's: within ``RATE_NEAR`` in the middle round; or within
+    ``RATE_FAIR`` there, and in full in any undisturbed round."""
     pairs = list(zip(level.rounds, best.rounds, strict=False))
     middle = median(own.throughput_hz / other.throughput_hz for own, other in pairs)
     in_full = any(
@@ -177,7 +177,7 @@ def is_near(level: Level, best: Level) -> bool:
 
 
 def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
-    """What pools show that were started, the smallest first. With several processes, each has such a pool."""
+    """Findings of pools that were started, the smallest first. With several processes, each has such a pool."""
     best, chosen = best_of(levels), enough(levels, wish.rate_hz)
     alone_s = program.processes * levels[0].at_once / levels[0].throughput_hz
     return Found(
@@ -194,7 +194,7 @@ def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
 
 
 def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wish: Wish) -> Found:
-    """What connections to a running server show, one connection first.
+    """Findings of connections to a running server, one connection first.
 
     ``floor_s`` is what our client reads of a server that does nothing.
     """
@@ -221,7 +221,7 @@ def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wi
 
 
 def limit(best: Level, grows: bool, program: Program) -> Limit:
-    """What limits the rate. ``grows``: it is the largest level's, and no smaller one comes near."""
+    """Limit of the rate. ``grows``: it is the largest level's, and no smaller one comes near."""
     busy_cores, free_cores = best.busy_cores, program.cores - best.client_share
     if best.client_share > CLIENT_CPU_LIMIT:
         return Limit.CLIENT

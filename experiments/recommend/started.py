@@ -31,7 +31,7 @@ CONNECTIONS = 128
 """Under which sizes are measured: twice as many as the largest has workers."""
 
 QUEUED_S = 0.5
-"""How long requests may queue for one worker, as every window ends with that; slow servers get fewer connections."""
+"""Time that requests may queue for one worker, as every window ends with that; slow servers get fewer connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Starting:
         self.program = Program([*(() if self._port is None else _SILENCED), path, *self._words[1:]])
 
     def listening(self) -> Address:
-        """Where it listens. Blocks until it does; raises ProgramFailed."""
+        """Address where it listens. Blocks until it does; raises ProgramFailed."""
         if self._port is None:
             return self.program.ready()
         try:
@@ -120,7 +120,7 @@ def takes_processes(template: str) -> bool:
 
 
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
-    """What every size does at most. Blocks for half a minute at most. Raises as ``loaded`` does."""
+    """Greatest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
     largest = servers[max(servers)]
     response_s = alone_s(largest.asked, largest.server, watch)
     long_s = window_s(response_s)

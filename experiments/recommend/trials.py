@@ -1,4 +1,4 @@
-"""Whether the advice holds: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
+"""Trials of the advice: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
 
 A service is advised as a user's would be, without a word of what it is. Then every pool is started afresh and measured
 by turns. A pool is enough if it does ``NEAR`` of what the best one does. The advice passes if its pool is enough, and
@@ -81,12 +81,12 @@ class Tried:
 
     @property
     def is_pool_right(self) -> bool:
-        """Whether the advised pool is enough, and not far too large."""
+        """True where the advised pool is enough, and not far too large."""
         return self.of_best >= NEAR and self.found.workers <= TWICE * self.smallest
 
     @property
     def is_rate_right(self) -> bool:
-        """Whether the rate that was said is found again."""
+        """True where the rate that was said is found again."""
         return abs(self.found.highest_hz / self.own.throughput_hz - 1) <= MEASURED_ERROR
 
 
@@ -146,7 +146,7 @@ def shown(name: str, tried: Tried, at: str) -> str:
 
 
 def is_changed() -> bool:
-    """Whether the sources are others than the commit's; the page itself is written row by row."""
+    """True where the sources are others than the commit's; the page itself is written row by row."""
     return subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ":/*.py"], cwd=README.parent).returncode != 0
 
 
@@ -180,7 +180,7 @@ def recorded(page: str, name: str, row: str, machine: str) -> str:
 
 
 def summary(rows: Sequence[str]) -> str:
-    """How many advices held."""
+    """Number of advices that held."""
     cells = [[cell.strip() for cell in row.split("|")] for row in rows]
     pools, rates = (sum("wrong" not in each[column] for each in cells) for column in (3, 6))
     return f"Of {len(rows)} services {pools} advised pools are right, and {rates} rates."

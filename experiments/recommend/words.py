@@ -17,7 +17,7 @@ In the recording of the study ``pool_size`` six rates of seven are within 10 %.
 """
 
 MEASURED_ERROR = 0.15
-"""How far off a measured rate may be when it is measured again: in nine of ten trials (``trials``)."""
+"""Share by which a measured rate may be off when it is measured again: in nine of ten trials (``trials``)."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Of the highest rate, where the figure's tail has points."""
@@ -136,7 +136,7 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def _limit(found: Found) -> str:
-    """What the limit is, with what that means for more workers."""
+    """Limit in words, with what that means for more workers."""
     most = found.best.at_once
     match found.limit:
         case Limit.CLIENT:

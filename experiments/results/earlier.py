@@ -41,12 +41,12 @@ class EarlierRun:
     """By the names of the headline comparisons."""
 
     def is_before(self, run: Environment) -> bool:
-        """Whether it was made earlier than another run, on such a machine."""
+        """True where it was made earlier than another run, on such a machine."""
         return self.began_at < run.before.at and (self.cpu_model, self.cores) == (run.cpu_model, run.cores)
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Those that are known of a study, by the time they began; none where none are kept. Raises UsageError."""
+    """Runs that are known of a study, by the time they began; none where none are kept. Raises UsageError."""
     return load(STUDIES / name / EARLIER_FILE)
 
 

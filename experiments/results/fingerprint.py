@@ -115,7 +115,7 @@ def _shape(node: object) -> object:
 
 
 def _is_text(node: object) -> bool:
-    """Whether a statement is a text alone."""
+    """True where a statement is a text alone."""
     alone = node.value if isinstance(node, ast.Expr) else None
     return isinstance(alone, ast.Constant) and isinstance(alone.value, str)
 

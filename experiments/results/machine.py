@@ -8,7 +8,7 @@ from pathlib import Path
 _STAT = Path("/proc/stat")
 
 IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL = range(4, 9)
-"""Which numbers of a core's line in ``/proc/stat`` count these, in ticks of 10 ms (proc(5))."""
+"""Places of the numbers of a core's line in ``/proc/stat`` count these, in ticks of 10 ms (proc(5))."""
 
 TICK_S = 0.01
 

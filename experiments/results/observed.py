@@ -128,13 +128,13 @@ class RoundSeen:
 
     duration_s: float
     steal_ticks: int
-    """What the hypervisor took."""
+    """Ticks that the hypervisor took."""
     foreign_ticks: int | None = None
-    """What processes took that are none of the sweep's; None: recorded before that was read, or not to be told."""
+    """Ticks of processes that are none of the sweep's; None: recorded before that was read, or not to be told."""
 
     @property
     def lost_ticks(self) -> int:
-        """What others took, whoever they were."""
+        """Ticks that others took, whoever they were."""
         return self.steal_ticks + (self.foreign_ticks or 0)
 
 
@@ -168,9 +168,9 @@ class Block:
     """In the sweep's order; None: a process that was not started here."""
     rounds: Sequence[RoundSeen]
     cores: int = 1
-    """How many this machine had for servers and load."""
+    """Cores that this machine had for servers and load."""
     server_cores: Sequence[int] = ()
-    """Where servers were kept to …"""
+    """Cores that servers were kept to …"""
     load_cores: Sequence[int] = ()
     """… and the load. None for both: not pinned, or recorded before that was written down."""
     starts: Sequence[int] = ()

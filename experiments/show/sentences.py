@@ -257,7 +257,7 @@ def _reservations(judged: Judged) -> Iterator[str]:
 
 
 def _between(judged: Judged, known: Deviation) -> str:
-    """How far a further run may move a ratio, by earlier runs, and whether the verdict would survive that.
+    """Sentence on how far a further run may move a ratio, by earlier runs, and whether the verdict would survive that.
 
     Runs that began within an hour tell of some minutes only.
     """

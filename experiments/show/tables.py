@@ -191,7 +191,7 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """How many rounds were left out because others took the cores, who, and which blocks stand marked."""
+    """Sentences on how many rounds were left out because others took the cores, who, and which blocks stand marked."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -209,7 +209,7 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Who had the cores in these rounds, with their processor time where foreign processes were watched too."""
+    """Words for who had the cores in these rounds, with their processor time where it was watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"

@@ -1,4 +1,4 @@
-"""Which server a recording is of: this version's, or an earlier one, and what changed since. Said on every page.
+"""Version of a recording's servers: this version's, or an earlier one, and what changed since. Said on every page.
 
 The fingerprint decides it (``results/fingerprint.py``). Python's own version is left out of it here: pages are read on
 any Python, and the table of the machine names the one that was measured. A recording without a fingerprint is of an
@@ -22,7 +22,7 @@ THIS, EARLIER = "of this version", "of an earlier server"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a recording measured, beside the sources that are here."""
+    """Sources that a recording measured, beside the sources that are here."""
 
     measured_on: str = ""
     """A day, such as ``24 November 2026``; empty where no record of the machine stands beside the results."""
@@ -33,7 +33,7 @@ class Version:
 
     @property
     def is_this(self) -> bool:
-        """Whether the sources that are here were measured."""
+        """True where the sources that are here were measured."""
         return self.has_fingerprint and not self.changed
 
     @property

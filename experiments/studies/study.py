@@ -39,7 +39,7 @@ class Scale:
     """The slices of a block, at most, in seconds."""
     seed: int = 1
     fixed: bool = False
-    """Whether somebody asked for so many blocks, in place of the looks of a profile."""
+    """True where somebody asked for so many blocks, in place of the looks of a profile."""
     whole: bool = False
     """Whether a part that has fewer levels or counts than its document at other scales has them all."""
     peers: frozenset[str] = frozenset(PEERS)

@@ -40,7 +40,7 @@ TEXTS_FILE = "texts.sha256"
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What a part makes of one scale."""
+    """Sweep that a part makes of one scale."""
 
     sweep: Sweep
     apart: Mapping[str, object]
@@ -51,14 +51,14 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a folder should hold, by the part that it is of."""
+    """Content that a folder should hold, by the part that it is of."""
 
     texts: Mapping[str, str]
     """Its report and figures, by the files' names."""
     designs: Sequence[Design]
     """Its sweep is one of theirs; none where no part is known that makes it."""
     former: bool = False
-    """Whether its sweep is known as the design of an earlier version."""
+    """True where its sweep is known as the design of an earlier version."""
 
 
 Expecting = Callable[[Path], Expected]
@@ -155,7 +155,7 @@ def earlier(folder: Path, expecting: Expecting) -> str | None:
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[str]:
-    """Whether it ended where its looks let it end: at the first that decides, or at the last.
+    """True where it ended where its looks let it end: at the first that decides, or at the last.
 
     In editions before this one a comparison whose load is at its limit was not settled: its verdict was waited for.
     """
@@ -202,7 +202,7 @@ APART: Mapping[str, Callable[[Path], tuple[Any, Sequence[Any]]]] = {
 
 
 def _measured(block: Any) -> tuple[Any, ...]:
-    """What a block of what was measured apart holds beside number, times and machine."""
+    """Fields that a block measured apart holds beside number, times and machine."""
     found: tuple[Any, ...] = next(getattr(block, name) for name in ("runs", "cells", "servers") if hasattr(block, name))
     return found
 

@@ -60,7 +60,7 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Whether blocks were run again by the rule alone: since others took its time, and not for what they said."""
+    """True where blocks were run again by the rule alone: since others took its time, and not for what they said."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -85,7 +85,7 @@ def time_faults(every: Sequence[Timed]) -> Iterator[str]:
 
 
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
-    """What the machine's accounts from before the sweep until after it do not hold of the blocks."""
+    """Claims of blocks that the machine's accounts from before the sweep until after it do not hold of the blocks."""
     if machine.after is None:
         yield "no account of the machine after the sweep"
         return
@@ -152,7 +152,7 @@ def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
-    """What the slices of an arm add up to, and what its histograms hold."""
+    """Sums of the slices of an arm, and what its histograms hold."""
     own = used_whole(sweep.limits, block) & (column(block.slices.arm) == place)
     for name, answered in block.arms[place].answered.items():
         times = answered.times
@@ -173,7 +173,7 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered) -> bool:
-    """Whether the numbers beside a histogram can be of it."""
+    """True where the numbers beside a histogram can be of it."""
     times = answered.times
     outcomes = sum(answered.outcomes.values())
     if outcomes and outcomes != times.count + times.out_of_range:
@@ -215,7 +215,7 @@ def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
 
 
 def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
-    """What an arm is sent, and how: all factors that change bytes."""
+    """Load of an arm: all factors that change bytes."""
     return tuple((name, level) for name, level in arm.setting.levels if name not in UNLIKE)
 
 

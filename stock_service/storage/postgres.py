@@ -34,10 +34,10 @@ from stock_service.trading.once import RETRY_WINDOW, Changed, Once
 _log = logging.getLogger(__name__)
 
 RETRY_S = 0.2
-"""How long a replica without a primary waits before it tries again to reach one."""
+"""Time that a replica without a primary waits before it tries again to reach one."""
 
 CLOSE_S = 5.0
-"""How long the last group may take when the catalog is closed."""
+"""Time that the last group may take when the catalog is closed."""
 
 Request = TypeVar("Request", Change, Reading)
 
@@ -51,7 +51,7 @@ class PostgresCatalog:
         Raises UsageError for a PostgreSQL, a store or stocks that cannot be used.
         """
         self.place = shown(dsn)
-        """Where it is, for people."""
+        """Its place, for people."""
         self._dsn, self._window = dsn, retry_window
         self._known: dict[str, Version] = {}  # as last read; the reader's, but for its keys, which stay
         try:
@@ -75,7 +75,7 @@ class PostgresCatalog:
         return self._changes.done(partial(Change, name, step, once)).changed
 
     def sick(self) -> bool:
-        """Whether no primary is reached, so that there is neither change nor Lookup."""
+        """True where no primary is reached, so that there is neither change nor Lookup."""
         return self._changes.away or self._readings.away
 
     def flush(self, here: bool) -> None:
@@ -168,7 +168,7 @@ class _Line(Generic[Request]):
         self._asked = False
         self._stopping = False
         self.away = False
-        """Whether no primary is reached. Any thread may read it."""
+        """True where no primary is reached. Any thread may read it."""
         self._thread = Thread(target=self._live, name=name)
         self._thread.start()
 
@@ -207,7 +207,7 @@ class _Line(Generic[Request]):
             self._come.notify()
 
     def stopped(self, timeout_s: float) -> bool:
-        """Whether the thread ends within a time, after ``stop``. Blocks."""
+        """True where the thread ends within a time, after ``stop``. Blocks."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

@@ -37,10 +37,10 @@ FORMAT = 1
 """The format of a store that this program makes, and uses."""
 
 PAUSE_MAX = "2s"
-"""How long a replica may pause within its turn."""
+"""Time that a replica may pause within its turn."""
 
 LOCK_WAIT_MAX = "5s"
-"""How long a statement waits for others' locks; longer than ``PAUSE_MAX``."""
+"""Time that a statement waits for others' locks; longer than ``PAUSE_MAX``."""
 
 BEHIND_MAX = 1000
 """So many ids are read within a turn at most; a session that lacks more reads them before its turn, in 1 to 300 ms."""
@@ -132,7 +132,7 @@ class Session:
         self.remembered = Remembered(window)
         """Request ids: in a turn, all of the window."""
         self.in_doubt = False
-        """Whether a commit was begun, and not heard of."""
+        """True where a commit was begun, and not heard of."""
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:
@@ -158,7 +158,7 @@ class Session:
         return _versions(rows)
 
     def read(self, names: Iterable[str]) -> dict[str, Version]:
-        """These stocks, as they stand while this runs."""
+        """Stocks of these names, as they stand while this runs."""
         return _versions(self._connection.execute(_READ, (list(set(names)),)))
 
     def catch_up(self) -> None:
@@ -178,7 +178,7 @@ class Session:
             self.catch_up()
 
     def stocks(self, names: Iterable[str]) -> dict[str, Version]:
-        """These stocks, locked; and ``remembered`` has all ids from now on. In a turn."""
+        """Stocks of these names, locked; and ``remembered`` has all ids from now on. In a turn."""
         rows = psycopg.ClientCursor(self._connection)
         rows.execute(_READ_LOCKED, (list(set(names)), self._last_read, self._state.last_request))
         stocks = _versions(rows.fetchall())
@@ -211,7 +211,7 @@ class Session:
         self._last_read = last
 
     def undone(self) -> bool:
-        """Whether the connection holds after an error, and the turn is undone: nothing of it was done."""
+        """True where the connection holds after an error, and the turn is undone: nothing of it was done."""
         if self._connection.closed:
             return False
         if self.in_doubt and self._connection.info.transaction_status is not TransactionStatus.INERROR:

@@ -70,7 +70,7 @@ class SqliteCatalog:
         file or stocks that cannot be used.
         """
         self.place = path
-        """Where it is, for people."""
+        """Its place, for people."""
         self._retry_window = retry_window
         self._made = not os.path.exists(path)
         if self._made:  # Path's own raises for a name that no file can have

@@ -37,7 +37,7 @@ class Shown:
     pool: int | None
     """The advised one; None where it is none of those drawn."""
     at_once: str
-    """What the pools are counted in: ``workers of a process``, ``connections``."""
+    """Unit that the pools are counted in: ``workers of a process``, ``connections``."""
     how: Literal["predicted", "measured"]
     highest_hz: Points
     """By pool."""

@@ -157,7 +157,7 @@ def _clients_axis(axes: Axes, panel: Panel) -> None:
 
 
 def _rows_below(axes: Axes, panel: Panel) -> None:
-    """What stands below each number of clients, and the rows' names below the axis's."""
+    """Text below each number of clients, and the rows' names below the axis's."""
     if not panel.below:
         return
     named = [int(each) for each in axes.get_xticks()]

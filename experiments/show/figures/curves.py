@@ -35,7 +35,7 @@ PANEL_LETTERS = 72
 """Letters of all panels' titles that fit side by side."""
 
 APART = 0.06
-"""How far lines of a panel stand apart, in decades, so that no interval hides another's: where places are levels."""
+"""Distance of the lines of a panel, in decades, so that no interval hides another's: where places are levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Scale:
     holds_formula: bool = False
     """Whether the upper axis reaches as far as the dotted lines do; else as far as the points."""
     apart: float = APART
-    """How far lines stand apart, in decades."""
+    """Distance of the lines, in decades."""
 
 
 def picture(name: str, title: str, scale: Scale, panels: Sequence[Panel]) -> Picture:

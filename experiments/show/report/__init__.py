@@ -174,7 +174,7 @@ def method(judgement: Judgement) -> Iterator[str]:
 
 
 def _drawn(judgement: Judgement) -> Iterator[str]:
-    """What the seed drew, where blocks say which cores it was; older ones do not."""
+    """Sentence on what the seed drew, where blocks say which cores it was; older ones do not."""
     first = next((block for block in judgement.blocks if block.server_cores), None)
     if first is None:
         return

@@ -94,7 +94,7 @@ def _is_without_pool(one: Judged) -> bool:
 
 
 def _size(cells: CellsJudged) -> str:
-    """How many requests and seconds a cell has, beside the document's."""
+    """Requests and seconds of a cell, beside the document's."""
     own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
     if not own:
         return ""
@@ -345,7 +345,7 @@ ENTRIES: Mapping[str, Callable[[Seen, CellsJudged], Finding]] = {
 """Every claim of the document, in its order."""
 
 OF_CELLS = tuple(ENTRIES.values())[:9]
-"""What the document concludes from its tables."""
+"""Conclusions of the document from its tables."""
 
 THEMES: Mapping[Callable[[Seen, CellsJudged], Finding], Theme] = {
     _pool_takes_processor: Theme.POOL,

@@ -69,7 +69,7 @@ class Overload:
     offered: Estimate
     in_time: Estimate
     is_late: bool
-    """Whether the load itself was late."""
+    """True where the load itself was late."""
 
 
 def sweep(scale: Scale) -> Sweep:
@@ -110,7 +110,7 @@ def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
 
 
 def _is_late(judgement: Judgement, arm: Arm) -> bool:
-    """Whether the load did not send what was due, or sent it a tenth of the deadline late, at the 99th percentile."""
+    """True where the load did not send what was due, or its 99th percentile was late by a tenth of the deadline."""
     limits, place = judgement.sweep.limits, judgement.sweep.arms.index(arm)
     seen = [block.arms[place] for block in judgement.blocks]
     late_us = [window.late_us_p99 or 0.0 for each in seen for window in each.windows]

@@ -97,7 +97,7 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """How many messages of an API stand behind a cell, and how many in the thesis."""
+    """Number of messages of an API that stand behind a cell, and how many in the thesis."""
     counts = [counted_messages(judgement, of(api, *cell)) for api in (BASE, "zeromq", "nanomsg")]
     return f"Messages an API: {min(counts):,} here, {MESSAGES[cell]:,} in the thesis."
 
@@ -264,7 +264,7 @@ def _performance(seen: Seen) -> Finding:
 
 
 def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
-    """Whether two APIs are alike in every rate and size: CONTRADICTED where one differs by over a quarter."""
+    """True where two APIs are alike in every rate and size: CONTRADICTED where one differs by over a quarter."""
     if len(judged) < len(GRAPHS):
         return "NOT TESTABLE"
     if any(not each.rulings for each in judged):

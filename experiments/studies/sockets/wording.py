@@ -123,7 +123,7 @@ def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
 
 
 def counted_messages(judgement: Judgement, of: Setting) -> int:
-    """How many answered messages of an arm stand in whole means."""
+    """Number of answered messages of an arm that stand in whole means."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return 0

@@ -105,7 +105,7 @@ FALLING = (
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """What the document's falling means would take, paid once, beside what was paid here; of each mechanism."""
+    """Time that the document's falling means would take, paid once, beside what was paid here; of each mechanism."""
     for mechanism in MECHANISMS:
         paid = one_off.paid(found.cold, mechanism, MERGE, one_off.as_original(mechanism))
         if paid is not None:
@@ -196,7 +196,7 @@ def _python(found: Measured) -> Answer:
 
 
 def _other_servers(found: Measured) -> str:
-    """What was recorded of servers that are no arms of this version's part."""
+    """Recordings of servers that are no arms of this version's part."""
     told = [listed(each) for name in PYTHON_PARTS if name in found.parts for each in found.parts[name].judged.values()]
     return " ".join(("Of other servers in Python:", *told)) if told else "Python's servers were not measured here."
 

@@ -128,7 +128,7 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """What is left to say of the server where the load is the limit with the most clients: up to how many it is not."""
+    """Sentence on the server where the load is the limit with the most clients: up to how many it is not."""
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
         return

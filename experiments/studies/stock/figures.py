@@ -131,7 +131,7 @@ def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """How many threads ran the requests of a figure's arms, as the server stamped them; none where it did not."""
+    """Number of threads that ran the requests of a figure's arms, as the server stamped them; none where it did not."""
     if staged is None or figure not in POOLED:
         return {}
     own = [arm for arm in staged.sweep.arms if arm.setting.but(clients=1) == FIGURES[figure] and not arm.copy]

@@ -173,13 +173,13 @@ def _asked(judgement: Judgement) -> tuple[int, ...]:
 
 
 def _is_flat(judged: Judged) -> bool:
-    """Whether latency is the same with more clients, to within 5 %."""
+    """True where latency is the same with more clients, to within 5 %."""
     low, high = judged.equivalent
     return judged.decided and low < judged.typical.low and judged.typical.high < high
 
 
 def _rises(judged: Judged) -> bool:
-    """Whether latency is higher with more clients, by over 5 %; decided."""
+    """True where latency is higher with more clients, by over 5 %; decided."""
     return judged.decided and judged.typical.low > judged.equivalent[1]
 
 
@@ -193,7 +193,7 @@ def _told(judgement: Judgement, name: str) -> str:
 
 
 def _starving(judgement: Judgement) -> Iterator[str]:
-    """How many clients got no reply on a kept connection, and how many where each request has a new one."""
+    """Number of clients that got no reply on a kept connection, and how many where each request has a new one."""
     every = points(judgement.sweep, judgement.blocks)
     kept = _points(every, CONNECTION)
     if not any(point.windows for point in kept):

@@ -167,7 +167,7 @@ def http_reply(stream: int, status: int, detail: str) -> bytes:
 
 @lru_cache(64)
 def _fault(code: int, detail: str) -> tuple[bytes, bytes]:
-    """What comes before the stream's number, and after it, in the reply that is a fault."""
+    """Bytes before the stream's number, and after it, in the reply that is a fault."""
     fields = [(b":status", b"200"), (b"content-type", b"application/grpc"), *_status(code, detail)]
     if code == 12:  # UNIMPLEMENTED, perhaps for the encoding: a client may try again with one of these
         fields.append((b"grpc-accept-encoding", b"identity,gzip"))

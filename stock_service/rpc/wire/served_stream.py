@@ -99,7 +99,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def later_ns(self) -> int:
-        """How long it takes, beside what the method does, to answer what came last: more than to read it."""
+        """Nanoseconds, beside what the method does, to answer what came last: more than to read it."""
 
     def take_outgoing(self) -> bytes:
         """What is to be sent now."""
