@@ -18,7 +18,6 @@ from stock_service.rpc.errors import InvalidRequest, Overloaded
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process.credentials import make as make_credentials
 from stock_service.rpc.security import Access, Right
-from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.service import Method, Service, StreamMethod
 from stock_service.rpc.tls import read_token
@@ -248,6 +247,6 @@ def test_a_call_that_is_begun_too_late_is_counted() -> None:
     for path, kind in ((SAY, Kinds.UNARY), (COUNT, Kinds.REPLIES)):
         late = Head(path.encode(), kind, 1)
         progress = None if kind is Kinds.UNARY else Progress()
-        assert b"not begun within 1 ms" in protocol.answer((late, 1, b"", 0, {1: 0}, progress), 1, NOBODY)
+        assert b"not begun within 1 ms" in protocol.answer((late, 1, b"", 0, {1: 0}, progress), 1, ("127.0.0.1", 1))
     assert counted(metrics) == {SAY: {"DEADLINE_EXCEEDED": 1}, COUNT: {"DEADLINE_EXCEEDED": 1}, TALK: {}}
     assert [meter.under_way() for meter in metrics.meters.values()] == [0, 0, 0]

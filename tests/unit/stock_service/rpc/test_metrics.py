@@ -13,7 +13,6 @@ from stock_service.rpc.metrics import ONE_IN, Meter, Metrics, Tally
 from stock_service.rpc.process import serving
 from stock_service.rpc.process.scraping import show
 from stock_service.rpc.security import Access, Right, digest
-from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import read_token
@@ -150,8 +149,8 @@ def test_a_request_that_is_too_late_is_counted() -> None:
     """Under its fault; no worker is busy with it."""
     metrics = Metrics()
     methods = methods_of(stocks().counted(metrics))
-    assert methods.answered(LOOKUP.encode(), b"", 1, 1, NOBODY)[0] is FaultCode.DEADLINE_EXCEEDED
-    assert methods.answered(b"/no/Method", b"", 1, 1, NOBODY)[0] is FaultCode.DEADLINE_EXCEEDED
+    assert methods.answered(LOOKUP.encode(), b"", 1, 1, ("127.0.0.1", 1))[0] is FaultCode.DEADLINE_EXCEEDED
+    assert methods.answered(b"/no/Method", b"", 1, 1, ("127.0.0.1", 1))[0] is FaultCode.DEADLINE_EXCEEDED
     meter = metrics.meters[LOOKUP]
     assert ({k: v for k, v in meter.outcomes().items() if v}, meter.under_way()) == ({"DEADLINE_EXCEEDED": 1}, 0)
 
