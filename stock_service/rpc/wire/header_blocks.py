@@ -4,7 +4,8 @@ A block that is sent uses only the static table and literals without indexing. S
 and is encoded once.
 
 A block that comes is cut into its fields. A field's bytes are looked up in what is known of the connection's fields.
-So only a field that is new is decoded. A block whose fields all came before is remembered as a whole.
+So only a field that is new is decoded. A block whose fields all came before is remembered as a whole. Fields with which
+two blocks begin, one after the other, are remembered together, however long they are.
 
 A peer that was told SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks: they neither use nor change its dynamic table,
 so they mean the same whenever they come. A field that is put into a table of size 0 is plain, too. Until the peer has
@@ -110,6 +111,7 @@ class BlockReader(Generic[Part, Meaning]):
         self._fields: dict[bytes, _Entry[Part]] = {}
         self._fields_bytes = 0
         self._begun: tuple[bytes, list[Part], int] = b"", [], 0  # how blocks begin: what it means, its bytes in a list
+        self._before = b""  # the last block, up to its token
         self._table = deque[_Entry[Part]]()
         self._table_bytes, self._table_bytes_max = 0, TABLE_BYTES_MAX
         self._peeks = False  # whether a block that is not plain is not to be read
@@ -161,7 +163,7 @@ class BlockReader(Generic[Part, Meaning]):
             at, parts = len(begun), [*parts]
         else:
             parts, list_bytes = [], 0
-        begins = at
+        begins, repeats, shown = at, True, end
         try:
             if not at and block and block[0] & 0xE0 == 0x20:
                 at = self._resized(block)
@@ -192,10 +194,13 @@ class BlockReader(Generic[Part, Meaning]):
                     if list_bytes > list_bytes_max and not 0x40 <= first < 0x80:
                         list_bytes += 32  # nobody asks what it says
                         continue
-                    if start != begins and self._plain and not self.new_bytes and not self._shows:
-                        self._begun = block[:start], [*parts], list_bytes
-                        begins = start
+                    if repeats and self._plain and not self._before.startswith(field, start):
+                        repeats = False
+                        if start != begins:
+                            self._begun = block[:start], [*parts], list_bytes
                     entry = self._new(field, value - start, index)
+                    if self._shows:
+                        shown = min(shown, start)
                 if 0x40 <= first < 0x80 and self._table_bytes_max:
                     self._keep(entry)
                 list_bytes += entry[0]
@@ -207,6 +212,9 @@ class BlockReader(Generic[Part, Meaning]):
         if list_bytes > list_bytes_max:
             whole = at >= end or not self._table_bytes_max
             raise (ListTooLong if whole else BlockError)(f"a header list over {list_bytes_max} bytes, the most allowed")
+        if repeats and self.new_bytes and self._plain:
+            self._begun = block, [*parts], list_bytes
+        self._before = block[:shown]
         return parts
 
     def _new(self, field: bytes, value: int, index: int) -> _Entry[Part]:

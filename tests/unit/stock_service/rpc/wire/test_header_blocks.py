@@ -214,6 +214,24 @@ def test_what_blocks_begin_with_is_no_more_than_that() -> None:
         assert tried.read(encode_block(fields)) == fields
 
 
+@pytest.mark.parametrize("last", [b"traceparent", b"authorization"])
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_long_beginning_is_parsed_once(last: bytes, changes: bool) -> None:
+    """Fields that are too long for what is remembered of fields need to come twice, before one that is short."""
+    told = list[bytes]()
+
+    def part(name: bytes, _: bytes) -> None:
+        told.append(name)
+
+    tried = BlockReader(part, len, LIST_BYTES_MAX)
+    begins = [(b":method", b"POST"), *((b"long-%d" % number, bytes(3000)) for number in range(4))]
+    for number in range(9):
+        if number == 2:
+            told.clear()
+        assert tried.read(encode_block([*begins, (last, b"%d" % (number if changes else 0))])) == 6
+    assert told == [last] * (7 if changes else 0)
+
+
 def test_a_token_is_known_by_a_digest() -> None:
     """Neither its field's bytes nor its block's are kept, and both are known all the same."""
     tried = BlockReader(lambda name, _: name, list, LIST_BYTES_MAX)
@@ -222,7 +240,7 @@ def test_a_token_is_known_by_a_digest() -> None:
         assert tried.read(block) == [b":method", b"authorization", b"a"]
     assert list(tried.known) == [concealed(block)]
     assert tried.count == tried.new_bytes == 0
-    kept = (*tried.known, *tried._fields, tried._begun[0])
+    kept = (*tried.known, *tried._fields, tried._begun[0], tried._before)
     assert not [key for key in kept if b"secret" in key]
     tried.read(hpack.Encoder().encode([(b"authorization", b"Bearer secret")], huffman=False))
     assert len(tried._table) == 1
@@ -235,7 +253,7 @@ def test_a_token_before_a_new_field_is_not_kept() -> None:
     begins = [(b":method", b"POST"), (b"authorization", b"Bearer secret"), (b"te", b"trailers")]
     for number in (0, 1, 2, 3, 3, 3):
         assert tried.read(encode_block([*begins, (b"traceparent", b"%d" % number)]))
-    kept = (*tried.known, *tried._fields, tried._begun[0])
+    kept = (*tried.known, *tried._fields, tried._begun[0], tried._before)
     assert not [key for key in kept if b"secret" in key]
 
 
