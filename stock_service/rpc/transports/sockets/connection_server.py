@@ -156,15 +156,14 @@ class ConnectionServer(Generic[Request]):
 
         Says whether the client may still send, or has not everything yet.
         """
-        options, read_timeout_s, farewell, answer_frame = (
-            self._options,
-            self._read_timeout_s,
-            self._frames.farewell,
+        send, timeline, answer, farewell = (
+            connection.sendall,
+            self._options.timeline,
             self._answer,
+            self._frames.farewell,
         )
-        send, timeline = connection.sendall, self._options.timeline
-        _set_read_timeout(connection, options.idle_timeout_s)
-        late = f"a request was not whole within {read_timeout_s:g} s"
+        _set_read_timeout(connection, self._options.idle_timeout_s)
+        late = f"a request was not whole within {self._read_timeout_s:g} s"
         left = -1  # when stopping: bytes that had arrived by then and are still to be read
         partial_since_s = 0.0  # since when a request is half there; 0: none is
         while True:
@@ -187,7 +186,7 @@ class ConnectionServer(Generic[Request]):
             except FramingError as error:
                 frames, fault = error.frames, str(error)
             for frame in frames:
-                reply = answer_frame(frame, arrived_ns, peer)
+                reply = answer(frame, arrived_ns, peer)
                 unread.look()  # before the client can have the reply, and send on
                 send(reply)
                 if timeline is not None:
@@ -204,14 +203,14 @@ class ConnectionServer(Generic[Request]):
                 now_s = time.monotonic()
                 if frames or not partial_since_s:
                     partial_since_s = now_s
-                left_s = partial_since_s + read_timeout_s - now_s
+                left_s = partial_since_s + self._read_timeout_s - now_s
                 if left_s <= 0:
                     connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
                     return True
                 _set_read_timeout(connection, left_s)
             elif partial_since_s:
                 partial_since_s = 0.0
-                _set_read_timeout(connection, options.idle_timeout_s)
+                _set_read_timeout(connection, self._options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
         """Unless the client reads so late that this would block, or be cut. Raises OSError."""
