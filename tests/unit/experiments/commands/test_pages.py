@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from experiments.commands import pages
+from experiments.commands import index, pages, recording
 from experiments.commands.index import HERE, ROOT
 from experiments.results import environment
 from experiments.results.fingerprint import taken
@@ -25,6 +26,9 @@ The servers: <!--= stock/quick version -->of this version<!--/-->.
 
 SOURCES = taken()
 
+READ = cache(recording.read)
+"""Reads and judges a folder once, until ``changed``."""
+
 OF_SOCKETS = "stock_service/rpc/transports/sockets/*.py"
 
 
@@ -42,6 +46,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(pages, "HERE", studies)
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     monkeypatch.setattr(pages, "recordings", lambda: [folder])
+    monkeypatch.setattr(pages, "read", READ)
+    monkeypatch.setattr(index, "read", READ)
     return tmp_path
 
 
@@ -55,6 +61,7 @@ def called(*arguments: str) -> int:
 def changed(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
     """From now on the sources of a row are others, as after a change of a file."""
     monkeypatch.setattr(version, "taken", lambda: SOURCES | {row: "changed"})
+    READ.cache_clear()
 
 
 @pytest.mark.slow

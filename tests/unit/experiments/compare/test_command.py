@@ -64,6 +64,7 @@ def test_a_load_program_drives_both_sides(
 ) -> None:
     """From the command to its files, which say which load it was and what that does not record."""
     monkeypatch.setattr(sweep, "WINDOW_ROUNDS", 1)
+    monkeypatch.setattr(sweep, "WINDOW_S_MAX", 0.3)
     command = ["compare", "sockets", "sockets workers=1", "--load", "c", "--connections", "4", "--blocks", "1"]
     code = main(
         [*command, "--out", str(tmp_path / "seen"), "--json", str(tmp_path / "o.json"), "--fail-if", "slower>5%"]

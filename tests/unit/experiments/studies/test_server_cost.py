@@ -301,7 +301,7 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     assert part.answers(Seen(judge(sweep, [])))[0].sentence == "Not measured."
     assert {each.setting["service"] for each in sweep.arms} == {"stock", PLAIN_GRPCIO}
     alone = real_clients.sweep(replace(SMALL, peers=frozenset()))
-    assert [each.title for each in part.sections(Seen(judge(alone, blocks(alone, 10, world))))] == [section.title]
+    assert [each.title for each in part.sections(Seen(judge(alone, blocks(alone, 2, world))))] == [section.title]
 
 
 def overloaded(keeps: Mapping[str, float]) -> Seen:

@@ -181,7 +181,7 @@ def test_trades_under_losses_are_done_once(postgres: Postgres, loses: str) -> No
     with replicas(dsn, 3, window=RETRY_WINDOW) as catalogs, ThreadPoolExecutor(THREADS + 1) as pool:
         clients = [pool.submit(with_ids, number) for number in range(THREADS)]
         anonymous = pool.submit(without)
-        for _ in range(4):
+        for _ in range(2):
             before = Exchange(catalogs[0]).lookup("FishCo").volume
             until(lambda before=before: volume(postgres, dsn) > before + 50, "trades are made")  # type: ignore[misc]
             if loses == "cut":
