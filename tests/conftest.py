@@ -39,7 +39,7 @@ LEAK_CHECKED = {"conformance", "end_to_end"}
 """The folders whose every test starts servers or clients."""
 
 collect_ignore_glob = [] if find_spec("psycopg") else ["**/test_postgres*.py"]
-"""Where the extra ``postgres`` could not be had."""
+"""Files to leave out where the extra ``postgres`` is not installed."""
 
 # Deadlines are off: on a busy machine any example may take long, and no test here asserts a speed.
 hypothesis.settings.register_profile("stock_service", deadline=None)

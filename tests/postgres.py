@@ -31,7 +31,7 @@ from tests.conformance.running import until
 ABSENT = "no PostgreSQL here: apt-get install postgresql"
 
 WAIT_S = 30.0
-"""How long PostgreSQL may take to start or to end; half a second is usual."""
+"""Longest time that PostgreSQL may take to start or to end; half a second is usual."""
 
 AWAY_S = 0.1
 """Pause of a client that was told that the store is away."""
@@ -74,12 +74,12 @@ class Postgres:
 
     @property
     def dsn(self) -> str:
-        """How its first database is reached."""
+        """The address of its first database."""
         return f"host=127.0.0.1 port={self.port} user=tester dbname=postgres"
 
     @property
     def runs(self) -> bool:
-        """Whether it was started, and not stopped."""
+        """True while it is started."""
         return self._process is not None
 
     def start(self) -> None:
@@ -121,13 +121,13 @@ class Postgres:
         self.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stock_service'")
 
     def database(self) -> str:
-        """How a new, empty database is reached."""
+        """Make an empty database; the address of it."""
         name = f"made_{next(self._databases)}"
         self.query(f"CREATE DATABASE {name}")
         return self.dsn.replace("dbname=postgres", f"dbname={name}")
 
     def store(self, stocks: Sequence[Stock]) -> str:
-        """How a new store of these stocks is reached."""
+        """Make a store of these stocks; the address of it."""
         dsn = self.database()
         postgres_session.make(dsn, stocks)
         return dsn

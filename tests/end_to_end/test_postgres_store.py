@@ -21,7 +21,7 @@ CLIENTS, KILLS, TRADES = 6, 3, 60
 
 
 def served(dsn: str, transport: str = "sockets") -> tuple[str, ...]:
-    """What starts a replica."""
+    """The command of a replica."""
     return ("stock_service", "serve", "--transport", transport, "--store", f"postgres:{dsn}")
 
 

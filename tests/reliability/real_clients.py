@@ -63,12 +63,12 @@ SHARE = 0.9
 METADATA_BYTES, CALLS = 15_360, 10_000
 
 EXTRA_S = 30.0
-"""How much longer than its load a program may take."""
+"""Time that a program may take beyond its load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of a load's calls in its window."""
+    """Counts of a load's calls in its window, by their ends."""
 
     good: int
     """Answered within their deadline."""
@@ -90,7 +90,7 @@ class Report:
 
     @property
     def kept_its_rate(self) -> bool:
-        """Whether the load itself was in time."""
+        """True where the load itself was in time."""
         return not self.never_sent and self.late_us_p99 <= LATE_US_MAX
 
 
@@ -261,7 +261,7 @@ def _go_words(
 
 
 def go_report(line: str) -> Report:
-    """What the program printed."""
+    """The report that the program printed."""
     said = json.loads(line)
     late = {"late": said["calls"] - said["good"]} if said["calls"] > said["good"] else {}
     errors = {**said["errors"], **late}
@@ -276,7 +276,7 @@ def _by_grpcio(what: str, address: Address, *words: str) -> Report:
 
 
 def politely(address: Address, duration_s: float) -> Report:
-    """What 16 channels get, of which each makes its calls when they are due, one at a time."""
+    """Load of 16 channels, of which each makes its calls when they are due, one at a time."""
     until_s = time.monotonic() + duration_s
     gap_s = POLITE / POLITE_HZ
 
@@ -296,7 +296,7 @@ def politely(address: Address, duration_s: float) -> Report:
 
 
 def _ended(call: Callable[[], bytes], due_s: float) -> str | None:
-    """How a call ended: None where it was answered in time, else its code, or ``late``."""
+    """End of a call: None where it was answered in time, else its code, or ``late``."""
     try:
         call()
     except grpc.RpcError as error:
@@ -305,7 +305,7 @@ def _ended(call: Callable[[], bytes], due_s: float) -> str | None:
 
 
 def with_metadata(address: Address, calls: int, at_once: int) -> Report:
-    """What becomes of calls with 15 KiB of metadata on one channel, so many at a time; a part is new in each."""
+    """Load of calls with 15 KiB of metadata on one channel, ``at_once`` at a time; a part is new in each."""
     numbers, errors = iter(range(calls)), Counter[str]()
     constant = [(f"x-load-{place:02d}", "0123456789abcdef" * 63 + "0123456") for place in range(14)]
     began_s = time.monotonic()

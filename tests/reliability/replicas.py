@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 POSTGRES = "PostgreSQL"
 
 HISTORIES, SOME = 300, 4
-"""What the promise asks for overnight; a tenth is tried in minutes."""
+"""Histories that the promise asks for overnight, and in seconds; a tenth is tried in minutes."""
 
 KILLS, SOME_KILLS = 100, 1
 
@@ -47,7 +47,7 @@ LOSSES: dict[str, Callable[["Postgres"], object] | None] = {
     "immediate shutdown": lambda postgres: _restarted(postgres, signal.SIGQUIT),
     "kill -9": lambda postgres: _restarted(postgres, signal.SIGKILL),
 }
-"""What is lost, over and over, while a history is recorded."""
+"""Losses, each repeated while a history is recorded."""
 
 
 def check(minutes: bool, seed: int) -> list[Row]:

@@ -23,7 +23,7 @@ def test_each_run_draws_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("inside", [".", "stock"])
 def test_a_run_that_goes_on_keeps_its_seed(tmp_path: Path, inside: str) -> None:
-    """Whether the folder is the sweep's own or has a study's in it; an empty one has none yet."""
+    """The seed is found in the sweep's own folder and in a study's around it; an empty folder has none yet."""
     folder = tmp_path / inside
     folder.mkdir(exist_ok=True)
     files.write_sweep(folder, replace(sweep(), seed=4711))

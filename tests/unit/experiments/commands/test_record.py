@@ -49,7 +49,7 @@ print(len(found), flush=True)
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
-    """What was measured, in a project of its own, where measuring is writing a folder down."""
+    """Recordings that were measured, in a project of its own; to measure is to note the folder here."""
     found: list[Recording] = []
 
     def measure(recording: Recording) -> int:

@@ -126,7 +126,7 @@ def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None
 
 
 def test_one_connection_cannot_tell_two_pools_apart() -> None:
-    """It is said at once; not where several requests are sent at once, nor where more than the pool differs."""
+    """A hint says so; none where several requests are sent at once, nor where more than the pool differs."""
     pools = [read("sockets workers=1"), read("sockets workers=16")]
     assert "--connections" in list(hints(pools))[-1]
     assert "workers" in list(hints(pools))[-1]

@@ -86,7 +86,7 @@ def test_a_load_program_sends_one_request_on_many_connections(program: str, tran
 
 
 def test_grpc_go_has_headers_a_deadline_and_calls_at_once() -> None:
-    """These factors at any level, the same on both sides."""
+    """The client grpc-go takes these factors at any level, the same on both sides."""
     levels: dict[str, Level] = {"client": "grpc-go", "headers": "traceparent", "in_flight": 16, "deadline_ms": 90.0}
     check(side("grpc", "grpc", levels), side("grpc_static", "grpc", levels))
 

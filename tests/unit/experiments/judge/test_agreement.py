@@ -133,7 +133,7 @@ def test_a_headline_is_said_over_all_runs() -> None:
 
 
 def test_runs_of_several_versions_are_not_joined() -> None:
-    """Where either arm has other sources, or a run has no fingerprint; a change that touches neither arm is nothing."""
+    """Runs stay apart where an arm has other sources, or a run no fingerprint; a change of neither arm is nothing."""
     runs, row = [run(0.5), run(2.0)], "stock_service/rpc/transports/{}/*.py"
     assert set(map(row.format, ("grpc_sync", "http1"))) <= HERE.keys()
     for other, apart in (

@@ -246,7 +246,7 @@ def limited(share: float, comparison: Comparison) -> Judgement:
 
 @pytest.mark.parametrize("kind", ["growth", "per client"])
 def test_where_the_load_is_the_limit_there_is_no_verdict_on_the_server(kind: Kind) -> None:
-    """What clients see is kept apart, more blocks would change nothing, and no run contradicts it."""
+    """The verdict of clients is kept apart, more blocks would change nothing, and no run contradicts it."""
     free, full = (limited(share, growth(kind)) for share in (0.79, 0.81))
     one, other = free.judged["growth"], full.judged["growth"]
     assert one.rulings

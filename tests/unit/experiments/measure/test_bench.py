@@ -89,7 +89,7 @@ def test_a_plain_grpcio_server_is_a_service_with_a_pool_alone() -> None:
 
 @pytest.mark.slow
 def test_connections_without_a_reply_are_counted_in_each_window() -> None:
-    """Where a connection holds its thread, of 3 connections on a pool of 1 two starve; on kept lanes and new ones."""
+    """Two of 3 connections starve on a pool of 1 where a connection holds its thread; on kept lanes and new ones."""
     base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
     arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
     turns = Windows(0.05, 0.2)

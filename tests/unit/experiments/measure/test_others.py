@@ -1,4 +1,4 @@
-"""What others take of the cores: the sweep's own processes are told from foreign ones, short-lived children too."""
+"""The cores' time that others take: the sweep's own processes are told from foreign ones, short-lived children too."""
 
 import os
 import select

@@ -127,7 +127,7 @@ def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_handles_no_signals_may_be_ended_by_one() -> None:
-    """Where its exit codes say so; a server of ours must exit with 0."""
+    """Its exit codes allow the signal; a server of ours must exit with 0."""
     plain = "import signal; print('ready h:1', flush=True); signal.pause()"
     with Program([sys.executable, "-c", plain], exits=(0, -signal.SIGTERM)) as program:
         program.ready()

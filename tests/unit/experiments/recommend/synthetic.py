@@ -20,12 +20,12 @@ FLOOR_S = 0.0001
 
 @dataclass(frozen=True)
 class Synthetic:
-    """What a request needs, in seconds."""
+    """A service, by the seconds that a request needs."""
 
     gil_s: float
     wait_s: Callable[[Random], float] = lambda _: 0.0
     shared: int = 0
-    """How many requests at once are admitted inside; 0 where nothing is shared."""
+    """Requests that are admitted inside at once; 0 where nothing is shared."""
     held_s: float = 0.0
 
     def level(self, at_once: int, workers: int, connections: int) -> Level:
@@ -43,7 +43,7 @@ class _Window:
         self._replied_at: list[float] = []
 
     def load(self) -> Load:
-        """What was seen."""
+        """The load's numbers, from a run of the simulation."""
         for _ in range(self._connections):
             self._clock.start(self._client(), self._random.random() * FLOOR_S)
         end_s = 0.0

@@ -76,7 +76,7 @@ def test_a_python_without_a_gil_is_told_by_its_name(name: str, free: bool) -> No
 def turns(
     monkeypatch: pytest.MonkeyPatch, rates_hz: dict[int, list[float]], lost_ticks: int = 0
 ) -> dict[int, list[float]]:
-    """What is asked of levels that have these rates, by turns, the last again and again."""
+    """Rates that the levels are asked for, by turns, where they have these rates; the last repeats."""
     asked: dict[int, list[float]] = {level: [] for level in rates_hz}
 
     def load(level: int) -> Load:

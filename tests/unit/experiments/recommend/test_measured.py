@@ -57,7 +57,7 @@ def test_a_pool_that_carries_a_rate_also_keeps_about_the_largest_ones_tail(
 
 
 def test_a_largest_pool_with_the_shortest_tail_is_advised() -> None:
-    """Where every smaller one has a far longer one."""
+    """Every smaller pool has a far longer tail."""
     p99_s = {4: 30.0, 8: 20.0, 16: 10.0}
     seen = with_short_tail(found(), 300, lambda workers, rate_hz: Tail(workers, rate_hz, p99_s[workers]))
     assert [tail.workers for tail in seen.tails] == [4, 8, 16]

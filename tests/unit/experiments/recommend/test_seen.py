@@ -1,4 +1,4 @@
-"""What is advised of simulated services, from pools and from connections: a lock, a pool of connections, others."""
+"""Advice on simulated services, from pools and from connections: a lock, a pool of connections, others."""
 
 from dataclasses import replace
 
@@ -22,12 +22,12 @@ WAITS_LONG = Synthetic(gil_s=0.1 * MS, wait_s=lambda _: 200 * MS)
 
 
 def pools(service: Synthetic, wish: Wish = WISH) -> Found:
-    """What ``--start`` finds."""
+    """Findings of ``--start``."""
     return of_pools([service.level(size, size, 128) for size in POOLS], PYTHON, wish)
 
 
 def connections(service: Synthetic, workers: int) -> Found:
-    """What ``--address`` finds of a server with so many workers."""
+    """Findings of ``--address`` on a server with this number of workers."""
     return of_connections([service.level(each, workers, each) for each in CONNECTIONS], PYTHON, FLOOR_S, WISH)
 
 

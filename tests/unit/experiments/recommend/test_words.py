@@ -74,7 +74,7 @@ def test_a_cap_is_named() -> None:
 
 
 def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
-    """That is said, and how to find out."""
+    """The advice says so, and names the command that finds out."""
     lines = told(replace(FOUND, by_workers=False))
     assert "19.9 ms each: its pool of workers, a pool of connections, or a lock" in lines
     assert lines.endswith("The server ran with the workers that it has: --start measures every pool.")

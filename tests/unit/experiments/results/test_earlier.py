@@ -14,7 +14,7 @@ RUN = EarlierRun("2026-01-02T03:04:05+00:00", "v1", "EPYC", 2, {"one": Ratio(-1.
 
 
 def test_runs_are_kept_once_and_in_order(tmp_path: Path) -> None:
-    """Those that the file has stay; one that is kept again replaces itself."""
+    """Runs that the file has stay; a run that is kept again replaces itself."""
     file = tmp_path / earlier.EARLIER_FILE
     assert earlier.load(file) == ()
     first = replace(RUN, began_at="2026-01-01T00:00:00+00:00")

@@ -37,7 +37,7 @@ LOADED_ONLY = (
     "clients/.*",
     "experiments/(__init__|services/.*|v1/.*|helloworld/.*).py",
 )
-"""What a process loads that its arm does not run, as patterns: another executor, other services, a server's half."""
+"""Files that a process loads and its arm does not run, by patterns: other executors and services, a server's half."""
 
 CALL = """
 import sys

@@ -89,7 +89,7 @@ def test_growth_is_said_beside_that_of_the_clients(verdicts: tuple[Verdict, Verd
 
 
 def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
-    """It gives the numbers, says why, and has no verdict on the server."""
+    """The sentence gives the numbers, says why, and has no verdict on the server."""
     one = replace(made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (2.7, 2.6, 2.8)), load_share=0.9042)
     one = replace(one, rulings=(), together=one.rulings)
     assert ratio_sentence(one, "5 clients", "1 client") == (

@@ -320,7 +320,7 @@ def overloaded(keeps: Mapping[str, float]) -> Seen:
 
 
 def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
-    """What was sent and what was answered in time ÷ each server's own peak; a late load is marked."""
+    """Requests sent, and requests answered in time, ÷ each server's own peak; a late load is marked."""
     part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
     (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     assert "Of its peak sockets answers in time: 90 % at 1.4 times, 90 % at 2 times" in answer.sentence

@@ -191,7 +191,7 @@ def in_drawn_order(of: Sweep, one: Block) -> Block:
 
 
 def like(one: Block, other: Block) -> Block:
-    """What another block measured, under this one's number and moment."""
+    """The other block's measurements, under this one's number and moment."""
     return replace(other, number=one.number, attempt=one.attempt, started_at=one.started_at)
 
 

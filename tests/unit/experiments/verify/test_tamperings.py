@@ -58,7 +58,7 @@ def opened(whole: Path, whole_texts: Mapping[str, str], tmp_path: Path, monkeypa
 
 
 def seen(folder: Path) -> list[str]:
-    """What ``verify`` says of a folder and of those inside; a refusal counts."""
+    """The sentences of ``verify`` on a folder and the folders inside; a refusal counts."""
     try:
         return [each for file in sorted(folder.rglob("sweep.json")) for each in differences(file.parent, expected)]
     except UsageError as error:

@@ -46,7 +46,7 @@ def test_trades_that_wait_share_a_commit(postgres: Postgres) -> None:
 
 
 def waits_for_a_lock(postgres: Postgres) -> bool:
-    """Whether a session waits for another's lock."""
+    """True while a session waits for another's lock."""
     return postgres.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == [(1,)]
 
 
@@ -98,7 +98,7 @@ def test_the_window_is_bounded_in_the_tables(postgres: Postgres) -> None:
 
 
 def test_a_replica_far_behind_reads_before_its_turn(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It lets its turn go, so that no other waits while it reads what it lacks."""
+    """The replica lets its turn go: no other waits while it reads the commits that it lacks."""
     monkeypatch.setattr(postgres_session, "BEHIND_MAX", 5)
     caught_up: list[bool] = []
     catch_up = Session.catch_up

@@ -68,8 +68,8 @@ def test_a_session_lost_before_the_commit_is_not_noticed(
 
 @pytest.mark.parametrize("done", [False, True])
 def test_a_trade_in_doubt_is_settled_by_its_id(postgres: Postgres, monkeypatch: pytest.MonkeyPatch, done: bool) -> None:
-    """Whether the commit that was not heard of was done or not: it has one effect, and its reply. Of those without an
-    id, which shared it, is said that the outcome is unknown."""
+    """The trade has one effect, and its reply, be the commit done or not. Trades without an id, which shared the
+    commit, are told that the outcome is unknown."""
     dsn = postgres.store(STOCKS)
     with replica(dsn) as catalog:
         losing(monkeypatch, "commit", cut(postgres), done)
@@ -200,7 +200,7 @@ def test_trades_under_losses_are_done_once(postgres: Postgres, loses: str) -> No
 
 
 def volume(postgres: Postgres, dsn: str) -> int:
-    """What has been traded of FishCo."""
+    """The traded volume of FishCo."""
     ((volume,),) = postgres.query("SELECT volume FROM stock_service.stocks WHERE name = 'FishCo'", dsn)
     assert isinstance(volume, int)
     return volume

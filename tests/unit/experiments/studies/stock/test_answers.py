@@ -48,7 +48,7 @@ def test_question_1_is_answered_as_started_and_for_equal_executors() -> None:
 
 
 def test_question_1_is_answered_beside_a_plain_grpcio_server() -> None:
-    """Which takes half as long as our own gRPC; what our code adds stands behind it."""
+    """The plain server's Lookup takes half as long as our own gRPC; the time that our code adds stands behind it."""
     plain = Arm(sweeps.GRPC.but(service="plain-grpcio"))
     first = of(planted({SOCKETS: 125.0, Arm(sweeps.SOCKETS, 1): 125.0, plain: 250.0}))[0]
     assert "Beside a plain grpcio server, which has none of our code, a Lookup on sockets takes 0.5" in first.sentence
@@ -187,7 +187,7 @@ def test_figures_4_and_5_say_how_many_threads_ran_the_requests() -> None:
 
 
 def test_a_recording_without_stamps_says_nothing_of_threads() -> None:
-    """Whether the part is not there, or has not the figure's arms."""
+    """No sentence of threads stands there where the part is not there, or lacks the figure's arms."""
     main = judgement(sweeps.stock(SCALE), 2, planted())
     unstamped = judgement(sweeps.stages(SCALE), 3, planted())
     for after in ({}, {"stages": unstamped}):

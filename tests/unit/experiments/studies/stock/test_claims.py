@@ -216,7 +216,7 @@ def test_a_read_lock_is_faster(ratio: float, verdict: str) -> None:
 
 
 def test_a_read_lock_that_sets_them_apart_is_seen() -> None:
-    """Where Trade ÷ Lookup is larger under read and write locks than under one mutex."""
+    """Trade ÷ Lookup is larger under read and write locks than under one mutex: the claim is contradicted."""
     arm = Arm(sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5, locking="read-write"))
     apart = World(
         lambda of, request: MEAN_US * (1.5 if of == arm and request == "trade" else 1.0),

@@ -24,7 +24,7 @@ def arm(line: str, clients: int) -> Arm:
 
 
 def full_us(clients: int) -> float:
-    """What a Lookup takes where the pool's threads are the limit."""
+    """Latency of a Lookup where the pool's threads are the limit."""
     return 1000 * WAIT_MS * max(1.0, clients / POOL)
 
 
@@ -155,7 +155,7 @@ def question_4(waits: bool, at_work_us: float | None) -> str:
 
 
 def test_question_4_is_answered_without_waiting_and_with_it() -> None:
-    """How many threads were at work at once: each of 10 clients has one for a tenth of its latency."""
+    """Threads at work at once are told: each of 10 clients has one for a tenth of its latency."""
     sentence = question_4(waits=True, at_work_us=50.0)
     assert sentence.startswith(
         "Where a Lookup does not wait, the pool of 5 threads never fills: 10 clients keep 1.0 at work at once. "

@@ -11,7 +11,7 @@ from experiments.studies.stock import STOCK
 
 
 def loads(of: Sweep, server: ServerKey) -> Counter[tuple[Setting, int]]:
-    """How often a server carries each load, in every so many rounds."""
+    """Number of times that a server carries each load, by load and ``every`` of its group."""
     carried: Counter[tuple[Setting, int]] = Counter()
     for group in of.groups:
         for arm in group.arms:

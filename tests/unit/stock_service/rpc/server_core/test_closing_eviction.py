@@ -1,4 +1,4 @@
-"""Which connection yields to a new one, by a clock of numbers; and how one that holds too many bytes is told so."""
+"""The connection that yields to a new one, by a clock of numbers; the last word to one that holds too many bytes."""
 
 import select
 import socket

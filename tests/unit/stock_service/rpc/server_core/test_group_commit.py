@@ -15,7 +15,7 @@ WAIT_S = 10.0
 
 @pytest.mark.parametrize("left_out", range(4))
 def test_it_settles_once_behind_the_last(left_out: int) -> None:
-    """Whether the last to end is a task that ran or one that was left out."""
+    """The last to end may be a task that ran or one that was left out."""
     for first in ("tasks", "left out"):
         done: list[str | bool] = []
         group = GroupCommit(3, done.append)
@@ -45,7 +45,7 @@ def test_the_thread_that_reads_has_another_settle() -> None:
 
 
 def test_a_task_that_raises_counts_as_ended() -> None:
-    """What it raises is its executor's to see; the others are settled all the same."""
+    """The executor sees the exception; the other tasks are settled all the same."""
     settled: list[bool] = []
     group = GroupCommit(2, settled.append)
     with pytest.raises(ZeroDivisionError):
