@@ -1,6 +1,7 @@
 """What a server of our own keeps of the tokens that it was shown: digests, in its heads, caches and decoders too."""
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
@@ -20,7 +21,7 @@ from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, stock_service
 from stock_service.v1 import stock_pb2
-from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, Running
+from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, Running, until
 from tests.conformance.transports import fresh_exchange
 from tests.tls import credentials
 
@@ -67,6 +68,8 @@ def test_no_token_is_kept(kind: Kind, client: ClientKind) -> None:
                     with nullcontext() if token == known else suppress(Unauthenticated):
                         answered.append(connection.call(LOOKUP, REQUEST, WAIT_S))
             assert len(answered) == (3 if token == known else 0)
+        if kind.dispatch == "request":  # its thread has the request until just after the reply
+            until(lambda: "thread-per-task" not in [each.name for each in threading.enumerate()], "all requests ended")
         kept = [*texts(running.server)]
     assert any(LOOKUP.encode() in text for text in kept), "the search reaches what is kept"
     assert [text for text in kept if known.encode() in text or wrong.encode() in text] == []
