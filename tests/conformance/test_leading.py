@@ -15,7 +15,7 @@ from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The leader runs the first request, and goes on to do so, whatever took long before."""
     monkeypatch.setattr(leader_followers, "REST", 0)
-    monkeypatch.setattr(leader_followers, "_NEAR_NS", 10**15)
+    monkeypatch.setattr(leader_followers, "_NEAR_NS", 1 << 62)
 
 
 def pool_of(running: Running) -> LeaderFollowers:

@@ -15,7 +15,7 @@ from stock_service.rpc.concurrency.leader_followers import LeaderFollowers
 from stock_service.rpc.errors import Unavailable
 from tests.conformance.gates import WAIT_S, Gate, until
 
-FOREVER_NS = 10**15
+FOREVER_NS = 1 << 62
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +23,12 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is: batches are near each other, and no request is slow."""
     monkeypatch.setattr(leader_followers, "_NEAR_NS", FOREVER_NS)
     monkeypatch.setattr(leader_followers, "_PATIENCE_NS", FOREVER_NS)
+
+
+@pytest.fixture
+def undeposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lookout that looks too seldom to depose the leader, however long the machine keeps the leader waiting."""
+    monkeypatch.setattr(leader_followers, "LOOK_S", 10 * WAIT_S)
 
 
 class Server:
@@ -68,6 +74,7 @@ def serving(workers: int = 2) -> Iterator[Server]:
         assert server.pool.stop(WAIT_S)
 
 
+@pytest.mark.usefixtures("undeposed")
 def test_the_leader_runs_short_requests_itself() -> None:
     """The whole batch, in order, on the thread that read it."""
     with serving() as server:
@@ -143,10 +150,12 @@ def test_requests_that_come_now_and_then_are_left_to_followers(monkeypatch: pyte
         assert server.pool._batches == 0
 
 
+@pytest.mark.usefixtures("undeposed")
 def test_after_a_slow_request_followers_run_all_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of its batch, and what comes within ``REST`` times as long; then the leader runs again."""
     with serving() as server:
         monkeypatch.setattr(leader_followers, "_PATIENCE_NS", 1_000_000)
+        monkeypatch.setattr(leader_followers, "REST", 10_000)  # 20 s at least
         behind = SimpleQueue[str]()
         server.batches.put([partial(time.sleep, 0.002), lambda: behind.put(current_thread().name)])
         assert behind.get(timeout=WAIT_S).startswith("follower-")
@@ -177,13 +186,12 @@ def test_while_a_follower_is_at_work_followers_run_all() -> None:
 
 def test_the_lookout_sleeps_while_there_is_nothing_new() -> None:
     """It looks on every 4 ms while the leader runs batches; without any it waits without a timeout."""
+    watched: SimpleQueue[bool] = SimpleQueue()
     with serving() as server:
-        server.ran()
-        assert server.pool._watched
-        until(lambda: not server.pool._watched)
-        assert server.pool._lookout is not None
-        server.ran()
-        assert server.pool._watched
+        for _ in range(2):
+            server.batches.put([lambda: watched.put(server.pool._watched)])
+            assert watched.get(timeout=WAIT_S)
+            until(lambda: not server.pool._watched and server.pool._lookout is not None)
 
 
 def test_without_a_gil_followers_run_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,6 +268,7 @@ def test_a_stop_runs_what_waits_behind_a_stuck_request() -> None:
         server.pool.execute(ran.set)
 
 
+@pytest.mark.usefixtures("undeposed")
 def test_a_request_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The leader goes on, also where the request asks to exit."""
 
