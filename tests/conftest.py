@@ -91,8 +91,14 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
             _turns.end()
 
 
+def pytest_collection() -> None:
+    """Stops the garbage collector: all that is collected stays."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Has the garbage collector look no more at what is there before the first test: each look would take 0.1 s."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
