@@ -57,9 +57,8 @@ bench: $(VENV)/.synced ## Measures both servers and writes the report; PROFILE=s
 record: $(VENV)/.synced ## Makes the recordings of studies anew, in hours, and writes the pages; STUDY=stock one study's
 	@$(VENV)/bin/python -m experiments record $(STUDY) $(ARGS)
 
-# More processes than most machines have cores: many tests wait, for a program that starts or for a moment to pass.
 test: $(VENV)/.synced ## Runs every test and notebook; ARGS="-k framing" passes options on to pytest
-	@$(VENV)/bin/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.synced ## Checks style, types, imports and protobuf without running anything
 	@$(VENV)/bin/ruff check --quiet --output-format=concise
