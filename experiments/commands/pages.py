@@ -1,8 +1,8 @@
 """``pages``: writes all that pages say of the recordings, so that no number of a measurement is typed.
 
 It writes the index of studies; each recorded report, and of a report of an earlier edition the line that says which
-server it is of; and in ``README.md`` and the pages of studies whatever stands between ``<!--= FOLDERS QUANTITY -->``
-and ``<!--/-->``. FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the
+server it is of; and in ``filled_pages`` whatever stands between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``.
+FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the
 name of a comparison, whose ratio is filled in, with ``1÷`` before it for the inverse and ``interval`` for its ends; or
 one of ``QUANTITIES``. A ``?`` behind FOLDERS allows that none is there yet: then ``NOT_YET`` is said. With ``--check``
 nothing is written: pages that differ are named.
@@ -33,6 +33,9 @@ from stock_service.rpc.process.command_line import Parser
 
 MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
 """Markers to be filled in: the folders, the quantity, and what stands there."""
+
+MEASURING = ("compare", "recommend", "performance")
+"""Commands that measure, each with a page of its own."""
 
 WIDTH = 118
 """Characters of a line of a page."""
@@ -69,8 +72,15 @@ def written() -> Iterator[tuple[Path, str]]:
         found = _read(page.parent)
         is_earlier = edition(page.parent) < EDITION
         yield page, version.with_line(_text(page), found.seen.version) if is_earlier else report.markdown(found)
-    for page in (ROOT / "README.md", *sorted(HERE.glob("*/README.md"))):
+    for page in filled_pages():
         yield page, filled(_text(page), page)
+
+
+def filled_pages() -> Iterator[Path]:
+    """The pages with markers: the front page, those of the studies, those of the commands that measure."""
+    yield ROOT / "README.md"
+    yield from sorted(HERE.glob("*/README.md"))
+    yield from (page for name in MEASURING if (page := HERE.parent / name / "README.md").exists())
 
 
 def filled(text: str, page: Path) -> str:
