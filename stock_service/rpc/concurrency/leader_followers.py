@@ -31,7 +31,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread, get_ident
 
-from stock_service.rpc.concurrency.executor import Reader, Task, has_gil, reading_thread, tell_name
+from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil, reading_thread, started, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
@@ -51,9 +51,6 @@ REST = 50
 """For so many times as long as a slow request took, followers run all: meeting it costs the others 2 % of the time."""
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
-
-_START_S = 1.0
-"""Seconds that the threads have to end which were started before the system refused one."""
 
 
 class Deposed(BaseException):
@@ -86,13 +83,7 @@ class LeaderFollowers:
         self._stopping = False
         self._has_gil = has_gil()
         self._threads = [Thread(target=self._live, name=f"follower-{number}") for number in range(workers)]
-        try:
-            for thread in self._threads:
-                thread.start()
-        except RuntimeError:  # the system has no more to give
-            self._threads = [thread for thread in self._threads if thread.ident is not None]
-            self.stop(_START_S)
-            raise
+        started(self._threads, self.stop)
 
     @property
     def under_way(self) -> int:
@@ -157,14 +148,11 @@ class LeaderFollowers:
                 woken.append(self._lookout)
                 self._lookout = None
         _release(woken)
-        deadline_s = time.monotonic() + grace_s
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, deadline_s - time.monotonic()))
+        in_time = ended(self._threads, grace_s)
         with self._lock:
             self._tasks.clear()
             self._batch.clear()
-        return not any(thread.is_alive() for thread in self._threads)
+        return in_time
 
     # ---- with the lock held
 
