@@ -161,10 +161,10 @@ def _begun(runs: Runs) -> str:
 
 
 def _changes(runs: Runs) -> Iterator[str]:
-    """What changed since the runs, each once."""
-    changed = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed)
-    if changed:
-        yield f"Changed since: {', '.join(changed)}."
+    """What changed since the runs, in a few words: their reports have the list."""
+    first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
+    if first:
+        yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:

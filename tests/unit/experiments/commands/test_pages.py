@@ -123,7 +123,8 @@ def test_a_marker_begins_no_line_but_of_a_block() -> None:
 
 
 NO_PROSE = re.compile(
-    r"<!--= .*?<!--/-->|^```.*?^```$|`[^`]*`|\]\([^)]*\)|<!-- trials -->.*?\n\n.*?\n\n", re.DOTALL | re.MULTILINE
+    r"<!--= .*?<!--/-->|^```.*?^```$|`[^`]*`|\]\([^)]*\)|<!-- trials -->.*?<!-- end of trials -->",
+    re.DOTALL | re.MULTILINE,
 )
 """What is filled in or written by a program, code, and the targets of links."""
 
