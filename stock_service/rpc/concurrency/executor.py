@@ -1,5 +1,6 @@
 """The interface of an executor, and what executors share."""
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -8,6 +9,8 @@ from threading import Thread, current_thread
 from typing import Protocol
 
 from stock_service.rpc.errors import Overloaded, Unavailable
+
+_log = logging.getLogger(__name__)
 
 Task = Callable[[], object]
 """One request: answers it and sends the reply. An exception that leaves a task is logged, and its thread goes on."""
@@ -72,6 +75,14 @@ def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
                 return number  # the first of them run already
             raise
     return len(tasks)
+
+
+def run(task: Task) -> None:
+    """Calls a task, and logs what it raises: SystemExit too, since no task may take a thread with it."""
+    try:
+        task()
+    except BaseException:
+        _log.exception("a task raised")
 
 
 def tell_name() -> None:

@@ -25,16 +25,13 @@ worker, too, reading goes on beside a slow request; the requests that are read w
 Left out: reading by threads that this executor does not start (grpcio's, connection dispatch).
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread, get_ident
 
-from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil, reading_thread, started, tell_name
+from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil, reading_thread, run, started, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
-
-_log = logging.getLogger(__name__)
 
 LOOK_S = 0.004
 """Seconds between two looks at the leader. A look costs some 50 µs, since the lookout takes the GIL from the leader: at
@@ -209,7 +206,7 @@ class LeaderFollowers:
                 task = batch.popleft()
             except IndexError:
                 return
-            _run(task)
+            run(task)
             began_ns, before_ns = before_ns, time.monotonic_ns()
             if before_ns - began_ns > _PATIENCE_NS:
                 slow_ns = min(before_ns - began_ns, 2 * _LOOK_NS)  # nobody waited longer
@@ -274,7 +271,7 @@ class LeaderFollowers:
         while True:
             task = self._next(awake)
             if task is not None:
-                _run(task)
+                run(task)
                 del task  # so that nothing the task holds outlives it in a sleeping thread
                 with self._lock:
                     self._running -= 1
@@ -335,13 +332,6 @@ class _Reading:
     def join(self, timeout: float) -> None:
         """Blocks until reading is over. The thread that read last ends by itself, or with the executor."""
         self._over.wait(timeout)
-
-
-def _run(task: Task) -> None:
-    try:
-        task()
-    except BaseException:  # SystemExit too: no task may take a thread with it
-        _log.exception("a task raised")
 
 
 def _release(sleepers: list[Lock]) -> None:

@@ -1,14 +1,11 @@
 """A new thread for every task, up to a bound: what a pool saves is the difference."""
 
-import logging
 from collections import deque
 from collections.abc import Sequence
 from threading import Lock, Thread, current_thread
 
-from stock_service.rpc.concurrency.executor import Task, ended, execute_each, reading_thread
+from stock_service.rpc.concurrency.executor import Task, ended, execute_each, reading_thread, run
 from stock_service.rpc.errors import Overloaded, Unavailable
-
-_log = logging.getLogger(__name__)
 
 
 class ThreadPerTask:
@@ -60,12 +57,8 @@ class ThreadPerTask:
         return ended(threads, grace_s)
 
     def _run(self, task: Task) -> None:
-        try:
-            task()
-        except BaseException:
-            _log.exception("a task raised")
-        finally:
-            thread = current_thread()
-            with self._lock:
-                self._running.discard(thread)
-                self._leaving.append(thread)
+        run(task)
+        thread = current_thread()
+        with self._lock:
+            self._running.discard(thread)
+            self._leaving.append(thread)

@@ -1,14 +1,11 @@
 """The standard library's ``ThreadPoolExecutor``, bounded: the pool that grpcio is usually given."""
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
-from stock_service.rpc.concurrency.executor import Task, ended, execute_each, reading_thread, tell_name
+from stock_service.rpc.concurrency.executor import Task, ended, execute_each, reading_thread, run, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
-
-_log = logging.getLogger(__name__)
 
 
 class ThreadPool:
@@ -69,10 +66,6 @@ class ThreadPool:
         return in_time
 
     def _run(self, task: Task) -> None:
-        try:
-            task()
-        except BaseException:  # SystemExit too: no task may take a thread with it
-            _log.exception("a task raised")
-        finally:
-            with self._lock:
-                self._accepted -= 1
+        run(task)
+        with self._lock:
+            self._accepted -= 1

@@ -13,10 +13,12 @@ from stock_service.rpc.metrics import ONE_IN, Meter, Metrics, Tally
 from stock_service.rpc.process import serving
 from stock_service.rpc.process.scraping import show
 from stock_service.rpc.security import Access, Right, digest
-from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.protocol import CountedRefusals, methods_of
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import read_token
+from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.waiting import Waiting
+from stock_service.rpc.wire.framing import FramingError, RequestFrame
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex, Sampled, Snapshot
@@ -151,6 +153,18 @@ def test_a_request_that_is_too_late_is_counted() -> None:
     assert methods.answered(b"/no/Method", b"", 1, 1, ("127.0.0.1", 1))[0] is FaultCode.DEADLINE_EXCEEDED
     meter = metrics.meters[LOOKUP]
     assert {k: v for k, v in meter.outcomes().items() if v} == {"DEADLINE_EXCEEDED": 1}
+
+
+def test_a_protocols_refusals_are_counted() -> None:
+    """Of a request, and of a connection by a farewell or an objection, each once; the words are the protocol's own."""
+    metrics, protocol = Metrics(), Frames(methods_of(stocks()), 1000)
+    counting, asked = CountedRefusals(protocol, metrics), RequestFrame(1, 0, b"/a/B", b"")
+    full, wrong = FaultCode.RESOURCE_EXHAUSTED, FramingError("no frame")
+    assert counting.refusal(asked, full, "full") == protocol.refusal(asked, full, "full")
+    assert counting.farewell(full, "full") == protocol.farewell(full, "full")
+    assert counting.objection(wrong) == protocol.objection(wrong)
+    shown = [("request", full.name), ("connection", full.name), ("connection", "INVALID_ARGUMENT")]
+    assert [number(metrics, "refusals_total", what=what, fault=fault) for what, fault in shown] == [1, 1, 1]
 
 
 def test_who_is_refused_is_counted() -> None:
