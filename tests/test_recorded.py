@@ -62,6 +62,28 @@ def test_every_page_says_what_the_recordings_give() -> None:
     assert [page for page, text in pages.written() if text != page.read_text(encoding="utf-8")] == []
 
 
+OF_THE_FRONT_PAGE = ROOT / "experiments/studies/stock/recorded/quick"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "folder",
+    [OF_THE_FRONT_PAGE, *(each for each in RECORDED if each.parts[-3] == "server_cost")],
+    ids=lambda each: each.name,
+)
+def test_answers_are_short(folder: Path) -> None:
+    """At most 20 words a sentence, intervals apart; on the front page at most four sentences an answer."""
+    for answer in recording.read(folder).answers:
+        sentences = re.split(r"(?<=[.!?]) (?=[A-Z0-9])", re.sub(r" \([^)]*\)", "", answer.sentence))
+        assert [each for each in sentences if len(re.findall(r"\w\S*", each)) > 20] == []
+        assert len(sentences) <= 4 or folder != OF_THE_FRONT_PAGE
+
+
+def test_the_front_page_is_short() -> None:
+    """A hundred lines."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
 def test_every_study_that_is_recorded_is_in_the_index() -> None:
     """By its main part's recording."""
     recorded = [name for name in STUDIES if HERE / name / "recorded" / "quick" in RECORDED]

@@ -1,10 +1,11 @@
 """``pages``: writes all that pages say of the recordings, so that no number of a measurement is typed.
 
 It writes the index of studies; each recorded report, and of a report of an earlier edition the line that says which
-server it is of; and in ``README.md`` and the pages of studies whatever stands between ``<!--= FOLDERS QUANTITY -->``
-and ``<!--/-->``. FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the
+server it is of; and in ``filled_pages`` whatever stands between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``.
+FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the
 name of a comparison, whose ratio is filled in, with ``1÷`` before it for the inverse and ``interval`` for its ends; or
-one of ``QUANTITIES``. With ``--check`` nothing is written: pages that differ are named.
+one of ``QUANTITIES``. A ``?`` behind FOLDERS allows that none is there yet: then ``NOT_YET`` is said. With ``--check``
+nothing is written: pages that differ are named.
 """
 
 import argparse
@@ -33,8 +34,16 @@ from stock_service.rpc.process.command_line import Parser
 MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
 """Markers to be filled in: the folders, the quantity, and what stands there."""
 
+MEASURING = ("compare", "recommend", "performance")
+"""Commands that measure, each with a page of its own."""
+
 WIDTH = 118
 """Characters of a line of a page."""
+
+NOT_YET = "not recorded yet"
+
+BRACKETS = "Brackets: the interval over blocks."
+"""What stands in brackets behind a ratio."""
 
 Runs = Sequence[tuple[Path, Content]]
 """Recordings, each with its folder."""
@@ -63,8 +72,15 @@ def written() -> Iterator[tuple[Path, str]]:
         found = _read(page.parent)
         is_earlier = edition(page.parent) < EDITION
         yield page, version.with_line(_text(page), found.seen.version) if is_earlier else report.markdown(found)
-    for page in (ROOT / "README.md", *sorted(HERE.glob("*/README.md"))):
+    for page in filled_pages():
         yield page, filled(_text(page), page)
+
+
+def filled_pages() -> Iterator[Path]:
+    """The pages with markers: the front page, those of the studies, those of the commands that measure."""
+    yield ROOT / "README.md"
+    yield from sorted(HERE.glob("*/README.md"))
+    yield from (page for name in MEASURING if (page := HERE.parent / name / "README.md").exists())
 
 
 def filled(text: str, page: Path) -> str:
@@ -78,8 +94,10 @@ def filled(text: str, page: Path) -> str:
 
 
 def _said(folders: str, quantity: str, page: Path) -> str:
-    study, _, name = folders.partition("/")
+    study, _, name = folders.removesuffix("?").partition("/")
     found = sorted(folder for folder in (HERE / study / "recorded").glob(name) if (folder / SWEEP_FILE).exists())
+    if not found and folders.endswith("?"):
+        return NOT_YET
     if not found:
         raise UsageError(str(page), folders, "a recording, as STUDY/quick")
     runs = [(folder, _read(folder)) for folder in found]
@@ -123,13 +141,14 @@ def _versions(runs: Runs) -> str:
 def _answers(runs: Runs) -> str:
     """Every answer of the first run as a block, with the ratios of all where there are several."""
     (_, first), *others = runs
-    lines = [f"{_begun(runs)} {' '.join(dict.fromkeys(content.seen.version.sentence for _, content in runs))}", ""]
+    lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
     for number, answer in enumerate(first.answers, 1):
         said = f"{number}. **{answer.question}** {answer.sentence}"
         if others and answer.deciding:
             ratios = (f"{each.comparison.title} {_in_all(each, runs)}" for each in answer.deciding)
             said += f" In {counted(len(runs), 'run')}: {'; '.join(ratios)}."
         lines.append(said)
+    lines += ["", " ".join(filter(None, (BRACKETS, first.reach, *_changes(runs))))]
     wrapped = (
         textwrap.wrap(line, WIDTH, subsequent_indent="   " * bool(re.match(r"\d+\. ", line))) or [""] for line in lines
     )
@@ -138,11 +157,14 @@ def _answers(runs: Runs) -> str:
 
 def _begun(runs: Runs) -> str:
     blocks = " and ".join(dict.fromkeys(str(len(content.judgement.blocks)) for _, content in runs))
-    return (
-        f"{counted(len(runs), 'run').capitalize()}, of {blocks} blocks each."
-        if runs[1:]
-        else f"One run, of {blocks} blocks."
-    )
+    return f"{counted(len(runs), 'run').capitalize()} of {blocks} blocks" if runs[1:] else f"One run of {blocks} blocks"
+
+
+def _changes(runs: Runs) -> Iterator[str]:
+    """What changed since the runs, in a few words: their reports have the list."""
+    first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
+    if first:
+        yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
@@ -155,14 +177,15 @@ def _in_all(judged: Judged, runs: Runs) -> str:
 
 QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "answers": _answers,
+    "first": lambda runs: runs[0][1].answers[0].sentence,
     "version": _versions,
     "minutes": _minutes,
     "runs": lambda runs: counted(len(runs), "run"),
     "pairs": lambda runs: _table(("A/A pair", "ratio of each run"), _pairs(runs)),
     "recordings": lambda runs: _table(("recording", "servers"), _recordings(runs)),
 }
-"""Quantities that are no ratio: every answer; which server; how many minutes it took; how many runs; the A/A pairs;
-a list of recordings."""
+"""Quantities that are no ratio: every answer; the first run's first, within a line; which server; how many minutes it
+took; how many runs; the A/A pairs; a list of recordings."""
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ from experiments.results.received import ReceivedRow
 from experiments.show import version
 from experiments.show.figures import ratios
 from experiments.show.figures.style import Picture
-from experiments.show.sentences import state_sentences
+from experiments.show.sentences import reach_of_all, reach_sentences, state_sentences
 from experiments.show.version import UNKNOWN, Version
 from stock_service.rpc.errors import UsageError
 
@@ -199,6 +199,11 @@ class Content:
         return tuple(state_sentences(self.seen.main))
 
     @property
+    def reach(self) -> str:
+        """How far a further run may move a ratio of the answers; empty where no earlier runs are known."""
+        return reach_of_all(judged for answer in self.answers for judged in answer.deciding)
+
+    @property
     def judgement(self) -> Judgement:
         """Of the part's own sweep."""
         return self.seen.main
@@ -260,7 +265,7 @@ def content(part: Shows, seen: Seen) -> Content:
         if answer.figure is None and (answer.deciding or empty):
             pictures.append(ratios.picture(f"question_{number}", answer.question, answer.deciding))
             answer = replace(answer, figure=pictures[-1].name, sentence=NO_VALUE if empty else answer.sentence)
-        answers.append(answer)
+        answers.append(replace(answer, details=(*answer.details, *reach_sentences(answer.deciding))))
     return Content(
         title=part.title,
         seen=seen,

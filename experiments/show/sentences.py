@@ -7,7 +7,7 @@ gate keeps it back. Left out: which sentences are said, and in what order.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from experiments.design.arms import Measure
@@ -41,11 +41,29 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 
 
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
-    """A comparison in plain sentences: ``sockets take 0.290 of the time of gRPC, 0.280 to 0.300.``
+    """A comparison in plain sentences: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
+    How far a further run may move it stands beside the answers (``reach_sentences``), unless it would undo the verdict.
     Labels are what stands above and below in the ratio, as words within a sentence.
     """
-    return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged)))
+    return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
+
+
+def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
+    """How far a further run may move these ratios, each by its title; none where no earlier runs are known."""
+    known = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
+    return tuple(f"{title}: {_between(between)}" for title, between in known if between is not None)
+
+
+def reach_of_all(judged: Iterable[Judged]) -> str:
+    """The furthest of them in a sentence: ``Another hour may move a ratio by up to 6.8 %: 16 earlier runs show it.``"""
+    known = [each.between for each in judged if _is_moved(each) and each.between is not None]
+    furthest = max(known, key=lambda each: each.reach, default=None)
+    if furthest is None or furthest.reach < REACH_SAID:
+        return ""
+    later, apart = _later(furthest)
+    moved = _percent_more(furthest.reach)
+    return f"{later} may move a ratio by up to {moved}: {furthest.runs} earlier runs{apart} show it."
 
 
 def ratio_so_far(judgement: Judgement) -> str:
@@ -143,8 +161,8 @@ def take(label: str) -> str:
 def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
     kind = judged.comparison.kind
     if judged.load_share is not None:
-        yield f"client and server together: {_sized(judged, above, below)}."
-        yield f"{_limited(judged.load_share)}, so there is no verdict on the server."
+        yield f"{_sized(judged, above, below)}."
+        yield f"{_limited(judged.load_share)}: that is client and server together, with no verdict on the server."
     elif not judged.rulings:
         yield f"no verdict. {_begun(_sized(judged, above, below))}."
     elif kind == "ratio":
@@ -152,11 +170,9 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
     elif kind == "same":
         yield _same(judged, above)
     elif kind == "growth":
-        yield _growth(judged, judged.rulings[0], above, below)
-        yield _beside_clients(judged, judged.rulings[1], "It")
+        yield from _growth(judged, above, below)
     elif kind == "per client":
-        yield f"{_sized(judged, above, below)}."
-        yield _beside_clients(judged, judged.rulings[0], "Latency")
+        yield from _beside_clients(judged, judged.rulings[0], _sized(judged, above, below))
     else:
         assert_never(kind)
 
@@ -166,12 +182,12 @@ def _limited(load_share: float) -> str:
 
 
 def _sized(judged: Judged, above: str, below: str) -> str:
-    """``sockets take 0.290 of the time of gRPC, 0.280 to 0.300``."""
+    """``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
     value, ends = ratio_words(judged.typical)
     times = "of" if judged.typical.value < 1 else "times"
-    said = f", {ends}" if has_interval(judged.typical) else f" ({TOO_FEW})"
+    said = f" ({ends})" if has_interval(judged.typical) else f" ({TOO_FEW})"
     if judged.comparison.kind in ("growth", "per client"):
-        return f"the latency with {above} is {value} {times} that with {below}{said}"
+        return f"{above} {'has' if above.startswith('1 ') else 'have'} {value} {times} the latency of {below}{said}"
     return f"{above} {take(above)} {value} {times} the {_what(judged)} of {below}{said}"
 
 
@@ -195,29 +211,33 @@ def _same(judged: Judged, label: str) -> str:
     return f"two equal servers ({label}) were told apart, which is an error: {ratio}."
 
 
-def _growth(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
+def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
+    ruling, beside = judged.rulings
     if ruling.verdict is Verdict.FLAT:
-        return f"latency is the same with {above} as with {below}, to within 5 %: ratio {_ratio(judged)}."
-    if ruling.verdict is Verdict.INCONCLUSIVE:
-        return f"whether latency differs between {below} and {above} is not decided: ratio {_ratio(judged)}."
-    more = "more" if ruling.verdict is Verdict.GROWS else "less"
-    small = f" That is {more} time, but by less than 5 %." if judged.is_small(ruling) else ""
-    return f"{_sized(judged, above, below)}.{small}"
+        yield f"latency is the same with {above} as with {below}, to within 5 %: ratio {_ratio(judged)}."
+    elif ruling.verdict is Verdict.INCONCLUSIVE:
+        differs = f"whether latency differs between {below} and {above} is not decided: ratio {_ratio(judged)}"
+        yield from _beside_clients(judged, beside, differs)
+    else:
+        yield from _beside_clients(judged, beside, _sized(judged, above, below))
+        if judged.is_small(ruling):
+            yield f"That is {'more' if ruling.verdict is Verdict.GROWS else 'less'} time, but by less than 5 %."
 
 
-def _beside_clients(judged: Judged, ruling: Ruling, it: str) -> str:
-    """The growth beside that of the clients, in words."""
-    clients = f"there are {ruling.against:.3g} times as many"
-    small = ", but the difference is under 5 %" if judged.is_small(ruling) else ""
+def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]:
+    """A growth beside that of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
+    times = f"{ruling.against:.3g} times"
+    small = ", by under 5 %" * judged.is_small(ruling)
     match ruling.verdict:
         case Verdict.SUBLINEAR:
-            return f"{it} grows by less than the clients do{small}: {clients}."
+            yield f"{grown}: less than {times}{small}."
         case Verdict.SUPERLINEAR:
-            return f"{it} grows by more than the clients do{small}: {clients}."
+            yield f"{grown}: more than {times}{small}."
         case Verdict.PROPORTIONAL:
-            return f"{it} grows as the clients do, to within 5 %: {clients}."
+            yield f"{grown}: {times}, to within 5 %."
         case _:
-            return f"Whether it grows as the clients do is not decided: {clients}."
+            yield f"{grown}."
+            yield f"Whether that is {times}, as the clients grow, is not decided."
 
 
 def listed(judged: Judged) -> str:
@@ -234,13 +254,18 @@ def listed(judged: Judged) -> str:
     return " ".join((f"{judged.comparison.title}: {', '.join(words)}.", *_reservations(judged)))
 
 
-def _reservations(judged: Judged) -> Iterator[str]:
-    """What has to be said beside a ratio: whole means that disagree, and what would decide it."""
+def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
+    """What has to be said beside a ratio: whole means that disagree, and what would decide it. In brief, what further
+    runs may do is said only where a verdict would not survive it."""
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
-        yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value}, {ends}."
-    if judged.between is not None and judged.decided and judged.comparison.kind != "same":
-        yield _between(judged, judged.between)
+        yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value} ({ends})."
+    if _is_moved(judged) and judged.between is not None:
+        if not is_brief:
+            yield _between(judged.between)
+        if not judged.survives:
+            moved = _percent_more(judged.between.reach)
+            yield f"A further run may move it by {moved}: the verdict would not survive that."
     if judged.decided or not judged.rulings or judged.comparison.kind == "same":
         return
     if judged.refusals:
@@ -256,17 +281,27 @@ def _reservations(judged: Judged) -> Iterator[str]:
         yield f"Gates left out {counted(len(judged.dropped), 'block')}."
 
 
-def _between(judged: Judged, known: Deviation) -> str:
-    """Sentence on how far a further run may move a ratio, by earlier runs, and whether the verdict would survive that.
+def _is_moved(judged: Judged) -> bool:
+    """True where a further run may say otherwise: a decided comparison, of which earlier runs are known."""
+    return judged.between is not None and judged.decided and judged.comparison.kind != "same"
 
-    Runs that began within an hour tell of some minutes only.
-    """
-    later, apart = ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
+
+def _between(known: Deviation) -> str:
+    """Sentence on how far a further run may move a ratio, by earlier runs."""
+    later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
-        return f"{_begun(runs)} show no deviation; it may be up to {percent(round(math.expm1(known.tau_high), 3))}."
-    moved = f"{later} may move it by {percent(round(math.expm1(known.reach), 3))}, as {runs} show."
-    return moved if judged.survives else f"{moved} The verdict would not survive that."
+        return f"{runs} show no deviation; it may be up to {_percent_more(known.tau_high)}."
+    return f"{later} may move it by {_percent_more(known.reach)}, as {runs} show."
+
+
+def _later(known: Deviation) -> tuple[str, str]:
+    """When a further run may be, and how far apart the earlier ones were: within an hour they tell of minutes only."""
+    return ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
+
+
+def _percent_more(log: float) -> str:
+    return percent(round(math.expm1(log), 3))
 
 
 def _begun(sentence: str) -> str:
@@ -276,7 +311,7 @@ def _begun(sentence: str) -> str:
 
 def _ratio(judged: Judged) -> str:
     value, ends = ratio_words(judged.typical)
-    return f"{value}, {ends}" if has_interval(judged.typical) else f"{value} ({TOO_FEW})"
+    return f"{value} ({ends if has_interval(judged.typical) else TOO_FEW})"
 
 
 def _what(judged: Judged) -> str:

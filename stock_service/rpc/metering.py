@@ -81,22 +81,15 @@ def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[.
 def metered_stream(
     decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
-    """A method of several replies: begun when the first is asked for, ended behind the last.
+    """A method of several replies, which has ended behind the last. How long that took is not noted.
 
-    Between two of them it is set aside, as no thread is in its handler. How long that took is not noted. ``decode``
-    raises InvalidRequest.
+    ``decode`` raises InvalidRequest.
     """
 
     def answer(call: Call) -> Iterator[bytes]:
-        meter.begin()
         try:
             for reply in function(decode(call.payload), call):
-                encoded: bytes = reply.SerializeToString()
-                meter.set_aside()
-                try:
-                    yield encoded
-                finally:
-                    meter.begin()
+                yield reply.SerializeToString()
         except GeneratorExit:
             late = call.deadline_ns is not None and now_ns() > call.deadline_ns
             meter.failed(FaultCode.DEADLINE_EXCEEDED.name if late else CANCELLED)
@@ -110,8 +103,6 @@ def metered_stream(
 
 
 def _count(meter: Meter, error: BaseException) -> None:
-    """Counts what a handler raised."""
-    if isinstance(error, Waiting):
-        meter.set_aside()
-    else:
+    """Counts what a handler raised; a request that waits without a thread has not ended."""
+    if not isinstance(error, Waiting):
         meter.failed((error.code if isinstance(error, Fault) else FaultCode.INTERNAL).name)

@@ -71,14 +71,11 @@ class Meter:
         """``outcomes``: the names of its replies' statuses; empty where they have none. ``observe``: of its handler."""
         self.observe = observe
         self.by_status = bool(outcomes)
-        self._begun, self._set_aside = Tally(), Tally()
         self._outcomes = {name: Tally() for name in (*outcomes.values(), UNKNOWN)} if outcomes else {OK: Tally()}
         self._faults: defaultdict[str, Tally] = defaultdict(Tally)  # by the code's name
         self._lock = Lock()  # guards the faults
-        self.begin = self._begun.add
-        """To be called once a request is begun; the number that it gives is its own."""
-        self.set_aside = self._set_aside.add
-        """Of a request that waits without a thread, and is begun again."""
+        self.begin: Callable[[], int] = count().__next__
+        """Number of a request that begins, or goes on after a wait without a thread."""
         self.ended: Mapping[object, Callable[[], int]]
         """What is to be called for a reply of some status; of a method without statuses for None."""
         if outcomes:
@@ -97,7 +94,6 @@ class Meter:
 
     def missed(self) -> None:
         """A request was not begun before its client gave up."""
-        self.begin()
         self.failed(FaultCode.DEADLINE_EXCEEDED.name)
 
     def outcomes(self) -> dict[str, int]:
@@ -106,16 +102,11 @@ class Meter:
             tallies = {**self._outcomes, **self._faults}
         return {name: tally.value() for name, tally in tallies.items()}
 
-    def under_way(self) -> int:
-        """Requests in a handler, nearly: those that end meanwhile may be counted."""
-        ended = sum(self.outcomes().values()) + self._set_aside.value()
-        return max(0, self._begun.value() - ended)
-
 
 class Metrics:
     """The metrics of one server, in a ``registry`` of prometheus-client's. Any thread may use it.
 
-    Requests are counted by ``Meter``, since ``Counter.inc`` takes 0.32 µs where a ``Tally`` takes 0.04: two of them for
+    Requests are counted by ``Meter``, since ``Counter.inc`` takes 0.32 µs where a ``Tally`` takes 0.04: one for
     each request would cost more than all that is counted of it. All else is prometheus-client's own.
     """
 
@@ -153,10 +144,6 @@ class Metrics:
     def meter(self, path: str, outcomes: Mapping[int, str]) -> Meter:
         """What counts a method from now on. Before the server serves."""
         return self.meters.setdefault(path, Meter(outcomes, self._handler.labels(path).observe))
-
-    def under_way(self) -> int:
-        """Requests in a handler, nearly."""
-        return sum(meter.under_way() for meter in self.meters.values())
 
     def refused(self, what: str, code: str) -> None:
         """A ``request`` or a ``connection`` was refused, with a fault's code, before a thread had it."""

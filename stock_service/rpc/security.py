@@ -14,7 +14,6 @@ A token is never kept and never compared: its SHA-256 is. Nothing here says a to
 head that shows one is kept by its own digest (``concealed``), and what it means has the token's.
 """
 
-import hmac
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -49,9 +48,6 @@ AUTHORIZATION = "authorization"
 
 _KEY = token_bytes(32)
 """Of ``concealed``, in this process."""
-
-_PREFIX_BYTES = 8
-"""By so much of its digest a token is found. Then the whole is compared, in the same time wherever it differs."""
 
 
 class Right(IntEnum):
@@ -117,11 +113,11 @@ class Access:
     def __init__(self, file: Path) -> None:
         """Reads the file. Raises UsageError, which names the file and the line or key."""
         self.file = file
-        self._by_token: Mapping[bytes, tuple[Caller, ...]] = {}
+        self._by_token: Mapping[bytes, Caller] = {}  # by its digest: the time of a look-up says nothing of a token
         self._by_certificate: Mapping[str, Caller] = {}
         self.granted: set[Asked] = set()
         """What tokens were found good for since the file was read; it holds on every connection, whatever that shows
-        besides. A digest is looked up by its hash, whose time says nothing of a token."""
+        besides."""
         self.refused: Callable[[str, str], object] | None = None
         """Told of each refusal: that it was of a ``request``, and the fault's code. None: nobody is."""
         self.reload()
@@ -129,13 +125,8 @@ class Access:
     def reload(self) -> None:
         """Reads the file anew, for all requests read from now on. Raises as ``__init__``, and changes nothing then."""
         callers = load(self.file)
-        by_token: dict[bytes, tuple[Caller, ...]] = {}
-        for caller in callers:
-            prefix = caller.token_digest[:_PREFIX_BYTES]
-            by_token[prefix] = (*by_token.get(prefix, ()), caller)
-        by_token.pop(b"", None)
         self._by_certificate = {caller.certificate: caller for caller in callers if caller.certificate}
-        self._by_token = by_token
+        self._by_token = {caller.token_digest: caller for caller in callers if caller.token_digest}
         self.granted = set()  # last: whoever has this one is checked against the callers above
 
     def check(self, needed: Right, shown: Shown, certificate: str) -> None:
@@ -162,10 +153,10 @@ class Access:
             raise
 
     def _right_of_token(self, shown: bytes) -> Right:
-        for caller in self._by_token.get(shown[:_PREFIX_BYTES], ()):
-            if hmac.compare_digest(caller.token_digest, shown):
-                return caller.right
-        raise Unauthenticated("the token is not known")
+        caller = self._by_token.get(shown)
+        if caller is None:
+            raise Unauthenticated("the token is not known")
+        return caller.right
 
 
 class Guard:

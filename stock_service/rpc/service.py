@@ -77,12 +77,24 @@ class Method(Generic[Request, Response]):
         The answer raises InvalidRequest for bytes that do not decode.
         """
         assert not self.wants_call
+        return self._answering()
+
+    def answer_call(self) -> CallAnswer:
+        """The method as a function of a call, of any method; else as ``answer``."""
+        answer = self._answering()
+        if not self.wants_call:
+            return lambda call: answer(call.payload)
+        function = cast(Callable[..., Response], self.function)
+        return lambda call: answer(call.payload, lambda request: function(request, call))
+
+    def _answering(self) -> Callable[..., bytes]:
+        """The method in bytes. It takes another function beside the bytes, where that is to be called instead."""
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request], Response], self.function)
         if self.meter is not None:
             return metered(decode, function, self.meter, partial(_undecodable, request_type=self.request_type))
 
-        def answer(payload: bytes) -> bytes:
+        def answer(payload: bytes, function: Callable[[Request], Response] = function) -> bytes:
             try:
                 request = decode(payload)
             except DecodeError as error:
@@ -90,19 +102,6 @@ class Method(Generic[Request, Response]):
             return function(request).SerializeToString()
 
         return answer
-
-    def answer_call(self) -> CallAnswer:
-        """The method as a function of a call, of any method; else as ``answer``."""
-        if not self.wants_call:
-            answer = self.answer()
-            return lambda call: answer(call.payload)
-        function = cast(Callable[..., Response], self.function)
-        if self.meter is not None:
-            undecodable = partial(_undecodable, request_type=self.request_type)
-            counted = metered(decoder(self.request_type), function, self.meter, undecodable)
-            return lambda call: counted(call.payload, lambda request: function(request, call))
-        decode = _strict_decoder(self.request_type)
-        return lambda call: function(decode(call.payload), call).SerializeToString()
 
     def answer_on_loop(self) -> AwaitedAnswer:
         """The method as a coroutine function of a call, of one that has ``on_loop``; else as ``answer``."""

@@ -6,7 +6,8 @@ in an error, nor shows it in a ``repr``.
 """
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,31 +115,31 @@ def read_token(file: Path) -> str:
     return token
 
 
-def _read(option: str, file: Path) -> bytes:
+@contextmanager
+def _refused(option: str, files: object, allowed: str) -> Iterator[None]:
+    """Within it, files of an option are used: raises UsageError where that cannot be, with the reason."""
     try:
-        return file.read_bytes()
+        yield
+    except ssl.SSLError as error:
+        raise UsageError(option, str(files), f"{allowed} ({error.reason or 'not PEM'})") from error
     except OSError as error:
-        raise UsageError(option, str(file), f"a readable file ({error.strerror})") from error
+        raise UsageError(option, str(files), f"a readable file ({error.strerror})") from error
+
+
+def _read(option: str, file: Path) -> bytes:
+    with _refused(option, file, ""):
+        return file.read_bytes()
 
 
 def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    try:
+    allowed = "a certificate and its own private key, unencrypted, in PEM"
+    with _refused("--tls-cert, --tls-key", f"{certificate}, {key}", allowed):
         context.load_cert_chain(certificate, key, _NO_PASSPHRASE)
-    except ssl.SSLError as error:
-        why = error.reason or "not PEM"
-        allowed = f"a certificate and its own private key, unencrypted, in PEM ({why})"
-        raise UsageError("--tls-cert, --tls-key", f"{certificate}, {key}", allowed) from error
-    except OSError as error:
-        raise UsageError("--tls-cert, --tls-key", f"{certificate}, {key}", f"readable ({error.strerror})") from error
 
 
 def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
-    try:
+    with _refused(option, file, "certificates in PEM"):
         context.load_verify_locations(file)
-    except ssl.SSLError as error:
-        raise UsageError(option, str(file), f"certificates in PEM ({error.reason or 'it has none'})") from error
-    except OSError as error:
-        raise UsageError(option, str(file), f"a readable file ({error.strerror})") from error
 
 
 def named_in(certificate: object) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from stock_service.rpc.errors import Fault, UsageError, printable
-from stock_service.rpc.process.command_line import Parser, refuse
+from stock_service.rpc.process.command_line import CONNECTS, Parser, refuse
 from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading import catalog_file
 from stock_service.trading.model import Stock, dollars
@@ -101,10 +101,12 @@ def main(program: str, arguments: Sequence[str]) -> int:
         if options.catalog is not None and options.command != "init":
             raise UsageError("--catalog", str(options.catalog), "with init alone")
         if (options.to is None) is (options.command == "backup"):
-            raise UsageError("TO", options.to and str(options.to), "the file to make, with backup alone")
+            raise UsageError("TO", options.to and "…", "the file to make, with backup alone; quotes around a DSN")
         if options.command == "init":
             init(options.path, options.catalog)
             return 0
+        if CONNECTS.search(options.path):  # it may have a password, and is not shown
+            raise UsageError("PATH", None, "a file; a DSN with init alone, in quotes")
         options.path = Path(options.path)
         with StoreFile.opened(options.path) as file:
             faults = COMMANDS[options.command](file, options)

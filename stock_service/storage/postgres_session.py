@@ -16,6 +16,7 @@ A DSN is a connection string of libpq, and may have a password: it is never part
 that it cannot read quotes it, and so is no part either.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
@@ -54,6 +55,9 @@ _DEFAULTS = {
     "tcp_user_timeout": "5000",
 }
 """Of a connection, unless the DSN says otherwise: a cut network is noticed in 8 s."""
+
+_SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
+"""Settings that messages show, and what each may be: with other characters it may hold some of a password."""
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
 """Of every connection: a standby is never asked, since it may not have the last commits yet."""
@@ -270,10 +274,10 @@ def make(dsn: str, stocks: Sequence[Stock]) -> None:
 def shown(dsn: str) -> str:
     """The place of a DSN, without its password."""
     try:
-        parts = conninfo.conninfo_to_dict(dsn)
+        parts = _parts(dsn)
     except psycopg.Error:
         return "PostgreSQL"
-    chosen = (f"{key}={parts[key]}" for key in ("host", "port", "dbname", "user") if key in parts)
+    chosen = (f"{key}={parts[key]}" for key in _SHOWN if key in parts)
     return " ".join(("PostgreSQL", *chosen))
 
 
@@ -287,17 +291,24 @@ def said(error: Exception) -> str:
     return printable(str(error).strip().partition("\n")[0]) or type(error).__name__
 
 
+def _parts(dsn: str) -> dict[str, Any]:
+    """The settings of a DSN. Raises psycopg.Error also where libpq would take some of a password for a name."""
+    place = dsn.partition("://")[2].partition("?")[0]
+    parts = conninfo.conninfo_to_dict(dsn)
+    are_whole = (re.fullmatch(allowed, str(parts.get(key, ""))) for key, allowed in _SHOWN.items())
+    if place.count("@") > 1 or "@" in place.partition("/")[2] or not all(are_whole):
+        raise psycopg.ProgrammingError
+    return parts
+
+
 def _connected(dsn: str) -> _Connection:
     """A connection to the primary. Raises UsageError for a DSN that cannot be read, psycopg.Error."""
     try:
-        place = dsn.partition("://")[2].partition("?")[0]
-        if place.count("@") > 1 or "@" in place.partition("/")[2]:  # libpq would take some of a password for a name
-            raise psycopg.ProgrammingError
-        parts = _DEFAULTS | conninfo.conninfo_to_dict(dsn) | _PRIMARY
+        parts = _DEFAULTS | _parts(dsn) | _PRIMARY
     except psycopg.Error:
         allowed = "a connection string of libpq: 'host=… dbname=…' or postgresql://…; there %40 and %2F are @ and /"
         raise UsageError("store", "a DSN that cannot be read", allowed) from None
-    connection = psycopg.connect(autocommit=True, prepare_threshold=0, **parts)  # type: ignore[arg-type]
+    connection = psycopg.connect(autocommit=True, prepare_threshold=0, **parts)
     try:
         settings = {
             "idle_in_transaction_session_timeout": PAUSE_MAX,

@@ -6,10 +6,12 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 
 from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core import closing
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
@@ -234,3 +236,16 @@ def test_a_client_that_sends_without_pause_does_not_hold_up_the_stop(make: Maker
         with Flood(running.address) as flood:
             until(lambda: flood.replies > 1000, "the flood is answered")
             assert running.server.stop(2.0), "the server read on for all of its grace"
+
+
+def test_many_that_leave_at_once_do_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reading thread closes few of them at a time, and does not sleep while some are left."""
+    monkeypatch.setattr(closing, "CLOSING_NS", -1)  # one at a time
+    with DISPATCHES[0](Probe().service) as running, ExitStack() as stack:
+        clients = [stack.enter_context(RawSocket(running.address)) for _ in range(100)]
+        for client in clients:
+            client.send(bytes(4))
+            fault = client.reply()
+            assert fault is not None
+            assert fault.code == FaultCode.INVALID_ARGUMENT
+        assert running.server.stop(0.5), "clients that stay held it up"

@@ -1,6 +1,8 @@
 """Races of the catalogs: every strategy's histories are linearizable, and every planted bug is caught, every time."""
 
 import random
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS
-from tests.races.history import plan, record
+from tests.races.history import Answering, Plan, plan, record
 from tests.races.interleaving import FieldCatalog, Handoff, OneLock, PlantedCatalog, Stepping
 from tests.races.planted import PLANTED, LeakyReadWriteLock
 from tests.races.planted_exchanges import PLANTED_EXCHANGES, RightExchange
@@ -27,9 +29,24 @@ OF_SEVERAL_STOCKS = ("numbers of each stock", "number skipped")
 """Bugs that leave every stock's own history right."""
 
 CONTENDED_MIN = 0.3
-"""The share of operations that must overlap a conflicting one; a history with less proves nothing."""
+"""Operations that must overlap a conflicting one, as a share of a history; with fewer, nothing is proved."""
+
+HISTORIES_MAX = 10
+"""Histories that may be recorded until as many operations overlap. On a busy machine few threads run at once."""
 
 READERS_LOCK = [name for name in LOCKINGS if name != "snapshot"]
+
+
+def assert_right_under_contention(asked: Plan, made: Callable[[], Answering]) -> None:
+    """Histories are linearizable, each on an exchange of its own, until enough of their operations overlapped."""
+    overlapped = 0.0
+    for _ in range(HISTORIES_MAX):
+        history = record(made(), asked)
+        assert violations(asked.stocks, history) == []
+        overlapped += contended(history)
+        if overlapped >= CONTENDED_MIN:
+            return
+    pytest.fail(f"{overlapped:.0%} of a history's operations overlapped in {HISTORIES_MAX} histories")
 
 
 @pytest.mark.slow
@@ -75,14 +92,15 @@ def test_histories_are_linearizable(locking: str, rng: random.Random) -> None:
 def test_histories_of_a_store_are_linearizable(interrupted: bool, rng: random.Random, tmp_path: Path) -> None:
     """Likewise of one on a disk, whether or not its writer hands over between a decision and its commit."""
     asked = plan(rng, threads=6, rounds=20 if interrupted else 150)
-    durable = SqliteCatalog(tmp_path / "s", asked.stocks, open_file=partial(StoreFile.opened, connect=unsynced))
-    try:
-        catalog = Stepping(durable, Handoff(0.0005)) if interrupted else durable
-        history = record(Exchange(catalog), asked)
-    finally:
-        durable.close()
-    assert violations(asked.stocks, history) == []
-    assert contended(history) >= CONTENDED_MIN
+    with ExitStack() as opened:
+
+        def made() -> Exchange:
+            path = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+            durable = SqliteCatalog(path, asked.stocks, open_file=partial(StoreFile.opened, connect=unsynced))
+            opened.callback(durable.close)
+            return Exchange(Stepping(durable, Handoff(0.0005)) if interrupted else durable)
+
+        assert_right_under_contention(asked, made)
 
 
 @pytest.mark.slow
@@ -91,10 +109,9 @@ def test_histories_are_linearizable_where_writers_are_interrupted(locking: str, 
     """Likewise where every change hands over to other threads between its decision and its commit, and where an id is
     used for two trades: who is refused for it may not see the old volume."""
     asked = plan(rng, threads=4, rounds=20, conflicts=True)
-    catalog = Stepping(MemoryCatalog(asked.stocks, LOCKINGS[locking]), Handoff(0.0005))
-    history = record(Exchange(catalog), asked)
-    assert violations(asked.stocks, history) == []
-    assert contended(history) >= CONTENDED_MIN
+    assert_right_under_contention(
+        asked, lambda: Exchange(Stepping(MemoryCatalog(asked.stocks, LOCKINGS[locking]), Handoff(0.0005)))
+    )
 
 
 @pytest.mark.slow
@@ -102,9 +119,9 @@ def test_histories_are_linearizable_where_writers_are_interrupted(locking: str, 
 def test_a_lock_keeps_half_written_stocks_from_readers(locking: str, rng: random.Random) -> None:
     """Even stocks written field by field are never seen half-written by those who hold the lock."""
     asked = plan(rng, threads=4, rounds=15)
-    history = record(Exchange(FieldCatalog(asked.stocks, LOCKINGS[locking], Handoff(0.0005))), asked)
-    assert violations(asked.stocks, history) == []
-    assert contended(history) >= CONTENDED_MIN
+    assert_right_under_contention(
+        asked, lambda: Exchange(FieldCatalog(asked.stocks, LOCKINGS[locking], Handoff(0.0005)))
+    )
 
 
 @pytest.mark.slow

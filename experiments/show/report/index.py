@@ -51,8 +51,8 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """How far its main part is."""
-        return " ".join(self.content.state)
+        """How far its main part is, and how far a further run may move its ratios."""
+        return " ".join(filter(None, (*self.content.state, self.content.reach)))
 
     @property
     def verdicts(self) -> str:

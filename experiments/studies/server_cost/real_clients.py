@@ -54,6 +54,8 @@ OTHERS: Mapping[str, Setting] = {
 }
 """Servers in other languages: peers."""
 
+COMPARED: Mapping[str, Setting] = {"a plain grpcio server": PLAIN, **OTHERS}
+
 PEERS = ("go-stock", "rust-stock")
 
 ROUNDS = 1
@@ -97,9 +99,9 @@ def _name(load: str, headers: str, server: Setting = PLAIN) -> str:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The ratios, in a sentence for each load; a load program at its limit makes a ratio the least that it may be."""
+    """The largest ratio and the least, in a sentence for each load. The client's limit makes a ratio a lower bound."""
     judged = seen.main.judged
-    told = list(_told(seen.main, PLAIN, "a plain grpcio server"))
+    told = list(_most_and_least(seen.main))
     compared = [each for each in judged.values() if each.comparison.kind != "same"]
     return (
         Answer(
@@ -107,7 +109,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             " ".join(told) or "Not measured.",
             tuple(each for each in compared if _is_of_python(each)),
             tuple(each for each in compared if not _is_of_python(each)),
-            tuple(line for name, server in OTHERS.items() for line in _told(seen.main, server, f"a server on {name}")),
+            tuple(line for name, server in COMPARED.items() for line in _told(seen.main, server, name)),
             estimand="calls a second of one closed loop by a client on grpc-go; server and load have a core each.",
             not_concluded=(
                 "What a server does beyond what this client can send, where the client is at its limit.",
@@ -123,21 +125,41 @@ def _is_of_python(one: Judged) -> bool:
     return one.comparison.above.setting["language"] == OWN["language"]
 
 
+def _most_and_least(judgement: Judgement) -> Iterator[str]:
+    """Sentence for each load: the kind of call with the largest ratio to grpcio, and the kind with the least."""
+    for load in LOADS:
+        judged = {calls: judgement.judged.get(_name(load, headers)) for headers, calls in CALLS.items()}
+        ratios = {calls: one.typical.value for calls, one in judged.items() if one is not None}
+        if ratios:
+            most, least = max(ratios, key=ratios.__getitem__), min(ratios, key=ratios.__getitem__)
+            shown = [
+                f"{_shown(judgement, load, calls, PLAIN)} with {_had(calls)}" for calls in dict.fromkeys((most, least))
+            ]
+            yield f"With {load} calls at once, times grpcio's calls: {', '.join(shown)}."
+
+
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
     """A sentence for each load, of the ratios to one server."""
-    found = points(judgement.sweep, judgement.blocks)
     for load in LOADS:
-        shown = []
-        for headers, calls in CALLS.items():
-            if (one := judgement.judged.get(_name(load, headers, server))) is not None:
-                least = "at least " * found[one.comparison.below, ALL].load_limited
-                shown.append(f"{least}{_ratio(judgement, load, headers, server)} where calls have {_had(calls)}")
+        shown = [
+            f"{_shown(judgement, load, calls, server)} with {_had(calls)}"
+            for headers, calls in CALLS.items()
+            if _name(load, headers, server) in judgement.judged
+        ]
         if shown:
             yield f"With {load} calls at once, times the calls of {name}: {', '.join(shown)}."
 
 
+def _shown(judgement: Judgement, load: str, calls: str, server: Setting) -> str:
+    """A ratio, the least that it may be where the client was at its limit."""
+    headers = next(each for each, said in CALLS.items() if said == calls)
+    one = judgement.judged[_name(load, headers, server)]
+    is_limited = points(judgement.sweep, judgement.blocks)[one.comparison.below, ALL].load_limited
+    return f"{'at least ' * is_limited}{_ratio(judgement, load, headers, server)}"
+
+
 def _had(calls: str) -> str:
-    return "the same block" if calls == CALLS[SAME] else calls
+    return "one block" if calls == CALLS[SAME] else calls
 
 
 def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = PLAIN) -> str:

@@ -123,9 +123,9 @@ def _cell(of: Estimate) -> str:
 
 
 def _told(of: Split) -> str:
-    """``A Lookup on sockets takes 13 µs, of it 40 % kernel, …``"""
-    parts = [f"{percent(max(0.0, of.shares[name].value) / of.total_us)} {name}" for name in SHARES]
-    return f"A Lookup on {of.name} takes {number(of.total_us)} µs, of it {', '.join(parts)}."
+    """``A Lookup on sockets takes 13 µs: kernel 40 %, …``"""
+    parts = [f"{name} {percent(max(0.0, of.shares[name].value) / of.total_us)}" for name in SHARES]
+    return f"A Lookup on {of.name} takes {number(of.total_us)} µs: {', '.join(parts)}."
 
 
 def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] | None:

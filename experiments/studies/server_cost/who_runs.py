@@ -85,7 +85,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             if (each := judged.get(_name(executor, connections))) is not None
         ]
         if shares:
-            told.append(f"With {_of(connections)}, of the throughput of a C server with epoll: {', '.join(shares)}.")
+            told.append(f"With {_of(connections)}, of a C server's throughput: {', '.join(shares)}.")
     return (
         Answer(
             QUESTION,

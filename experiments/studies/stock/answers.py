@@ -13,10 +13,10 @@ from experiments.design.arms import Arm
 from experiments.judge.gates import is_load_limited
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Answer, Seen
-from experiments.show.numbers import counted, number
+from experiments.show.numbers import number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
-from experiments.studies.stock.locks import lock_details
+from experiments.studies.stock.locks import lock_details, trade_wait
 from experiments.studies.stock.sweeps import FIGURES, HEADLINE, POOL
 from experiments.studies.stock.wording import (
     at_work,
@@ -57,23 +57,26 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
     started_on, grpc_on = executors(judgement, "as_started")
     own, other = executors(judgement, "executor")
     pool, one = f"on gRPC {_few(judgement)}, a Lookup on {own}", f"one on {other}"
-    as_started = f"as the servers were started, on {started_on} and {grpc_on}"
-    started = told(judgement, "as_started", f"{as_started}, {sockets}", grpc)
     on_both = executors(judgement, "equal_executors")[0]
-    equal = told(judgement, "equal_executors", f"with {on_both} on both, {sockets}", grpc)
-    none_of_ours = f"beside a plain grpcio server, which has none of our code, {sockets}"
-    plain = (told(judgement, "plain", none_of_ours, "one there"),) if declared(judgement, "plain") else ()
-    names = ("as_started", "equal_executors", *(("plain",) if plain else ()), *_APART)
+    equal = told(judgement, "equal_executors", f"on {on_both}, {sockets}", grpc)
+    has_plain = declared(judgement, "plain") is not None
+    names = ("as_started", "equal_executors", *(["plain"] if has_plain else []), *_APART)
+    started = told(judgement, "as_started", f"on {started_on} and {grpc_on}, {sockets}", grpc)
+    plain = told(judgement, "plain", sockets, "one on a plain grpcio server") if has_plain else ""
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
-        sentence=" ".join((started, equal, *plain, *_protocol_or_implementation(judgement))),
+        sentence=" ".join((equal, *_protocol_or_implementation(judgement))),
         deciding=found(judgement, *names),
         further=found(judgement, "executor", "our_code"),
         details=(
+            f"As the servers were started: {started}",
+            *([f"Beside a server that has none of our code: {plain}"] if has_plain else []),
             f"The executor alone: {told(judgement, 'executor', pool, one)}",
+            "Protocol: both servers are on our core, each with its own client. Implementation: both have one client.",
             "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
-            "both gRPC servers: their ratio is nearer to 1 than that of the servers alone. `compare` loads by a lean "
-            "client, and so gives other ratios. `python -m experiments run client_kind` measures both.",
+            "both gRPC servers: their ratio is nearer to 1 than that of the servers alone.",
+            "`compare` loads by a lean client, and so gives other ratios. `python -m experiments run client_kind` "
+            "measures both.",
         ),
         estimand=(
             f"mean latency of Lookup on one server ÷ on another, {_few(judgement)}. Connections are kept; locking, "
@@ -98,10 +101,12 @@ def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
         return
     protocol, implementation = _APART
     own = "our own gRPC server"
-    alone = "the protocol, both servers on our core, each with its own client: a Lookup on sockets"
-    yield told(judgement, protocol, alone, f"one on {own}")
-    alone = f"the server's implementation, with the same client: a Lookup on {own}"
-    yield told(judgement, implementation, alone, "one on grpcio")
+    for name, what, above, below in (
+        (protocol, "protocol", "a Lookup on sockets", f"one on {own}"),
+        (implementation, "implementation", f"a Lookup on {own}", "one on grpcio"),
+    ):
+        said = told(judgement, name, above, below)
+        yield f"The {what}: {said[:1].lower()}{said[1:]}"
 
 
 def _growth(judgement: Judgement) -> Answer:
@@ -109,14 +114,13 @@ def _growth(judgement: Judgement) -> Answer:
     deciding = found(judgement, *names)
     return Answer(
         question="How does latency change as clients are added?",
-        sentence=" ".join(
-            part
-            for each, name in TRANSPORTS
-            for part in (_grown(judgement, f"growth_{each}", f"on {name}"), *_left(judgement, f"growth_{each}"))
-        ),
+        sentence=" ".join(_grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
         deciding=deciding,
         further=found(judgement, "growth_static"),
-        details=tuple(_more_answered(deciding)),
+        details=(
+            *(f"On {name}: {each}" for key, name in TRANSPORTS for each in _left(judgement, f"growth_{key}")),
+            *_more_answered(deciding),
+        ),
         estimand=(
             "mean latency of Lookup with the most clients ÷ with the fewest, on each server. A client sends again as "
             f"soon as it is answered. {confidence(judgement)}"
@@ -141,16 +145,16 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
     free = list(takewhile(is_free.__getitem__, measured))
     at_few = mean_us(judgement, few)
     if any(is_free.values()) and not free:
-        yield f"With {clients(measured[0].connections)} the load is the limit too."
+        yield f"with {clients(measured[0].connections)} the load is the limit too."
         return
     if not free or at_few is None:
-        yield f"With fewer clients than {judged.comparison.above.connections} the load is the limit too."
+        yield f"with fewer clients than {judged.comparison.above.connections} the load is the limit too."
         return
     last = free[-1]
     times = number((mean_us(judgement, last) or 0.0) / at_few)
     yield (
-        f"Up to {clients(last.connections)} the load is not the limit. With so many the mean latency is {times} times "
-        f"that with {clients(few.connections)}; no verdict is asked of that."
+        f"up to {clients(last.connections)} the load is not the limit. There the mean latency is {times} times that "
+        f"with {clients(few.connections)}; no verdict is asked of that."
     )
 
 
@@ -171,7 +175,12 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
     apart = ("What waiting for the lock costs is measured apart: `python -m experiments run lock_waits`.",)
     return Answer(
         question="Does a Trade take longer than a Lookup, and what does the lock cost?",
-        sentence=told(judgement, "trade", f"on gRPC {_few(judgement)}, a Trade", "a Lookup"),
+        sentence=" ".join(
+            (
+                told(judgement, "trade", f"on gRPC {_few(judgement)}, a Trade", "a Lookup"),
+                *(() if waits is None else trade_wait(waits)),
+            )
+        ),
         deciding=deciding,
         details=apart if waits is None else lock_details(waits),
         estimand=(
@@ -199,7 +208,7 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
         sentence=" ".join((_without_waiting(judgement, staged, grown), *second)),
         deciding=found(judgement, "past_pool") if waiting is None else (),
         further=() if waiting is None else found(judgement, "past_pool"),
-        details=(grown, *(apart if waiting is None else pool_fills.details(waiting))),
+        details=(*_pool_means(judgement), grown, *(apart if waiting is None else pool_fills.details(waiting))),
         estimand=(
             f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
             "held against 2: a cost of queueing beside the clients' own number would lift it above. "
@@ -215,14 +224,15 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
-    """The means at the pool and past it, and how many threads were at work; the verdict where a number is missing."""
+    """How many threads of the pool were at work; how latency grew past the pool where that was not stamped."""
     judged, past = judgement.judged.get("past_pool"), Arm(FIGURES["figure_5"].but(clients=2 * POOL))
     at_once = None if staged is None else at_work(staged, past)
     if judged is None or not judged.rulings or at_once is None:
-        return " ".join((grown, *_pool_means(judgement)))
-    full = f"the pool of {counted(POOL, 'thread')} {'never fills' if at_once < POOL - 1 else 'is nearly full'}"
-    means = " ".join(_pool_means(judgement))
-    return f"Where a Lookup does not wait, {full}: {clients(2 * POOL)} keep {at_once:.1f} at work at once. {means}"
+        return grown
+    fill = "never fill" if at_once < POOL - 1 else "nearly fill"
+    return (
+        f"Lookups that do not wait {fill} the pool: {clients(2 * POOL)} keep {at_once:.1f} of {POOL} threads at work."
+    )
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:

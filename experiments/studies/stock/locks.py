@@ -76,6 +76,14 @@ def lock_details(judgement: Judgement) -> tuple[str, ...]:
     return (*_mutex(waits), *_others(waits), *_largest(waits), CAVEAT)
 
 
+def trade_wait(judgement: Judgement) -> Iterator[str]:
+    """Sentence on a Trade's wait for the mutex on gRPC, where it was stamped."""
+    for wait in lock_waits(judgement):
+        if (wait.locking, wait.request, wait.arm.setting["transport"]) == (MUTEX, "trade", "grpc"):
+            where = f"With {clients(wait.arm.connections)} a Trade waits"
+            yield f"{where} {number(wait.wait_us)} µs for the lock, {number(100 * wait.share)} % of its latency."
+
+
 def _of(judgement: Judgement, arm: Arm, request: str) -> LockWait | None:
     sweep, place = judgement.sweep, judgement.sweep.arms.index(arm)
     waits, shares, locked = [], {}, 0

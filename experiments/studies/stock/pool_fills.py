@@ -22,7 +22,7 @@ from experiments.results.observed import ALL
 from experiments.show.content import Answer, Seen
 from experiments.show.figures import clients as over_clients
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import counted, number, ratio_words
+from experiments.show.numbers import number, ratio_words
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.sweeps import GRPC, HEADLINE, POOL, SOCKETS, groups_of, growth, in_windows
 from experiments.studies.stock.wording import clients, confidence, declared, found, mean_us, told
@@ -155,9 +155,8 @@ def waiting(judgement: Judgement) -> str:
     few = min(texts)
     times, ends = ratio_words(judged[1].typical)
     return (
-        f"Where a Lookup waits {WAIT_MS:g} ms, {counted(POOL, 'thread')} serve {clients(POOL)} as soon as {few}: in "
-        f"{texts[POOL]} and {texts[few]}. With {clients(2 * POOL)} it takes {times} times as long, {ends}: "
-        f"{texts[2 * POOL]}, since {POOL} wait while {POOL} are served."
+        f"A Lookup that waits {WAIT_MS:g} ms takes {texts[few]} with {clients(few)} and {texts[POOL]} with {POOL}. "
+        f"With {clients(2 * POOL)} it takes {texts[2 * POOL]}, {times} times as long ({ends}): {POOL} clients wait."
     )
 
 
@@ -203,20 +202,21 @@ def _starving(judgement: Judgement) -> Iterator[str]:
     if starving:
         means = [point.mean_us.value / 1000 for point in starving if point.mean_us]
         served = f" The others are served in {number(min(means))} to {number(max(means))} ms." if means else ""
-        kept_words = f"{_without_reply(starving)} clients get no reply at all.{served}"
-        yield f"Where a kept connection holds its thread, {kept_words}"
+        kept_words = f"{_without_reply(starving)} clients get no reply.{served}"
+        yield f"On kept connections {kept_words}"
     else:
-        yield "Where a kept connection holds its thread, every client is served."
+        yield "On kept connections every client is served."
     others = [point for line in LINES if line != CONNECTION for point in _points(every, line) if point.starved_clients]
     yield (
         "Where a request is a task, or each request has a new connection, "
-        + ("every client is served." if not others else f"{_without_reply(others)} clients get no reply at all.")
+        + ("every client is served." if not others else f"{_without_reply(others)} clients get no reply.")
     )
 
 
 def _without_reply(starving: Sequence[Point]) -> str:
-    """``1 of 6, 2 of 7``: clients without any reply in a window, on average, of all that sent."""
-    return ", ".join(f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving)
+    """``1 of 6, 2 of 7``: clients without any reply in a window, on average, of all that sent; of more the ends."""
+    texts = [f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving]
+    return ", ".join(texts) if len(texts) <= 2 else f"from {texts[0]} to {texts[-1]}"
 
 
 def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[str], *not_concluded: str) -> Answer:

@@ -1,6 +1,8 @@
 """The interface of an executor, and what executors share."""
 
+import logging
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread, current_thread
@@ -8,8 +10,14 @@ from typing import Protocol
 
 from stock_service.rpc.errors import Overloaded, Unavailable
 
+_log = logging.getLogger(__name__)
+
 Task = Callable[[], object]
 """One request: answers it and sends the reply. An exception that leaves a task is logged, and its thread goes on."""
+
+
+_START_S = 1.0
+"""Seconds that the threads have to end which were started before the system refused one."""
 
 
 class Reader(Protocol):
@@ -69,6 +77,14 @@ def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
     return len(tasks)
 
 
+def run(task: Task) -> None:
+    """Calls a task, and logs what it raises: SystemExit too, since no task may take a thread with it."""
+    try:
+        task()
+    except BaseException:
+        _log.exception("a task raised")
+
+
 def tell_name() -> None:
     """Tells the kernel this thread's name, of which it keeps 15 characters.
 
@@ -78,6 +94,25 @@ def tell_name() -> None:
         Path("/proc/thread-self/comm").write_text(current_thread().name)
     except OSError:  # a kernel without it: nobody but a reader of figures misses the name
         pass
+
+
+def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
+    """Starts all of a pool's threads; where the system has no more to give, stops the pool and raises RuntimeError."""
+    try:
+        for thread in threads:
+            thread.start()
+    except RuntimeError:
+        stop(_START_S)
+        raise
+
+
+def ended(threads: Sequence[Thread], grace_s: float) -> bool:
+    """Waits for threads to end, those that were never started aside; says whether all did within ``grace_s``."""
+    deadline_s = time.monotonic() + grace_s
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
 
 
 def reading_thread(read: Callable[[], object], end: Callable[[], object]) -> Thread:

@@ -25,16 +25,13 @@ worker, too, reading goes on beside a slow request; the requests that are read w
 Left out: reading by threads that this executor does not start (grpcio's, connection dispatch).
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread, get_ident
 
-from stock_service.rpc.concurrency.executor import Reader, Task, has_gil, reading_thread, tell_name
+from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil, reading_thread, run, started, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
-
-_log = logging.getLogger(__name__)
 
 LOOK_S = 0.004
 """Seconds between two looks at the leader. A look costs some 50 µs, since the lookout takes the GIL from the leader: at
@@ -51,9 +48,6 @@ REST = 50
 """For so many times as long as a slow request took, followers run all: meeting it costs the others 2 % of the time."""
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
-
-_START_S = 1.0
-"""Seconds that the threads have to end which were started before the system refused one."""
 
 
 class Deposed(BaseException):
@@ -86,13 +80,7 @@ class LeaderFollowers:
         self._stopping = False
         self._has_gil = has_gil()
         self._threads = [Thread(target=self._live, name=f"follower-{number}") for number in range(workers)]
-        try:
-            for thread in self._threads:
-                thread.start()
-        except RuntimeError:  # the system has no more to give
-            self._threads = [thread for thread in self._threads if thread.ident is not None]
-            self.stop(_START_S)
-            raise
+        started(self._threads, self.stop)
 
     @property
     def under_way(self) -> int:
@@ -157,14 +145,11 @@ class LeaderFollowers:
                 woken.append(self._lookout)
                 self._lookout = None
         _release(woken)
-        deadline_s = time.monotonic() + grace_s
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(max(0.0, deadline_s - time.monotonic()))
+        in_time = ended(self._threads, grace_s)
         with self._lock:
             self._tasks.clear()
             self._batch.clear()
-        return not any(thread.is_alive() for thread in self._threads)
+        return in_time
 
     # ---- with the lock held
 
@@ -221,7 +206,7 @@ class LeaderFollowers:
                 task = batch.popleft()
             except IndexError:
                 return
-            _run(task)
+            run(task)
             began_ns, before_ns = before_ns, time.monotonic_ns()
             if before_ns - began_ns > _PATIENCE_NS:
                 slow_ns = min(before_ns - began_ns, 2 * _LOOK_NS)  # nobody waited longer
@@ -286,7 +271,7 @@ class LeaderFollowers:
         while True:
             task = self._next(awake)
             if task is not None:
-                _run(task)
+                run(task)
                 del task  # so that nothing the task holds outlives it in a sleeping thread
                 with self._lock:
                     self._running -= 1
@@ -347,13 +332,6 @@ class _Reading:
     def join(self, timeout: float) -> None:
         """Blocks until reading is over. The thread that read last ends by itself, or with the executor."""
         self._over.wait(timeout)
-
-
-def _run(task: Task) -> None:
-    try:
-        task()
-    except BaseException:  # SystemExit too: no task may take a thread with it
-        _log.exception("a task raised")
 
 
 def _release(sleepers: list[Lock]) -> None:

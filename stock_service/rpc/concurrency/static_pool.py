@@ -17,18 +17,14 @@ that is ``leader_followers.py``.
 """
 
 import logging
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock, Thread
 
-from stock_service.rpc.concurrency.executor import Task, reading_thread, tell_name
+from stock_service.rpc.concurrency.executor import Task, ended, reading_thread, started, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 _log = logging.getLogger(__name__)
-
-_START_S = 1.0
-"""Seconds that the threads have to end which were started before the system refused one."""
 
 
 class StaticPool:
@@ -45,13 +41,7 @@ class StaticPool:
         self._sleeping: list[Lock] = []  # a held lock for each thread that waits for a task; released, it wakes
         self._stopping = False
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
-        try:
-            for thread in self._threads:
-                thread.start()
-        except RuntimeError:  # the system has no more to give
-            self._threads = [thread for thread in self._threads if thread.ident is not None]
-            self.stop(_START_S)
-            raise
+        started(self._threads, self.stop)
 
     @property
     def under_way(self) -> int:
@@ -78,9 +68,8 @@ class StaticPool:
             sleeper.release()
         return accepted
 
-    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Thread:
-        """A thread beside the pool's, which runs no request; see ``Executor.reader``."""
-        return reading_thread(read, end)
+    reader = staticmethod(reading_thread)
+    """A thread beside the pool's, which runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
         """Runs what was accepted, ends the threads, and says whether all ended within ``grace_s``. May be repeated.
@@ -92,12 +81,10 @@ class StaticPool:
             woken, self._sleeping = self._sleeping, []
         for sleeper in woken:
             sleeper.release()
-        deadline_s = time.monotonic() + grace_s
-        for thread in self._threads:
-            thread.join(max(0.0, deadline_s - time.monotonic()))
+        in_time = ended(self._threads, grace_s)
         with self._lock:
             self._tasks.clear()
-        return not any(thread.is_alive() for thread in self._threads)
+        return in_time
 
     def _work(self) -> None:
         """A thread's life: takes a task, runs it, takes the next."""

@@ -1,15 +1,11 @@
 """A new thread for every task, up to a bound: what a pool saves is the difference."""
 
-import logging
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock, Thread, current_thread
 
-from stock_service.rpc.concurrency.executor import Task, execute_each, reading_thread
+from stock_service.rpc.concurrency.executor import Task, ended, execute_each, reading_thread, run
 from stock_service.rpc.errors import Overloaded, Unavailable
-
-_log = logging.getLogger(__name__)
 
 
 class ThreadPerTask:
@@ -50,27 +46,19 @@ class ThreadPerTask:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
         return execute_each(self.execute, tasks)
 
-    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Thread:
-        """A thread that reads and runs no request; see ``Executor.reader``."""
-        return reading_thread(read, end)
+    reader = staticmethod(reading_thread)
+    """A thread that reads and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
         """Waits for the tasks that run, and says whether all ended within ``grace_s``. May be repeated."""
-        deadline_s = time.monotonic() + grace_s
         with self._lock:
             self._stopping = True
             threads = [*self._running, *self._leaving]
-        for thread in threads:
-            thread.join(max(0.0, deadline_s - time.monotonic()))
-        return not any(thread.is_alive() for thread in threads)
+        return ended(threads, grace_s)
 
     def _run(self, task: Task) -> None:
-        try:
-            task()
-        except BaseException:
-            _log.exception("a task raised")
-        finally:
-            thread = current_thread()
-            with self._lock:
-                self._running.discard(thread)
-                self._leaving.append(thread)
+        run(task)
+        thread = current_thread()
+        with self._lock:
+            self._running.discard(thread)
+            self._leaving.append(thread)

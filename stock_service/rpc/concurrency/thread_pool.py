@@ -1,15 +1,11 @@
 """The standard library's ``ThreadPoolExecutor``, bounded: the pool that grpcio is usually given."""
 
-import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock, Thread
+from threading import Lock
 
-from stock_service.rpc.concurrency.executor import Task, execute_each, reading_thread, tell_name
+from stock_service.rpc.concurrency.executor import Task, ended, execute_each, reading_thread, run, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
-
-_log = logging.getLogger(__name__)
 
 
 class ThreadPool:
@@ -57,27 +53,19 @@ class ThreadPool:
         """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
         return execute_each(self.execute, tasks)
 
-    def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Thread:
-        """A thread that reads and runs no request; see ``Executor.reader``."""
-        return reading_thread(read, end)
+    reader = staticmethod(reading_thread)
+    """A thread that reads and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
         """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""
         with self._lock:
             self._stopping = True
         self._pool.shutdown(wait=False)
-        deadline_s = time.monotonic() + grace_s
-        threads = list(self._pool._threads)
-        for thread in threads:
-            thread.join(max(0.0, deadline_s - time.monotonic()))
+        in_time = ended(list(self._pool._threads), grace_s)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        return not any(thread.is_alive() for thread in threads)
+        return in_time
 
     def _run(self, task: Task) -> None:
-        try:
-            task()
-        except BaseException:  # SystemExit too: no task may take a thread with it
-            _log.exception("a task raised")
-        finally:
-            with self._lock:
-                self._accepted -= 1
+        run(task)
+        with self._lock:
+            self._accepted -= 1

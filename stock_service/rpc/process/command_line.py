@@ -1,12 +1,13 @@
 """Command lines: argparse with errors of one line, and with them the option types (``rpc/option_types.py``).
 
-An error names the option, what was given and what is allowed, on standard error, and the program exits with 2.
+An error names the option, what was given and what is allowed, on standard error, and the program exits with 2. It shows
+no password of a database.
 """
 
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,6 +30,10 @@ _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
 
 _UNKNOWN = "unrecognized arguments: "
 """argparse's words before what no option takes."""
+
+CONNECTS = re.compile(r"postgre\w*:\S|password\s*=|//\S*@", re.IGNORECASE)
+"""Connection string of a database, which may have a password. Without quotes it is several words, and so may the
+password be."""
 
 _CHOICES_MAX = 200
 """Characters of the choices in an error: what is said at most, and whole names of it."""
@@ -60,7 +65,20 @@ class Parser(argparse.ArgumentParser):
         elif message.startswith(_UNKNOWN):
             words = message.removeprefix(_UNKNOWN).split()
             message += meant(words[0].partition("=")[0], self._option_string_actions) if words else "an empty one"
-        refuse(self.prog, short(message.removeprefix("argument ")))
+        refuse(self.prog, short(_without_passwords(message.removeprefix("argument "), sys.argv[1:])))
+
+
+def _without_passwords(message: str, words: Sequence[str]) -> str:
+    """A message without the words of a connection string: those of a command line from there to the next option."""
+    is_secret, shown = False, message
+    for word in words:
+        connects = bool(CONNECTS.search(word))
+        is_secret = connects or (is_secret and not word.startswith("--"))
+        if is_secret:
+            value = word.partition("=")[2] if word.startswith("--") else word
+            quoted = "|".join(re.escape(each) for each in {value, repr(value)[1:-1]})
+            shown = re.sub(rf"(?<![^\s'\"=])(?:{quoted})(?![^\s'\"])", "…", shown)
+    return shown if shown == message else f"{shown} (a DSN with blanks stands in quotes)"
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):

@@ -10,12 +10,11 @@ It needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
 import asyncio
-import io
 import logging
 import socket
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
+from email import message_from_bytes
 from typing import TYPE_CHECKING, Self
 
 from stock_service.rpc.concurrency import Executor
@@ -24,6 +23,7 @@ from stock_service.rpc.health import Health
 from stock_service.rpc.metrics import NAME, Metrics
 from stock_service.rpc.option_types import family_of, shown_address
 from stock_service.rpc.server_core.options import Address, is_loopback
+from stock_service.rpc.wire.http1_status import TEXT, encode_response
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -44,7 +44,9 @@ HEAD_BYTES_MAX = 8192
 _END = b"\r\n\r\n"
 """What a question ends with."""
 
-PATH = "/metrics"
+PATH = b"/metrics"
+
+_CLOSES = b"Connection: close\r\n"
 
 _OPEN = ("ESTABLISHED", "CLOSE_WAIT")
 """States of a TCP connection that the server has not closed."""
@@ -68,7 +70,7 @@ def show(metrics: Metrics, health: Health, server: Address, executor: Executor, 
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
         "workers": ("Threads that run requests.", lambda: workers),
-        "workers_busy": ("Requests in a handler now.", metrics.under_way),
+        "workers_busy": ("Threads that have a request now.", lambda: min(executor.under_way, executor.workers)),
         "queue_length": ("Requests that wait for a thread now.", lambda: max(0, executor.under_way - executor.workers)),
         "connections": ("Open connections now.", lambda: connections(server[1])),
         "serving": ("1, or 0 while it stops, or is sick.", health.serving),
@@ -135,7 +137,7 @@ class Scraped:
         self._open[writer] = None
         try:
             question = await asyncio.wait_for(reader.readuntil(_END), self._scrape_s)
-            writer.write(_Answer(question, self._registry).made)
+            writer.write(_answered(question, self._registry))
             writer.close()
             self._open.pop(writer, None)
             self._open[writer] = None  # the last to be closed now
@@ -149,31 +151,14 @@ class Scraped:
             writer.transport.abort()
 
 
-class _Answer(BaseHTTPRequestHandler):
-    """The answer to a question, from memory to memory."""
+def _answered(question: bytes, registry: "CollectorRegistry") -> bytes:
+    """The answer to a question, in the format that it accepts; behind which the connection ends."""
+    from prometheus_client.exposition import choose_encoder
 
-    server_version, sys_version = "stock_service", ""
-
-    def __init__(self, question: bytes, registry: "CollectorRegistry") -> None:
-        self._registry = registry
-        self.rfile, self.wfile = io.BytesIO(question), io.BytesIO()
-        self.handle_one_request()
-        self.made = self.wfile.getvalue()
-
-    def do_GET(self) -> None:  # the library's name
-        """Answers."""
-        from prometheus_client.exposition import choose_encoder
-
-        if self.path.partition("?")[0] != PATH:
-            self.send_error(404)
-            return
-        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-        shown: bytes = encode(self._registry)
-        self.send_response(200)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(shown)))
-        self.end_headers()
-        self.wfile.write(shown)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the library's name
-        """Nothing: a request is no news."""
+    line, _, fields = question.partition(b"\r\n")
+    verb, _, target = line.partition(b" ")
+    if verb != b"GET" or target.partition(b" ")[0].partition(b"?")[0] != PATH:
+        return encode_response(404, TEXT, b"allowed: GET " + PATH, _CLOSES)
+    accept = str(message_from_bytes(fields).get("Accept", ""))
+    encode, content_type = choose_encoder(accept)
+    return encode_response(200, content_type.encode(), encode(registry), _CLOSES)

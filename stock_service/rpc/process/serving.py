@@ -111,7 +111,7 @@ def metrics_for(options: argparse.Namespace) -> Metrics | None:
     """Metrics for ``--metrics``; None without that option. Raises UsageError where metrics cannot be shown."""
     if options.metrics is None:
         return None
-    from stock_service.rpc.process import scraping  # here: asyncio and http.server take 50 ms to load
+    from stock_service.rpc.process import scraping  # here: asyncio takes 50 ms to load
 
     return scraping.metrics_at(options.metrics, options.insecure)
 

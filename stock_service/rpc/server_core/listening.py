@@ -76,9 +76,11 @@ class Waker:
 class Listening:
     """A listener and a waker in an epoll; the reading thread's."""
 
-    def __init__(self, options: ServeOptions, epoll: Callable[[], select.epoll]) -> None:
+    def __init__(
+        self, options: ServeOptions, epoll: Callable[[], select.epoll], receive_bytes: int = RECEIVE_BYTES
+    ) -> None:
         """``epoll`` makes it, once the address is had. Raises OSError where it cannot be."""
-        self._listener = listen(options)
+        self._listener = listen(options, receive_bytes)
         self._passed = options.listener
         self._listener.setblocking(False)
         host, port = self._listener.getsockname()[:2]

@@ -5,7 +5,6 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
-from stock_service.rpc.errors import UsageError
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.option_types import integer, number, seconds
 from stock_service.rpc.security import Access
@@ -15,9 +14,6 @@ from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 
 Address = tuple[str, int]
 """A host (a name, or an address without brackets) and a port, 0 to 65535."""
-
-NOBODY: Address = ("", 0)
-"""For a client that a library does not name."""
 
 
 class Peer(tuple[str, int]):
@@ -80,13 +76,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def only_loopback(transport: str, host: str) -> None:
-    """For a transport that serves experiments alone. Raises UsageError for a host that others may reach."""
-    if not is_loopback(host):
-        allowed = f"a loopback address (127.0.0.1, ::1, localhost): {transport} is for experiments on one machine"
-        raise UsageError("--host", host, allowed)
 
 
 @dataclass(frozen=True, slots=True)

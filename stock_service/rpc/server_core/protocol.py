@@ -16,7 +16,7 @@ from stock_service.rpc.call import NO_METADATA, Call, Metadata, ReplyMetadata
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.metrics import Meter, Metrics
 from stock_service.rpc.option_types import shown_address
-from stock_service.rpc.server_core.options import NOBODY, Address
+from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.service import Answer, CallAnswer, Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
 from stock_service.rpc.waiting import Flush, Waiting
@@ -26,28 +26,24 @@ from stock_service.rpc.wire.served_stream import RequestDecoder
 Request = TypeVar("Request")
 """A request as a protocol cuts it from a stream."""
 
-Asked = TypeVar("Asked", contravariant=True)
-"""The same, where it is only taken."""
 
+class WireProtocol(Protocol[Request]):
+    """One server's, whose connections are streams of bytes. Any thread may call its methods, and none of them raises.
 
-class Answers(Protocol[Asked]):
-    """What answers one server's requests. Every method may be called from any thread, and none raises."""
+    A decoder alone is one thread's.
+    """
 
-    def answer(self, request: Asked, arrived_ns: int, peer: Address) -> bytes:
+    def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
         """A request's reply, a fault where it has no outcome. ``arrived_ns``: read when, on ``time.monotonic_ns``."""
 
-    def path(self, request: Asked) -> bytes | None:
+    def path(self, request: Request) -> bytes | None:
         """The method that a request names, ``/package.Service/Method``; anything else for none of the service.
 
         None: it is one of the protocol's own, which a timeline leaves out.
         """
 
-    def refusal(self, request: Asked, code: FaultCode, detail: str) -> bytes:
+    def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
         """A reply to a request that is not answered."""
-
-
-class WireProtocol(Answers[Request], Protocol[Request]):
-    """One server's, whose connections are streams of bytes."""
 
     def decoder(self) -> RequestDecoder[Request]:
         """What cuts a new connection's bytes into requests. For the thread that reads them."""
@@ -74,7 +70,7 @@ OK = 0
 """The code of an answer; any other is a ``FaultCode``."""
 
 Answering = Callable[[Request, int, Address], bytes]
-"""``Answers.answer``, or what ``stamping`` makes of it."""
+"""``WireProtocol.answer``, or what ``stamping`` makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ class Methods:
         """A request's ``OK`` and response message, or a fault's code and its detail; never raises.
 
         ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client
-        has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from, or ``NOBODY``.
+        has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from.
         ``said`` is for what the method says besides.
         """
         try:
@@ -116,14 +112,9 @@ class Methods:
             if calling is None:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
-            return OK, calling(Call(payload, said_of(peer), deadline_ns, metadata, said))
+            return OK, calling(Call(payload, shown_address(peer), deadline_ns, metadata, said))
         except BaseException as error:  # SystemExit too: every request gets its reply
             return failure(name, error)
-
-
-def said_of(peer: Address) -> str:
-    """A peer as a call has it."""
-    return "" if peer == NOBODY else shown_address(peer)
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
@@ -150,7 +141,7 @@ def methods_of(service: Service) -> Methods:
     )
 
 
-def stamping(timeline: Timeline, methods: Methods, protocol: Answers[Request]) -> Answering[Request]:
+def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
     """The protocol's ``answer``, noting in a timeline that the thread begins with a request and has its reply.
 
     ``arrived_ns`` is what is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. That the reply was
@@ -177,36 +168,18 @@ class CountedRefusals(Generic[Request]):
     def __init__(self, protocol: WireProtocol[Request], metrics: Metrics) -> None:
         self._protocol = protocol
         self._refused = metrics.refused
-
-    def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
-        """The protocol's."""
-        return self._protocol.answer(request, arrived_ns, peer)
-
-    def path(self, request: Request) -> bytes | None:
-        """The protocol's."""
-        return self._protocol.path(request)
+        self.answer, self.path, self.timeout_ms = protocol.answer, protocol.path, protocol.timeout_ms
+        self.decoder, self.goodbye = protocol.decoder, protocol.goodbye
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
         """The protocol's, counted."""
         self._refused("request", code.name)
         return self._protocol.refusal(request, code, detail)
 
-    def decoder(self) -> RequestDecoder[Request]:
-        """The protocol's."""
-        return self._protocol.decoder()
-
-    def timeout_ms(self, request: Request) -> int:
-        """The protocol's."""
-        return self._protocol.timeout_ms(request)
-
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """The protocol's, counted."""
         self._refused("connection", code.name)
         return self._protocol.farewell(code, detail)
-
-    def goodbye(self) -> bytes:
-        """The protocol's."""
-        return self._protocol.goodbye()
 
     def objection(self, error: FramingError) -> bytes:
         """The protocol's, counted."""

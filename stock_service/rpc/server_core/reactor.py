@@ -21,7 +21,7 @@ from typing import Generic
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.admission import READING_NS, Ahead, DelayTarget
-from stock_service.rpc.server_core.closing import LOOK_S, Connections
+from stock_service.rpc.server_core.closing import Connections
 from stock_service.rpc.server_core.connection import ByteStream, PlainStream, Serve, ServedConnection, task
 from stock_service.rpc.server_core.group_commit import polling_behind, serving_again
 from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
@@ -192,7 +192,7 @@ class RequestServer(Generic[Request]):
         if low_priority.queue:
             return PAUSE_S if self._queue.executor.under_way else 0.0
         if self._connections.lingering.half_closed:
-            return LOOK_S
+            return max(0.0, (self._connections.lingering.next_look_ns - time.monotonic_ns()) / 1e9)
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:

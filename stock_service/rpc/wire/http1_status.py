@@ -13,9 +13,7 @@ from stock_service.rpc.errors import (
     FaultCode,
     InternalFault,
     InvalidRequest,
-    Overloaded,
     PermissionDenied,
-    Unauthenticated,
     Unavailable,
     UnknownMethod,
 )
@@ -40,23 +38,12 @@ STATUSES = {
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 _FAULTS: dict[int, type[Fault]] = {
-    400: InvalidRequest,
-    401: Unauthenticated,
-    403: PermissionDenied,
-    404: UnknownMethod,
-    405: UnknownMethod,
+    **{status: FAULTS[code] for code, status in STATUSES.items()},
+    **dict.fromkeys((413, 415, 417, 431, 505), InvalidRequest),
+    **dict.fromkeys((405, 501), UnknownMethod),
     408: DeadlineExceeded,
-    413: InvalidRequest,
-    415: InvalidRequest,
-    417: InvalidRequest,
     421: PermissionDenied,
-    429: Overloaded,
-    431: InvalidRequest,
-    501: UnknownMethod,
     502: Unavailable,
-    503: Unavailable,
-    504: DeadlineExceeded,
-    505: InvalidRequest,
 }
 """What a status means that names no fault; any other is INTERNAL."""
 

@@ -21,7 +21,8 @@ from typing import Literal, get_args
 
 from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
-from stock_service.rpc.server_core.options import only_loopback
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.server_core.options import is_loopback
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
 
@@ -64,7 +65,9 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 
     Raises OSError where it cannot, UsageError for another address.
     """
-    only_loopback("grpc_aio", options.host)
+    if not is_loopback(options.host):
+        allowed = "a loopback address (127.0.0.1, ::1, localhost): grpc_aio is for experiments on one machine"
+        raise UsageError("--host", options.host, allowed)
     from stock_service.rpc.transports.grpc_aio.server import AioServer
 
     own = options.own or AioOptions()

@@ -9,9 +9,10 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from stock_service.rpc.call import Call, ReplyMetadata
 from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode, InternalFault, Overloaded
 from stock_service.rpc.health import CHECK, WATCH, Health
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.security import Asked
 from stock_service.rpc.server_core.options import Address
-from stock_service.rpc.server_core.protocol import OK, Methods, failure, said_of
+from stock_service.rpc.server_core.protocol import OK, Methods, failure
 from stock_service.rpc.service import Method, Service, StreamAnswer
 from stock_service.rpc.waiting import here
 from stock_service.rpc.wire import http2
@@ -171,7 +172,7 @@ class GrpcRequests:
             progress.replies = None  # which closes what makes them
             raise DeadlineExceeded(f"not ended within {head.timeout_ms} ms")
         if not carries & MORE:
-            call = Call(message, said_of(peer), deadline_ns, head.metadata, progress.said)
+            call = Call(message, shown_address(peer), deadline_ns, head.metadata, progress.said)
             progress.replies = self._streams[head.path](call)
         assert progress.replies is not None
         here.wait = None  # what has left a generator could not go on in it: it blocks instead

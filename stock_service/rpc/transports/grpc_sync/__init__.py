@@ -5,7 +5,6 @@ Its codec and its client are those of every transport that speaks gRPC.
 """
 
 import argparse
-from dataclasses import dataclass
 
 from stock_service.rpc import grpcio
 from stock_service.rpc.concurrency import Executor
@@ -25,23 +24,15 @@ codec, null_answers = grpcio.codec, grpcio.null_answers
 __getattr__ = grpcio.loaded  # which has ``connect``
 
 
-@dataclass(frozen=True, slots=True)
-class GrpcOptions:
-    """The transport's own options."""
-
-    delay_target_ms: float = ReadOptions().delay_target_ms
-    """A call that waits longer for a thread while the server is overloaded is refused; see ``handlers.py``."""
-
-
-def own_options(options: argparse.Namespace) -> GrpcOptions:
-    """What was given."""
-    return GrpcOptions(options.delay_target_ms)
+def own_options(options: argparse.Namespace) -> ReadOptions:
+    """The delay target, which alone is kept here: see ``handlers.py``."""
+    return ReadOptions(delay_target_ms=options.delay_target_ms)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
     from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 
-    own = options.own or GrpcOptions()
-    assert isinstance(own, GrpcOptions), f"the options of another transport: {own}"
+    own = options.own or ReadOptions()
+    assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
     return GrpcServer(service, executor, own.delay_target_ms, options)

@@ -13,13 +13,10 @@ refused at once.
 Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
 """
 
-import errno
-import logging
-import os
 import select
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from threading import Condition, Event, Thread
 from typing import Generic
@@ -28,15 +25,12 @@ from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import Fault, FaultCode
 from stock_service.rpc.server_core.closing import LINGER_S, LOOK_S, Lingering
 from stock_service.rpc.server_core.connection import DROP_BYTES, arrived_bytes, last_arrival_ns, unacknowledged_bytes
-from stock_service.rpc.server_core.listening import READ_BYTES, listen, refuse_connection
+from stock_service.rpc.server_core.listening import BACKLOG, READ_BYTES, Listening, refuse_connection
 from stock_service.rpc.server_core.protocol import Answering, Methods, Request, WireProtocol, stamping
-from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.served_stream import RequestDecoder
 from stock_service.rpc.wire.timeval import timeval
-
-_log = logging.getLogger(__name__)
 
 _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 """States of a connection whose other side has not ended (Linux: include/net/tcp_states.h)."""
@@ -52,7 +46,7 @@ _READS_LATE_BYTES = 4096
 """A client that has not acknowledged more than this reads late. Less leaves room for a goodbye in the kernel."""
 
 _ACCEPT_PAUSE_S = 0.1
-"""How long accepting rests where the process has no descriptor left."""
+"""Accepting rests for so long where the process has no descriptor left."""
 
 
 class ConnectionServer(Generic[Request]):
@@ -67,18 +61,14 @@ class ConnectionServer(Generic[Request]):
         read_timeout_s: float,
     ) -> None:
         self._frames = protocol
-        self._timeline = options.timeline
         self._answer: Answering[Request] = protocol.answer
-        if self._timeline is not None:
-            self._answer = stamping(self._timeline, methods, protocol)
+        if options.timeline is not None:
+            self._answer = stamping(options.timeline, methods, protocol)
         self._executor = executor
         self._options = options
         self._read_timeout_s = read_timeout_s
-        self._listener = listen(options, _RECEIVE_BYTES)
-        self._listener.setblocking(False)
-        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        host, port = self._listener.getsockname()[:2]
-        self.address: Address = (host, port)
+        self._listening = Listening(options, select.epoll, _RECEIVE_BYTES)
+        self.address: Address = self._listening.address
         self._changed = Condition()  # guards _open and the closing of each socket in it; notified when one has gone
         self._open: set[socket.socket] = set()
         self._stopping = Event()
@@ -93,9 +83,8 @@ class ConnectionServer(Generic[Request]):
         self._leave_by_ns = self._leave_by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
         if not self._stopping.is_set():
             self._stopping.set()
-            os.eventfd_write(self._wake_fd, 1)
+            self._listening.waker.wake()
             self._thread.join()
-            os.close(self._wake_fd)
         with self._changed:
             self._shut(socket.SHUT_RD)  # a reader gets what was sent, then the end
             while self._open and (left_s := deadline_s - time.monotonic()) > 0:
@@ -115,32 +104,17 @@ class ConnectionServer(Generic[Request]):
 
     def _accept(self) -> None:
         """The accepting thread. Takes what has already connected before it heeds a stop."""
-        poll = select.poll()
-        poll.register(self._listener, select.POLLIN)
-        poll.register(self._wake_fd, select.POLLIN)
-        with self._listener:
-            while True:
-                poll.poll()
-                stopping = self._stopping.is_set()
-                self._accept_waiting()
-                if stopping:
-                    return
-
-    def _accept_waiting(self) -> None:
-        """Takes every connection that waits, unless those are the next server's."""
-        passed = self._options.listener
-        while passed is None or not passed.passed_on:
-            try:
-                accepted, peer = self._listener.accept()
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    _log.warning("no room for another connection: %s", error.strerror)
-                    self._stopping.wait(_ACCEPT_PAUSE_S)
-                elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
-                    _log.warning("a connection could not be accepted: %s", error.strerror)
+        listening = self._listening
+        while True:
+            listening.epoll.poll(None if listening.accepting else _ACCEPT_PAUSE_S)
+            listening.accept(True)
+            stopping = self._stopping.is_set()
+            for accepted, peer in listening.accepted(BACKLOG):
+                accepted.setblocking(True)
+                self._admit(accepted, peer)
+            if stopping:
+                listening.end()
                 return
-            accepted.setblocking(True)
-            self._admit(accepted, peer[:2])
 
     def _admit(self, accepted: socket.socket, peer: Address) -> None:
         """Gives a connection to the executor, or turns it away."""
@@ -164,7 +138,6 @@ class ConnectionServer(Generic[Request]):
         """One task: a connection from its first request to its last."""
         try:
             unread = _Unread(connection)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_timeout_s))
             if self._answer_all(connection, peer, self._frames.decoder(), unread):
                 self._leave(connection)
@@ -183,17 +156,14 @@ class ConnectionServer(Generic[Request]):
 
         Says whether the client may still send, or has not everything yet.
         """
-        options, read_timeout_s, farewell, answer_frame = (
-            self._options,
-            self._read_timeout_s,
-            self._frames.farewell,
+        send, timeline, answer, farewell = (
+            connection.sendall,
+            self._options.timeline,
             self._answer,
+            self._frames.farewell,
         )
-        send: Callable[[bytes], None] = connection.sendall
-        if self._timeline is not None:
-            send = _stamping_send(connection, self._timeline)
-        _set_read_timeout(connection, options.idle_timeout_s)
-        late = f"a request was not whole within {read_timeout_s:g} s"
+        _set_read_timeout(connection, self._options.idle_timeout_s)
+        late = f"a request was not whole within {self._read_timeout_s:g} s"
         left = -1  # when stopping: bytes that had arrived by then and are still to be read
         partial_since_s = 0.0  # since when a request is half there; 0: none is
         while True:
@@ -216,9 +186,11 @@ class ConnectionServer(Generic[Request]):
             except FramingError as error:
                 frames, fault = error.frames, str(error)
             for frame in frames:
-                reply = answer_frame(frame, arrived_ns, peer)
+                reply = answer(frame, arrived_ns, peer)
                 unread.look()  # before the client can have the reply, and send on
                 send(reply)
+                if timeline is not None:
+                    timeline.end()
             if fault:
                 connection.sendall(farewell(FaultCode.INVALID_ARGUMENT, fault))
                 return True
@@ -231,14 +203,14 @@ class ConnectionServer(Generic[Request]):
                 now_s = time.monotonic()
                 if frames or not partial_since_s:
                     partial_since_s = now_s
-                left_s = partial_since_s + read_timeout_s - now_s
+                left_s = partial_since_s + self._read_timeout_s - now_s
                 if left_s <= 0:
                     connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
                     return True
                 _set_read_timeout(connection, left_s)
             elif partial_since_s:
                 partial_since_s = 0.0
-                _set_read_timeout(connection, options.idle_timeout_s)
+                _set_read_timeout(connection, self._options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
         """Unless the client reads so late that this would block, or be cut. Raises OSError."""
@@ -308,17 +280,6 @@ def _has_ended(connection: socket.socket) -> bool:
     """Whether the client has ended, of a connection that is shut for reading and so cannot tell by being read."""
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state not in (_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2)
-
-
-def _stamping_send(connection: socket.socket, timeline: Timeline) -> Callable[[bytes], None]:
-    """The connection's ``sendall`` for replies, noting that the request of this thread has ended."""
-    stamper = timeline.local.stamper
-
-    def send(reply: bytes) -> None:
-        connection.sendall(reply)
-        stamper.end()
-
-    return send
 
 
 def _set_read_timeout(connection: socket.socket, timeout_s: float) -> None:

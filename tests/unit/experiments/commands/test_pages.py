@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from experiments.commands import pages
-from experiments.commands.index import HERE, ROOT
 from experiments.results import environment
 from experiments.results.fingerprint import taken
 from experiments.show import report, version
@@ -68,9 +67,9 @@ def test_a_number_that_was_typed_is_found_and_written_anew(root: Path, capsys: p
     assert "<!--= stock/quick as_started -->0.999<" not in text
     assert "<!--= stock/quick runs -->1 run<!--/-->.\n" in text
     assert called("--check") == 0
-    for page, begun in ((root / "README.md", "as_started -->"), (root / "experiments/studies/README.md", "takes ")):
+    for page, begun in ((root / "README.md", "as_started -->"), (root / "experiments/studies/README.md", r"\(")):
         whole = page.read_text()
-        page.write_text(re.sub(rf"{begun}\d\.\d+", f"{begun}7.77", whole, count=1))
+        page.write_text(re.sub(rf"({begun})\d\.\d+", r"\g<1>7.77", whole, count=1))
         assert page.read_text() != whole
         assert called("--check") == 1, page
         page.write_text(whole)
@@ -101,6 +100,13 @@ def test_a_page_that_claims_freshness_after_a_change_is_found(
     assert recorded.read_text().count(version.LABEL) == 1
 
 
+def test_a_recording_that_is_still_to_come_is_said_to_be(root: Path) -> None:
+    """Behind a question mark; once it is there, its first answer stands in the place."""
+    page, marker = root / "README.md", "<!--= stock/{}? first --><!--/-->"
+    assert ">not recorded yet<" in pages.filled(marker.format("paper"), page)
+    assert "On the static pool, a Lookup on sockets" in pages.filled(marker.format("quick"), page)
+
+
 def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
     """A folder, or a comparison that it lacks."""
     for marker, said in (("stock/quik runs", "stock/quik"), ("stock/quick growth", "growth of quick")):
@@ -110,7 +116,66 @@ def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
 
 def test_a_marker_begins_no_line_but_of_a_block() -> None:
     """A comment at a line's begin ends the paragraph above it."""
-    for page in (ROOT / "README.md", *HERE.glob("*/README.md")):
+    for page in pages.filled_pages():
         text = page.read_text(encoding="utf-8")
         begins = [each for each in pages.MARKED.finditer(text) if text[each.start() - 1] == "\n"]
         assert [each[0] for each in begins if not each[3].startswith("\n")] == [], page
+
+
+NO_PROSE = re.compile(
+    r"<!--= .*?<!--/-->|^```.*?^```$|`[^`]*`|\]\([^)]*\)|<!-- trials -->.*?<!-- end of trials -->",
+    re.DOTALL | re.MULTILINE,
+)
+"""What is filled in or written by a program, code, and the targets of links."""
+
+NOT_OURS = re.compile(
+    r"^## (?:Claims|Known faults|Factors and levels|Goals|Figures and tables|Comparisons that answer)"
+    r"(?:.(?!^## ))*",
+    re.DOTALL | re.MULTILINE,
+)
+"""Sections of a document's figures, and of what is asked for. A test holds the claims to the study's own."""
+
+UNIT = r"(?:/s\b|\s(?:µs|ms|s|min|minutes|seconds|%|[KMG]i?B|times|\w+ a second)(?!\w))"
+
+FIGURE = re.compile(
+    rf"(?<![\w.,/-])(?<!Python )(?:\d[\d,]*(?:\.\d+)?(?=(?:\s(?:to|and)\s[\d.,]+)?{UNIT})"
+    r"|\d+\.\d+(?![\w.])|\d+,\d{3})"
+)
+"""A number with a unit, one with a fraction, and one of a thousand or more. Versions are none."""
+
+
+def typed(text: str) -> list[str]:
+    """Measured figures of a page that are in no marker."""
+    found = FIGURE.findall(NO_PROSE.sub("", NOT_OURS.sub("", text)))
+    return [each for each in found if not is_chosen(each.replace(",", ""))]
+
+
+def is_chosen(number: str) -> bool:
+    """True of a setting or a bound: people choose round ones, such as 20, 0.5, 25 or 95, and powers of two."""
+    digits, whole = number.replace(".", "").strip("0"), float(number)
+    return len(digits.removesuffix("5")) <= 1 or (whole.is_integer() and int(whole).bit_count() == 1)
+
+
+@pytest.mark.parametrize("page", tuple(pages.filled_pages()), ids=lambda page: page.parent.name)
+def test_no_measured_figure_is_typed(page: Path) -> None:
+    """Each stands in a marker, or in a table that a program writes."""
+    assert typed(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "figures"),
+    [
+        ("takes 0.248 of the time", ["0.248"]),
+        ("a Lookup takes 10.8 µs, or 88\nµs", ["10.8", "88"]),
+        ("1.3 times as many; 12,040/s, 68,000 in all, 14 to 17 ms", ["1.3", "12,040", "68,000", "14", "17"]),
+        (
+            "every 20 ms, by over 5 %, of 2019, on Python 3.11 over HTTP/1.1, 0.25 ms, 40,000 requests, 1,024 waiting",
+            [],
+        ),
+        ("`0.248` [a](b-0.248.md) <!--= stock/quick a -->0.248<!--/-->", []),
+        ("## Claims\n\n| 17.92 ms |\n\n## How\n\nin 17.92 ms", ["17.92"]),
+    ],
+)
+def test_a_planted_figure_is_found(said: str, figures: list[str]) -> None:
+    """With a unit, as a ratio, or as a count; and no setting, year, version or code."""
+    assert typed(f"# A page\n\n{said}\n") == figures

@@ -1,5 +1,6 @@
 """The trials of the advice: what counts as right, what is tried, and how the page gets its rows."""
 
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from experiments.peers.python.shapes_server import SHAPES
 from experiments.recommend import trials
 from experiments.recommend.seen import Found, Level, Limit, Load
 from experiments.recommend.trials import BEGIN, END, README, Tried, names_of, recorded, shown, summary
+from experiments.recommend.words import MEASURED_ERROR
 from stock_service.rpc.errors import UsageError
 
 
@@ -105,3 +107,42 @@ def test_the_recorded_trials_hold() -> None:
     assert summary(rows) in text
     assert sum("wrong" not in row.split("|")[3] for row in rows) >= 10
     assert sum("wrong" not in row.split("|")[6] for row in rows) >= 10
+
+
+def faults_of(text: str) -> list[str]:
+    """Rows of the page's table that contradict themselves: their pools decide what is enough, found and right."""
+    table, faults, right = text.partition(BEGIN)[2].partition(END)[0], [], [0, 0]
+    for name, _, advised, smallest, of_best, said, found, did, *_ in (
+        [cell.strip() for cell in line.strip("|\n ").split(" | ")]
+        for line in table.splitlines()
+        if line.startswith("| `")
+    ):
+        rates = {int(pool): float(hz.replace(",", "")) for pool, hz in re.findall(r"(\d+): ([\d.,]+)/s", did)}
+        workers, hz = int(re.findall(r"\d+", advised)[0]), float(found.replace(",", "").removesuffix("/s"))
+        said_hz, best_hz = float(re.findall(r"[\d,.]+", said)[0].replace(",", "")), max(rates.values())
+        enough = min(pool for pool, each in rates.items() if each >= trials.NEAR * best_hz)
+        is_right = rates[workers] >= trials.NEAR * best_hz and workers <= trials.TWICE * enough
+        is_found = abs(said_hz / hz - 1) <= MEASURED_ERROR
+        right = [right[0] + is_right, right[1] + is_found]
+        shares = float(of_best.removesuffix(" %")) - 100 * hz / best_hz
+        holds = [rates[workers] == hz, int(smallest) == enough, abs(shares) < 0.2]
+        holds += [is_right != ("wrong" in advised), is_found != ("wrong" in said)]
+        faults += [] if all(holds) else [name]
+    counts = [
+        int(each) for each in re.findall(r"Of \d+ services (\d+) advised pools are right, and (\d+) rates", table)[0]
+    ]
+    return faults + ["the sum"] * (counts != right)
+
+
+def test_the_table_of_the_page_agrees_with_itself() -> None:
+    """A number of it that was changed by hand is found, in the row or in the sum above."""
+    text = README.read_text(encoding="utf-8")
+    assert faults_of(text) == []
+    for written, other in (
+        (r"services \d+ advised", "services 1 advised"),
+        (r"(\| \d+) \| [\d.]+ %", r"\1 | 50.5 %"),
+        (r" threads \| \d+ ", " threads | 3 "),
+        (r"/s \| [\d,.]+/s \| 1:", "/s | 2.5/s | 1:"),
+        (r" \| [\d,.]+/s(?= \| [\d,.]+/s \| 1:)", " | 2.5/s"),
+    ):
+        assert faults_of(re.sub(written, other, text, count=1)), written

@@ -107,9 +107,10 @@ def test_every_file_has_its_row_or_a_reason() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_what_a_server_and_a_client_load_counts(transport: str) -> None:
+def test_what_a_server_and_a_client_load_counts(transport: str, tmp_path: Path) -> None:
     """But for what an arm is known to load and not to run."""
     serve = ["-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]
+    serve += ["--store", f"sqlite:{tmp_path / 'store'}"]
     with subprocess.Popen(
         [sys.executable, "-X", "importtime", *serve],
         stdout=subprocess.PIPE,

@@ -85,10 +85,6 @@ class Recording:
         kept = files.counting(self.blocks)
         (self.folder / rows.ROWS_FILE).write_text(rows.table(self.sweep, kept), encoding="utf-8")
 
-    def reported(self) -> None:
-        """Report and figures, made anew."""
-        report.write(self.folder, recording.read(self.folder))
-
 
 def machine(every: Sequence[Block], spare_s: float = 0.0) -> Environment:
     """The machine's accounts around blocks of 10 s each."""
@@ -121,12 +117,12 @@ def of_two_attempts(of: Sweep) -> list[Block]:
 def recorded(folder: Path) -> Path:
     """A folder of the study's main part, of what is measured after it, and of cold runs."""
     of = try_sweep(STUDY.scales["quick"])
-    main = measured(folder, of, of_two_attempts(of))
+    measured(folder, of, of_two_attempts(of))
     after = replace(of, part="try_after", looks=(3,))
     measured(folder / "try_after", after, [block(after, MEANS, number, 0.02, seed=5) for number in range(1, 4)])
     plan = cold_plan(STUDY.scales["quick"])
     cold.save(folder, plan, [cold_of(plan, number) for number in range(1, 4)])
-    main.reported()
+    report.write(folder, recording.read(folder))
     return folder
 
 

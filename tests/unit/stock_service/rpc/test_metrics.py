@@ -13,11 +13,12 @@ from stock_service.rpc.metrics import ONE_IN, Meter, Metrics, Tally
 from stock_service.rpc.process import serving
 from stock_service.rpc.process.scraping import show
 from stock_service.rpc.security import Access, Right, digest
-from stock_service.rpc.server_core.options import NOBODY
-from stock_service.rpc.server_core.protocol import methods_of
+from stock_service.rpc.server_core.protocol import CountedRefusals, methods_of
 from stock_service.rpc.service import Service
 from stock_service.rpc.tls import read_token
+from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.waiting import Waiting
+from stock_service.rpc.wire.framing import FramingError, RequestFrame
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex, Sampled, Snapshot
@@ -108,16 +109,14 @@ def test_requests_are_counted_by_outcome_and_fault() -> None:
     assert ended[TRADE] == {"SUSPENDED": 1}
     assert number(metrics, "handler_seconds_count", method=LOOKUP) == 2
     assert number(metrics, "requests_total", method=LOOKUP, outcome="OK") == ONE_IN
-    assert metrics.meters[LOOKUP].under_way() == 0
 
 
-def test_a_request_that_waits_without_a_thread_is_not_in_a_handler() -> None:
-    """It is counted once, when it ends; meanwhile no worker is busy with it."""
+def test_a_request_that_waits_without_a_thread_is_counted_once() -> None:
+    """When it ends, and not when it begins to wait."""
     service, metrics, waits = stocks(), Metrics(), [True]
     method = service.methods[TRADE]
 
     def function(_: stock_pb2.TradeRequest) -> stock_pb2.TradeResponse:
-        assert meter.under_way() == 1
         if waits.pop():
             raise Waiting
         return stock_pb2.TradeResponse(status=stock_pb2.STATUS_OK)
@@ -127,9 +126,9 @@ def test_a_request_that_waits_without_a_thread_is_not_in_a_handler() -> None:
     waits.insert(0, False)
     with pytest.raises(Waiting):
         counted(b"")
-    assert (meter.under_way(), meter.outcomes()["OK"]) == (0, 0)
+    assert sum(meter.outcomes().values()) == 0
     counted(b"")
-    assert (meter.under_way(), meter.outcomes()["OK"]) == (0, 1)
+    assert (sum(meter.outcomes().values()), meter.outcomes()["OK"]) == (1, 1)
 
 
 def test_one_lock_in_so_many_is_timed() -> None:
@@ -147,13 +146,25 @@ def test_one_lock_in_so_many_is_timed() -> None:
 
 
 def test_a_request_that_is_too_late_is_counted() -> None:
-    """Under its fault; no worker is busy with it."""
+    """Under its fault."""
     metrics = Metrics()
     methods = methods_of(stocks().counted(metrics))
-    assert methods.answered(LOOKUP.encode(), b"", 1, 1, NOBODY)[0] is FaultCode.DEADLINE_EXCEEDED
-    assert methods.answered(b"/no/Method", b"", 1, 1, NOBODY)[0] is FaultCode.DEADLINE_EXCEEDED
+    assert methods.answered(LOOKUP.encode(), b"", 1, 1, ("127.0.0.1", 1))[0] is FaultCode.DEADLINE_EXCEEDED
+    assert methods.answered(b"/no/Method", b"", 1, 1, ("127.0.0.1", 1))[0] is FaultCode.DEADLINE_EXCEEDED
     meter = metrics.meters[LOOKUP]
-    assert ({k: v for k, v in meter.outcomes().items() if v}, meter.under_way()) == ({"DEADLINE_EXCEEDED": 1}, 0)
+    assert {k: v for k, v in meter.outcomes().items() if v} == {"DEADLINE_EXCEEDED": 1}
+
+
+def test_a_protocols_refusals_are_counted() -> None:
+    """Of a request, and of a connection by a farewell or an objection, each once; the words are the protocol's own."""
+    metrics, protocol = Metrics(), Frames(methods_of(stocks()), 1000)
+    counting, asked = CountedRefusals(protocol, metrics), RequestFrame(1, 0, b"/a/B", b"")
+    full, wrong = FaultCode.RESOURCE_EXHAUSTED, FramingError("no frame")
+    assert counting.refusal(asked, full, "full") == protocol.refusal(asked, full, "full")
+    assert counting.farewell(full, "full") == protocol.farewell(full, "full")
+    assert counting.objection(wrong) == protocol.objection(wrong)
+    shown = [("request", full.name), ("connection", full.name), ("connection", "INVALID_ARGUMENT")]
+    assert [number(metrics, "refusals_total", what=what, fault=fault) for what, fault in shown] == [1, 1, 1]
 
 
 def test_who_is_refused_is_counted() -> None:

@@ -65,7 +65,7 @@ def test_who_asks_byte_by_byte_is_cut_off() -> None:
             pytest.fail("it was read on and on")
         with socket.create_connection(endpoint.address, WAIT_S) as another:
             another.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            assert another.recv(15) == b"HTTP/1.0 200 OK"
+            assert another.recv(15) == b"HTTP/1.1 200 OK"
 
 
 def test_silent_peers_keep_nobody_waiting() -> None:
@@ -76,7 +76,7 @@ def test_silent_peers_keep_nobody_waiting() -> None:
         ]
         with socket.create_connection(endpoint.address, WAIT_S) as another:
             another.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            assert another.recv(15) == b"HTTP/1.0 200 OK"
+            assert another.recv(15) == b"HTTP/1.1 200 OK"
         assert clients[0].recv(1) == b""
         assert len(endpoint._open) < CONNECTIONS_MAX + 1
 
@@ -96,7 +96,7 @@ def test_an_answer_that_nobody_takes_is_given_up() -> None:
         until(lambda: any(each.is_closing() for each in endpoint._open), "its answer is made")
         with socket.create_connection(endpoint.address, WAIT_S) as another:
             another.sendall(b"GET /none HTTP/1.0\r\n\r\n")
-            assert another.recv(12) == b"HTTP/1.0 404"
+            assert another.recv(12) == b"HTTP/1.1 404"
         until(lambda: not endpoint._open, "it is closed")
 
 

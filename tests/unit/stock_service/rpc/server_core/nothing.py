@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from stock_service.rpc.server_core.options import NOBODY, Address
+from stock_service.rpc.server_core.options import Address
 
 
 class Nothing:
@@ -12,7 +12,7 @@ class Nothing:
 
     def __init__(self) -> None:
         self.sent = bytearray()
-        self.peer: Address = NOBODY
+        self.peer: Address = ("127.0.0.1", 1)
         self.receive: Callable[[int], bytes] = lambda _: b""
         self.send: Callable[[bytes | bytearray], int] = self._send
 

@@ -1,14 +1,21 @@
-"""Which connection yields to a new one, by a clock of numbers."""
+"""Which connection yields to a new one, by a clock of numbers; and how one that holds too many bytes is told so."""
 
+import select
 import socket
 from collections.abc import Iterator
 
 import pytest
 
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.server_core import closing
 from stock_service.rpc.server_core.closing import IdleEviction
 from stock_service.rpc.server_core.connection import PlainStream, ServedConnection
-from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
-from stock_service.rpc.wire.served_stream import ServedStream
+from stock_service.rpc.server_core.listening import Listening
+from stock_service.rpc.server_core.options import ReadOptions, ServeOptions
+from stock_service.rpc.server_core.protocol import Methods
+from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire.framing import RequestFrame, encode_request, reply_decoder, request_decoder
+from stock_service.rpc.wire.served_stream import BROKEN, ServedStream
 
 S = 1_000_000_000
 Connections = list[ServedConnection[RequestFrame]]
@@ -58,3 +65,26 @@ def test_who_is_served_yields_to_nobody(connections: Connections) -> None:
     assert connections[2].stream.take(frame, 10 * S, 10 * S) is not None
     connections[2].stream.replied(False)
     assert yielding.longest_idle(connections[2:], 10 * S) is connections[3]
+
+
+def test_who_holds_too_many_bytes_is_told_once() -> None:
+    """Though the connection is looked at again, when the first of two requests that were begun has ended."""
+    ours, theirs = socket.socketpair()
+    options = ServeOptions(frame_bytes_max=100)
+    listening = Listening(options, select.epoll)
+    connection = ServedConnection(PlainStream(ours, ("", 0)), ServedStream(request_decoder(), lambda _: b"", 64, S))
+    connections: closing.Connections[RequestFrame] = closing.Connections(
+        listening, Frames(Methods({}, {}), 100), options, ReadOptions(buffered_bytes_max=0), lambda _: None
+    )
+    connections.add(connection)
+    for call in (1, 2):
+        assert connection.take(encode_request(call, 0, b"/a.B/C", b""), S, S) is not None
+    connection.take(encode_request(3, 0, b"/a.B/C", bytes(100_000))[:-1], S, S)
+    connections.buffered.note(connection)
+    assert connection.stream.state is BROKEN
+    connection.reply(b"")
+    connections.buffered.note(connection)
+    assert [reply.code for reply in reply_decoder().feed(theirs.recv(4096))] == [FaultCode.INTERNAL]
+    connections.close(connection)
+    listening.end()
+    theirs.close()

@@ -1,5 +1,8 @@
 """When connections that were half-closed are closed for good: on streams that carry nothing."""
 
+import pytest
+
+from stock_service.rpc.server_core import closing
 from stock_service.rpc.server_core.closing import LOOK_S, QUIET_S, LingeringClose
 from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.wire.framing import RequestFrame, request_decoder
@@ -59,6 +62,29 @@ def test_it_is_looked_now_and_then() -> None:
     for at_ns in range(NOW + 2 * QUIET_NS, NOW + 2 * QUIET_NS + 3 * LOOK_NS, 1_000_000):
         leaving.departures.look(at_ns)
     assert leaving.bytes.asked == 3
+
+
+def test_a_look_that_closes_for_too_long_goes_on_at_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To close hundreds takes milliseconds, for which others would wait."""
+    monkeypatch.setattr(closing, "CLOSING_NS", -1)  # after the first is closed, the time is up
+    closed: list[ServedConnection[RequestFrame]] = []
+    departures: LingeringClose[RequestFrame]
+
+    def close(connection: ServedConnection[RequestFrame]) -> None:
+        departures.forget(connection)
+        closed.append(connection)
+
+    departures = LingeringClose(10.0, GOODBYE, close)
+    connections = [Leaving().connection for _ in range(3)]
+    for connection in connections:
+        departures.begin(connection, NOW)
+    at_ns = NOW + 2 * QUIET_NS
+    for number in (1, 2, 3):
+        departures.look(at_ns)
+        assert closed == connections[:number]
+        assert departures.next_look_ns <= at_ns
+    departures.look(at_ns)
+    assert departures.next_look_ns == at_ns + LOOK_NS
 
 
 def test_the_server_says_goodbye_where_it_is_the_one_to_end() -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from stock_service.rpc.security import Access, digest
 from stock_service.rpc.server_core.guarding import guarded
-from stock_service.rpc.server_core.options import NOBODY
 from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.transports.sockets.frames import HELLO
 from stock_service.rpc.transports.sockets.greeting import RIGHTS, GreetedFrames, UnjudgedFrame
@@ -32,7 +31,7 @@ def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tm
     def code() -> int:
         here.wait = wait
         try:
-            (reply,) = reply_decoder().feed(protocol.answer(request, 0, NOBODY))
+            (reply,) = reply_decoder().feed(protocol.answer(request, 0, ("127.0.0.1", 1)))
         finally:
             here.wait = None
         return reply.code
@@ -56,7 +55,7 @@ def test_a_connections_requests_are_judged_until_the_same_was_granted(tmp_path: 
     def asked(decoder: RequestDecoder[RequestFrame], frame: bytes) -> tuple[bool, int]:
         """Whether it is still to be judged, and the code of its reply."""
         (request,) = decoder.feed(frame)
-        (reply,) = reply_decoder().feed(protocol.answer(request, 0, NOBODY))
+        (reply,) = reply_decoder().feed(protocol.answer(request, 0, ("127.0.0.1", 1)))
         return isinstance(request, UnjudgedFrame), reply.code
 
     assert [asked(known, frame) for frame in (HELLO_FRAME, LOOKUP_FRAME, LOOKUP_FRAME)] == [

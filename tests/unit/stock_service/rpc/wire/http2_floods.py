@@ -16,7 +16,7 @@ def field(number: int) -> bytes:
 LONG = message(bytes(100_000))[:5]
 GET = encode_block({**dict(fields()), b":method": b"GET"}.items())
 HUFFMAN = b"\x00\x01b\xff\xd9\x35" + b"\x1f" * 7000
-"""A field whose value has 7,000 bytes of Huffman's code, and some 11,000 characters."""
+"""A field with 7,000 bytes of Huffman's code, for 11,000 characters; a new field before it has it decoded."""
 
 
 def floods(path: bytes = PATH) -> dict[str, Callable[[int], bytes]]:
@@ -27,7 +27,7 @@ def floods(path: bytes = PATH) -> dict[str, Callable[[int], bytes]]:
 
     def _long(stream: int) -> bytes:
         code = b"\x00\x01b\xff\xe1\x5c" + b"\x1f" * 12_000  # in Huffman's code
-        return http2.headers(stream, encode_block(fields(path)) + code + field(stream), False)
+        return http2.headers(stream, encode_block(fields(path)) + field(stream) + code, False)
 
     def _call(stream: int, its_path: bytes = path) -> bytes:
         return call(stream, b"", its_path)
@@ -51,7 +51,7 @@ def floods(path: bytes = PATH) -> dict[str, Callable[[int], bytes]]:
         "calls without a message": lambda number: _head(2 * number + 1, ends=True),
         "two HEADERS": lambda number: 2 * _head(2 * number + 1),
         "380 fields": lambda number: http2.headers(2 * number + 1, b"\x82" * 380 + field(number), True),
-        "Huffman's code": lambda number: http2.headers(2 * number + 1, HUFFMAN + field(number), True),
+        "Huffman's code": lambda number: http2.headers(2 * number + 1, field(number) + HUFFMAN, True),
         "2,730 settings": lambda _: http2.settings(*[(99, 1)] * 2730),
         "DATA, a byte each": lambda number: (
             (_head(1) + data(1, LONG, ends=False)) * (not number) + data(1, b"x", ends=False)

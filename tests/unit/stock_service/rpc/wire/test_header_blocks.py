@@ -5,7 +5,10 @@ from collections.abc import Sequence
 
 import hpack
 import pytest
-from hypothesis import given
+from hpack.huffman import HuffmanEncoder
+from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
+from hpack.huffman_table import decode_huffman
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from stock_service.rpc.security import concealed
@@ -39,6 +42,10 @@ CHANGES = st.lists(
     st.tuples(st.sampled_from(["byte", "cut", "more"]), st.integers(0, 10_000), st.integers(0, 255)), max_size=3
 )
 """Changes to a block on its way."""
+
+
+TEXTS = st.text("0123456789abcdef", max_size=100).map(str.encode) | st.binary(max_size=60)
+"""As long values mostly are, and such as need codes over 15 bits."""
 
 
 LIMITED = re.compile("too long|sizes")
@@ -115,6 +122,37 @@ def test_whatever_comes_is_read_as_an_independent_decoder_reads_it(
         assert (found, peeked) == (expected, expected if peeked is not None else None)
 
 
+@given(TEXTS, TEXTS, CHANGES, st.binary(max_size=2))
+@example(b"0" * 24, b"", [], b"\xff")
+@example(b"0" * 24, b"", [], b"\xff\xff")
+@example(b"0" * 25, b"", [("byte", 15, 0)], b"")
+@example(b"0" * 24, b"\\", [], b"")
+@example(b"<" * 8, b"", [], b"\xff" * 4)
+def test_a_long_value_in_huffmans_code_is_what_an_independent_decoder_reads(
+    text: bytes, further: bytes, changes: list[tuple[str, int, int]], padding: bytes
+) -> None:
+    """So is a faulty one refused: a wrong padding, a code that is cut short, the code for the end."""
+    encoder = HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH)
+    code = changed(encoder.encode(text + further) + padding, changes)
+    assume(16 <= len(code) < 0x7F)
+    block = b"\x00\x01a" + bytes((0x80 | len(code),)) + code
+    try:
+        expected = decode_huffman(code)
+    except hpack.HPACKDecodingError:
+        with pytest.raises(BlockError):
+            reader().read(block)
+    else:
+        assert reader().read(block) == [(b"a", expected)]
+
+
+@pytest.mark.parametrize("symbol", range(256))
+def test_each_byte_in_a_long_value_is_read(symbol: int) -> None:
+    """Whatever stands around it."""
+    text = b"abcdefgh" * 3 + bytes((symbol,)) + b"ijklmnop"
+    block = hpack.Encoder().encode([(b"a", text)], huffman=True)
+    assert reader().read(block) == [(b"a", text)]
+
+
 def test_a_plain_block_is_peeked_at() -> None:
     """A plain block need not be read. Any other block is not looked at: the table stays as it is."""
     tried = reader()
@@ -176,6 +214,24 @@ def test_what_blocks_begin_with_is_no_more_than_that() -> None:
         assert tried.read(encode_block(fields)) == fields
 
 
+@pytest.mark.parametrize("last", [b"traceparent", b"authorization"])
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_long_beginning_is_parsed_once(last: bytes, changes: bool) -> None:
+    """Fields that are too long for what is remembered of fields need to come twice, before one that is short."""
+    told = list[bytes]()
+
+    def part(name: bytes, _: bytes) -> None:
+        told.append(name)
+
+    tried = BlockReader(part, len, LIST_BYTES_MAX)
+    begins = [(b":method", b"POST"), *((b"long-%d" % number, bytes(3000)) for number in range(4))]
+    for number in range(9):
+        if number == 2:
+            told.clear()
+        assert tried.read(encode_block([*begins, (last, b"%d" % (number if changes else 0))])) == 6
+    assert told == [last] * (7 if changes else 0)
+
+
 def test_a_token_is_known_by_a_digest() -> None:
     """Neither its field's bytes nor its block's are kept, and both are known all the same."""
     tried = BlockReader(lambda name, _: name, list, LIST_BYTES_MAX)
@@ -184,7 +240,7 @@ def test_a_token_is_known_by_a_digest() -> None:
         assert tried.read(block) == [b":method", b"authorization", b"a"]
     assert list(tried.known) == [concealed(block)]
     assert tried.count == tried.new_bytes == 0
-    kept = (*tried.known, *tried._fields, tried._begun[0])
+    kept = (*tried.known, *tried._fields, tried._begun[0], tried._before)
     assert not [key for key in kept if b"secret" in key]
     tried.read(hpack.Encoder().encode([(b"authorization", b"Bearer secret")], huffman=False))
     assert len(tried._table) == 1
@@ -197,7 +253,7 @@ def test_a_token_before_a_new_field_is_not_kept() -> None:
     begins = [(b":method", b"POST"), (b"authorization", b"Bearer secret"), (b"te", b"trailers")]
     for number in (0, 1, 2, 3, 3, 3):
         assert tried.read(encode_block([*begins, (b"traceparent", b"%d" % number)]))
-    kept = (*tried.known, *tried._fields, tried._begun[0])
+    kept = (*tried.known, *tried._fields, tried._begun[0], tried._before)
     assert not [key for key in kept if b"secret" in key]
 
 
