@@ -226,6 +226,7 @@ def test_a_read_lock_that_sets_them_apart_is_seen() -> None:
     )
     found = claims(seen(sweeps.lock_strategies, 10, apart))
     assert found[1].verdict == "CONFIRMED"
+    assert "The first ÷ the second: 1.5" in found[1].said
 
 
 @pytest.mark.parametrize(
