@@ -115,12 +115,12 @@ class Served:
     def __init__(self, connections_max: int = 100) -> None:
         self.streams: list[Noting] = []
         self.order: list[int] = []
-        self.probe, self._pool = Probe(), StaticPool(2, 100)
+        self.probe, self.pool = Probe(), StaticPool(2, 100)
         self.probe.released.set()
         methods = methods_of(self.probe.service)
         options = ServeOptions(requests_max=102, connections_max=connections_max)
         protocol = Frames(methods, options.frame_bytes_max)
-        self._server = RequestServer(methods, protocol, self._pool, options, ReadOptions(), self._carry)
+        self._server = RequestServer(methods, protocol, self.pool, options, ReadOptions(), self._carry)
         self.address = self._server.address
 
     def _carry(self, accepted: socket.socket, peer: Address) -> Noting:
@@ -145,7 +145,7 @@ class Served:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.go_on()
         self.stop(WAIT_S)
-        assert self._pool.stop(WAIT_S)
+        assert self.pool.stop(WAIT_S)
 
     def stop(self, grace_s: float) -> None:
         """Stops it, within the grace."""
@@ -153,11 +153,12 @@ class Served:
 
 
 def clients(served: Served, count: int, stack: ExitStack) -> list[RawSocket]:
-    """So many clients that were answered, one after the other."""
+    """Clients that were answered, one after the other; no worker has a request of theirs any more."""
     made = []
     for _ in range(count):
         made.append(stack.enter_context(RawSocket(served.address)))
         assert made[-1].echo()
+        until(lambda: not served.pool.under_way, "the worker is free")
     return made
 
 
