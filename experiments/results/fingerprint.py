@@ -31,7 +31,7 @@ ABSENT = "absent"
 """The digest of a row that has no files here, and the version of a package that is not installed."""
 
 _THEN = ", then "
-"""Between the digests of a row that was changed during a run."""
+"""Between the digests of a row that was changed during a run, and between two versions of a program."""
 
 _DIGITS = 16
 
@@ -63,10 +63,10 @@ def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Places, each once, whose sources differ and that count for any of these arms; programs with both versions."""
+    """Places, each once, whose sources differ and that count for any of these arms; programs with both versions, in the order given."""
     rows = dict.fromkeys(row for each in settings for row in counted(each))
     apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
-    named = (PLACES.get(row, f"{row} {a} and {b}") for row, (a, b) in apart.items() if a != b)
+    named = (PLACES.get(row, f"{row} ({a}{_THEN}{b})") for row, (a, b) in apart.items() if a != b)
     return tuple(dict.fromkeys(named))
 
 

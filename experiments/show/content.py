@@ -200,8 +200,9 @@ class Content:
 
     @property
     def reach(self) -> str:
-        """How far a further run may move a ratio of the answers; empty where no earlier runs are known."""
-        return reach_of_all(judged for answer in self.answers for judged in answer.deciding)
+        """How far a further run may move the ratios that the answers show; empty where no earlier runs are known."""
+        answers = " ".join(answer.sentence for answer in self.answers)
+        return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 
     @property
     def judgement(self) -> Judgement:

@@ -37,6 +37,9 @@ REACH_SAID = 0.005
 HOUR_S = 3600.0
 """Runs over a shorter time say nothing of another hour."""
 
+_INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
+"""Ends of a ratio's interval, as answers show them."""
+
 _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
 
@@ -55,15 +58,21 @@ def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
     return tuple(f"{title}: {_between(between)}" for title, between in known if between is not None)
 
 
-def reach_of_all(judged: Iterable[Judged]) -> str:
-    """The furthest of them in a sentence: ``Another hour may move a ratio by up to 6.8 %: 16 earlier runs show it.``"""
-    known = [each.between for each in judged if _is_moved(each) and each.between is not None]
+def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
+    """How far a further run may move the ratios that these answers show, by the one that it may move furthest.
+
+    ``Another hour may move 4 ratios of the answers by up to 5.8 %: 16 earlier runs show it. None are known of the
+    others.`` Empty where no earlier runs are known.
+    """
+    shown = (each for each in judged if f"({ratio_words(each.typical)[1]})" in answers)
+    known = [each.between for each in shown if each.between is not None]
     furthest = max(known, key=lambda each: each.reach, default=None)
     if furthest is None or furthest.reach < REACH_SAID:
         return ""
     later, apart = _later(furthest)
-    moved = _percent_more(furthest.reach)
-    return f"{later} may move a ratio by up to {moved}: {furthest.runs} earlier runs{apart} show it."
+    moved = f"{later} may move {counted(len(known), 'ratio')} of the answers by up to {_percent_more(furthest.reach)}"
+    others = " None are known of the others." if len(known) < len(_INTERVAL.findall(answers)) else ""
+    return f"{moved}: {furthest.runs} earlier runs{apart} show it.{others}"
 
 
 def ratio_so_far(judgement: Judgement) -> str:

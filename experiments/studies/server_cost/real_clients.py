@@ -99,7 +99,7 @@ def _name(load: str, headers: str, server: Setting = PLAIN) -> str:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The largest ratio and the least, in a sentence for each load. The client's limit makes a ratio a lower bound."""
+    """The largest ratio and the least, of each load. The details have every ratio."""
     judged = seen.main.judged
     told = list(_most_and_least(seen.main))
     compared = [each for each in judged.values() if each.comparison.kind != "same"]
@@ -126,23 +126,36 @@ def _is_of_python(one: Judged) -> bool:
 
 
 def _most_and_least(judgement: Judgement) -> Iterator[str]:
-    """Sentence for each load: the kind of call with the largest ratio to grpcio, and the kind with the least."""
+    """The largest ratio to grpcio and the least of each load.
+
+    The client's limit makes a ratio a lower bound. Such a ratio is never the least. It leaves open how large the largest
+    is, and how small the least, where it is below that.
+    """
+    told = []
     for load in LOADS:
-        judged = {calls: judgement.judged.get(_name(load, headers)) for headers, calls in CALLS.items()}
-        ratios = {calls: one.typical.value for calls, one in judged.items() if one is not None}
+        judged = {headers: judgement.judged.get(_name(load, headers)) for headers in CALLS}
+        ratios = {headers: one.typical.value for headers, one in judged.items() if one is not None}
+        bounds = {headers: ratio for headers, ratio in ratios.items() if _is_limited(judgement, load, headers, PLAIN)}
+        exact = {headers: ratio for headers, ratio in ratios.items() if headers not in bounds}
         if ratios:
-            most, least = max(ratios, key=ratios.__getitem__), min(ratios, key=ratios.__getitem__)
-            shown = [
-                f"{_shown(judgement, load, calls, PLAIN)} with {_had(calls)}" for calls in dict.fromkeys((most, least))
-            ]
-            yield f"With {load} calls at once, times grpcio's calls: {', '.join(shown)}."
+            most = max(ratios, key=ratios.__getitem__)
+            largest = f"{'at least ' * bool(bounds)}{_ratio(judgement, load, most)}, with {_had(CALLS[most])}"
+            told.append(f"With {load} calls at once, the largest is {largest}.")
+        if exact:
+            least = min(exact, key=exact.__getitem__)
+            is_open = any(bound < exact[least] for bound in bounds.values())
+            ratio = f"{'at most ' * is_open}{_ratio(judgement, load, least)}"
+            told.append(f"The least is {ratio}, with {_had(CALLS[least])}.")
+    if told:
+        yield "Each ratio is grpc_static's calls a second ÷ those of plain grpcio."
+        yield from told
 
 
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
     """A sentence for each load, of the ratios to one server."""
     for load in LOADS:
         shown = [
-            f"{_shown(judgement, load, calls, server)} with {_had(calls)}"
+            f"{_shown(judgement, load, headers, server)} with {_had(calls)}"
             for headers, calls in CALLS.items()
             if _name(load, headers, server) in judgement.judged
         ]
@@ -150,12 +163,16 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
             yield f"With {load} calls at once, times the calls of {name}: {', '.join(shown)}."
 
 
-def _shown(judgement: Judgement, load: str, calls: str, server: Setting) -> str:
+def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
     """A ratio, the least that it may be where the client was at its limit."""
-    headers = next(each for each, said in CALLS.items() if said == calls)
-    one = judgement.judged[_name(load, headers, server)]
-    is_limited = points(judgement.sweep, judgement.blocks)[one.comparison.below, ALL].load_limited
+    is_limited = _is_limited(judgement, load, headers, server)
     return f"{'at least ' * is_limited}{_ratio(judgement, load, headers, server)}"
+
+
+def _is_limited(judgement: Judgement, load: str, headers: str, server: Setting) -> bool:
+    """True where the client was at its limit on ``grpc_static``: the ratio is the least that it may be."""
+    one = judgement.judged[_name(load, headers, server)]
+    return points(judgement.sweep, judgement.blocks)[one.comparison.below, ALL].load_limited
 
 
 def _had(calls: str) -> str:

@@ -158,7 +158,11 @@ def typed(text: str) -> list[str]:
 
 
 def is_chosen(number: str) -> bool:
-    """True of a setting or a bound: people choose round ones, such as 20, 0.5, 25 or 95, and powers of two."""
+    """True of a setting or a bound: people choose round ones, such as 20, 0.5, 25 or 95, and powers of two.
+
+    So measured figures of these forms are not found: of one significant digit (``0.4``), of two that end in 5 (``4.5``,
+    ``35``), and powers of two (``64``). Those in words (``twice``, ``half``) are no figures to ``FIGURE`` at all.
+    """
     digits, whole = number.replace(".", "").strip("0"), float(number)
     return len(digits.removesuffix("5")) <= 1 or (whole.is_integer() and int(whole).bit_count() == 1)
 

@@ -30,7 +30,7 @@ from experiments.judge.verdicts import Judgement, judge
 from experiments.results import environment, files
 from experiments.results.earlier import EarlierRun, Ratio, load
 from experiments.results.fingerprint import taken
-from experiments.show.sentences import listed, ratio_sentence
+from experiments.show.sentences import listed, ratio_sentence, reach_of_all
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, blocks, ratio, sweep
 from tests.unit.experiments.show.test_report import MACHINE
@@ -139,7 +139,7 @@ def test_runs_of_several_versions_are_not_joined() -> None:
     for other, apart in (
         (HERE | {row.format("http1"): "another"}, {}),
         (HERE | {row.format("grpc_sync"): "another"}, {1: ("stock_service/rpc/transports/grpc_sync",)}),
-        (HERE | {"python": "3.99"}, {1: (f"python {HERE['python']} and 3.99",)}),
+        (HERE | {"python": "3.99"}, {1: (f"python ({HERE['python']}, then 3.99)",)}),
         ({}, {1: (NO_FINGERPRINT,)}),
     ):
         (found,) = agreements(runs, [HERE, other])
@@ -262,6 +262,22 @@ def test_runs_tell_of_another_hour_where_each_version_spans_one(minutes: int, is
     within = [replace(each, version="a short one") for each in earlier_runs((0.0, 0.02))]
     one = with_deviation(run(0.5, noise=0.004), [*known, *within]).judged["sockets ÷ gRPC"]
     assert "A run some minutes later may move it by" in listed(one)
+
+
+def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
+    """A ratio in no answer has no part in it. A ratio without earlier runs is told apart."""
+    wide, near = (earlier_runs((0.0, by, 2 * by), (1.0, 1 + by, 1 + 2 * by)) for by in (0.05, 0.02))
+    unseen, seen = (
+        with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
+        for true, known in ((0.5, wide), (0.3, near))
+    )
+    unknown = run(0.7, noise=0.004).judged["sockets ÷ gRPC"]
+    every, answers = (unseen, seen, unknown), ratio_sentence(seen, "sockets", "gRPC")
+    said = "A run some minutes later may move 1 ratio of the answers by up to 8.2 %: 6 earlier runs, minutes apart, show it."
+    assert reach_of_all(answers, every) == said
+    both = f"{answers} {ratio_sentence(unknown, 'sockets', 'gRPC')}"
+    assert reach_of_all(both, every) == f"{said} None are known of the others."
+    assert reach_of_all(ratio_sentence(unknown, "sockets", "gRPC"), every) == ""
 
 
 def test_runs_that_show_no_deviation_leave_one_open() -> None:

@@ -205,7 +205,8 @@ def test_what_differs_is_named(copy: Path) -> None:
     now = taken(copy)
     other = changed(copy, f"{SOCKETS}/frames.py", "import", "import os\nimport") | {"grpcio": "0.1"}
     assert differing(now, other, [read("sockets")]) == (SOCKETS,)
-    assert differing(now, other, [read("grpc")]) == (f"grpcio {now['grpcio']} and 0.1",)
+    assert differing(now, other, [read("grpc")]) == (f"grpcio ({now['grpcio']}, then 0.1)",)
+    assert differing(now | {"grpcio": ABSENT}, now, [read("grpc")]) == (f"grpcio (absent, then {now['grpcio']})",)
     assert differing(now, other, [read("http1 client=lean")]) == ()
     assert differing({}, now, [read("sockets language=c client=c")]) != ()
     assert ABSENT not in now.values()

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -284,8 +284,9 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     world = World(mean_us, client_share=busy, windows=answered)
     seen, part = Seen(judge(sweep, blocks(sweep, 10, world))), SERVER_COST.parts["real_clients"]
     (answer,), (section, others), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
-    assert answer.sentence.count("times grpcio's calls: at least ") == len(real_clients.LOADS)
-    assert re.search(r"calls: at least (3\.9|4\.0)\d* \(.*?\) with one block, 0\.\d+ \(.*?\) with a ", answer.sentence)
+    assert answer.sentence.startswith("Each ratio is grpc_static's calls a second ÷ those of plain grpcio. With 32 × 1")
+    told = r"at once, the largest is at least (3\.9|4\.0)\d* \([^)]*\), with one block\. The least is 0\.[45]\d* \([^)]*\), with "
+    assert len(re.findall(told, answer.sentence)) == len(real_clients.LOADS)
     plain = [line for line in answer.details if "a plain grpcio server" in line]
     for load, line in zip(real_clients.LOADS, plain, strict=True):
         begun, ratios = line.removesuffix(".").split("server: ")
@@ -304,6 +305,40 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     assert {each.setting["service"] for each in sweep.arms} == {"stock", PLAIN_GRPCIO}
     alone = real_clients.sweep(replace(SMALL, peers=frozenset()))
     assert [each.title for each in part.sections(Seen(judge(alone, blocks(alone, 2, world))))] == [section.title]
+
+
+@pytest.mark.parametrize(
+    ("ours_us", "limited", "said"),
+    [
+        (
+            {"same": 1600.0},
+            ("same",),
+            ("largest is at least 2.0, with a deadline of 2", "least is at most 0.5, with a token"),
+        ),
+        ({"token": 50.0}, ("same",), ("largest is at least 8.0, with a token", "least is 0.5, with a new traceparent")),
+        ({}, ("same", "token", "deadline", "traceparent", "2560B"), ("largest is at least 4.0, with one block", "")),
+        ({}, (), ("largest is 4.0, with one block", "least is 0.5, with a token")),
+    ],
+)
+def test_a_ratio_that_is_a_bound_is_said_to_be_one(
+    ours_us: Mapping[str, float], limited: Sequence[str], said: tuple[str, str]
+) -> None:
+    """A ratio that the client limits is never the least, and leaves open how large the largest is."""
+    usual = {"same": 100.0, "deadline": 200.0, "token": 800.0, "traceparent": 800.0, "2560B": 700.0}
+    sweep = real_clients.sweep(replace(SMALL, peers=frozenset()))
+
+    def mean_us(arm: Arm, _: str) -> float:
+        own = arm.setting["transport"] == "grpc_static"
+        return (usual | ours_us)[arm.setting.text("headers")] if own else 400.0
+
+    def busy(arm: Arm) -> float:
+        return 0.9 if arm.setting["headers"] in limited and arm.setting["transport"] == "grpc_static" else 0.4
+
+    seen = Seen(judge(sweep, blocks(sweep, 10, World(mean_us, client_share=busy))))
+    sentence = re.sub(r" \([^)]*\)", "", SERVER_COST.parts["real_clients"].answers(seen)[0].sentence)
+    found = re.findall(r"[Tt]he (largest|least) is (at least |at most )?([\d.]+), with ([a-z ]+\w)", sentence)
+    rounded = [f"{which} is {bound}{round(2 * float(ratio)) / 2}, with {calls}" for which, bound, ratio, calls in found]
+    assert rounded == [each for each in said if each] * len(real_clients.LOADS)
 
 
 def overloaded(keeps: Mapping[str, float]) -> Seen:
