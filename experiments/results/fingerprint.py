@@ -63,7 +63,7 @@ def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Places, each once, whose sources differ and that count for any of these arms; programs with both versions, in the order given."""
+    """Places, each once, that differ and count for any of these arms, and programs with both versions."""
     rows = dict.fromkeys(row for each in settings for row in counted(each))
     apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
     named = (PLACES.get(row, f"{row} ({a}{_THEN}{b})") for row, (a, b) in apart.items() if a != b)

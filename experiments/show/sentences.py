@@ -61,7 +61,7 @@ def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
     """How far a further run may move the ratios that these answers show, by the one that it may move furthest.
 
-    ``Another hour may move 4 ratios of the answers by up to 5.8 %: 16 earlier runs show it. None are known of the
+    ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. None are known of the
     others.`` Empty where no earlier runs are known.
     """
     shown = (each for each in judged if f"({ratio_words(each.typical)[1]})" in answers)
@@ -69,10 +69,10 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
     furthest = max(known, key=lambda each: each.reach, default=None)
     if furthest is None or furthest.reach < REACH_SAID:
         return ""
-    later, apart = _later(furthest)
-    moved = f"{later} may move {counted(len(known), 'ratio')} of the answers by up to {_percent_more(furthest.reach)}"
+    later, _ = _later(furthest)
+    moved = f"{later} may move {len(known)} of these ratios by up to {_percent_more(furthest.reach)}"
     others = " None are known of the others." if len(known) < len(_INTERVAL.findall(answers)) else ""
-    return f"{moved}: {furthest.runs} earlier runs{apart} show it.{others}"
+    return f"{moved}: {furthest.runs} earlier runs show it.{others}"
 
 
 def ratio_so_far(judgement: Judgement) -> str:

@@ -128,8 +128,8 @@ def _is_of_python(one: Judged) -> bool:
 def _most_and_least(judgement: Judgement) -> Iterator[str]:
     """The largest ratio to grpcio and the least of each load.
 
-    The client's limit makes a ratio a lower bound. Such a ratio is never the least. It leaves open how large the largest
-    is, and how small the least, where it is below that.
+    The client's limit makes a ratio a lower bound. Such a ratio is never the least. It leaves open how large the
+    largest is, and how small the least, where it is below that.
     """
     told = []
     for load in LOADS:

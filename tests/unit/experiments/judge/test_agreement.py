@@ -273,7 +273,7 @@ def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
     )
     unknown = run(0.7, noise=0.004).judged["sockets ÷ gRPC"]
     every, answers = (unseen, seen, unknown), ratio_sentence(seen, "sockets", "gRPC")
-    said = "A run some minutes later may move 1 ratio of the answers by up to 8.2 %: 6 earlier runs, minutes apart, show it."
+    said = "A run some minutes later may move 1 of these ratios by up to 8.2 %: 6 earlier runs show it."
     assert reach_of_all(answers, every) == said
     both = f"{answers} {ratio_sentence(unknown, 'sockets', 'gRPC')}"
     assert reach_of_all(both, every) == f"{said} None are known of the others."

@@ -285,7 +285,7 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     seen, part = Seen(judge(sweep, blocks(sweep, 10, world))), SERVER_COST.parts["real_clients"]
     (answer,), (section, others), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     assert answer.sentence.startswith("Each ratio is grpc_static's calls a second ÷ those of plain grpcio. With 32 × 1")
-    told = r"at once, the largest is at least (3\.9|4\.0)\d* \([^)]*\), with one block\. The least is 0\.[45]\d* \([^)]*\), with "
+    told = r"is at least (3\.9|4\.0)\d* \([^)]*\), with one block\. The least is 0\.[45]\d* \([^)]*\), with "
     assert len(re.findall(told, answer.sentence)) == len(real_clients.LOADS)
     plain = [line for line in answer.details if "a plain grpcio server" in line]
     for load, line in zip(real_clients.LOADS, plain, strict=True):
