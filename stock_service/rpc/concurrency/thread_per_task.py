@@ -57,8 +57,10 @@ class ThreadPerTask:
         return ended(threads, grace_s)
 
     def _run(self, task: Task) -> None:
-        run(task)
-        thread = current_thread()
-        with self._lock:
-            self._running.discard(thread)
-            self._leaving.append(thread)
+        try:
+            run(task)
+        finally:  # also where the log fails: the place would be lost
+            thread = current_thread()
+            with self._lock:
+                self._running.discard(thread)
+                self._leaving.append(thread)

@@ -66,6 +66,8 @@ class ThreadPool:
         return in_time
 
     def _run(self, task: Task) -> None:
-        run(task)
-        with self._lock:
-            self._accepted -= 1
+        try:
+            run(task)
+        finally:  # also where the log fails: the place would be lost
+            with self._lock:
+                self._accepted -= 1
