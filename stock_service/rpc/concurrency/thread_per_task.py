@@ -26,6 +26,9 @@ class ThreadPerTask:
         """Tasks that run: each has a thread."""
         return len(self._running)
 
+    busy = under_way
+    """The same: no task waits."""
+
     def execute(self, task: Task) -> None:
         """Has a new thread call ``task``. Raises Overloaded at the bound, Unavailable once stopping."""
         thread = Thread(target=self._run, args=(task,), name="thread-per-task")

@@ -26,6 +26,11 @@ class ThreadPool:
         """Tasks that run, and tasks that wait for a thread."""
         return self._accepted
 
+    @property
+    def busy(self) -> int:
+        """Threads that run a task."""
+        return min(self._accepted, self.workers)
+
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
         self.submit(task)
