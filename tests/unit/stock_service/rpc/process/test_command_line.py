@@ -1,6 +1,7 @@
 """Command lines: what is wrong is one line on standard error, with what was given and what is allowed, and exit 2."""
 
 import argparse
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -109,6 +110,33 @@ def test_a_bad_option_is_one_line_and_exit_2(
     assert err.startswith("prog: ")
     assert err.count("\n") == 1
     assert [word for word in words if word not in err] == []
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "password = S3CRET",
+        "password =S3CRET",
+        "PASSWORD = S3CRET",
+        "host=h password= S3CRET",
+        "password=my --S3CRET",
+        "password=my --S3CRET=//a@b",
+        "password = my  --S3CRET=1",
+        "postgresql://a:my -S3CRET --S3CRET@h/b",
+    ],
+)
+def test_no_word_of_a_password_is_shown(
+    secret: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a DSN without quotes: up to an option that there is. A mistyped one before the DSN is shown."""
+    monkeypatch.setattr("sys.argv", ["prog", "--prt", "7", *secret.split(" "), "--port", "eighty"])
+    for arguments, words in ((sys.argv[1:-2], "--prt 7 "), (sys.argv[1:], "--port: got 'eighty'")):
+        with pytest.raises(SystemExit):
+            parser().parse_args(arguments)
+        error = capsys.readouterr().err
+        assert words in error
+        assert "S3CRET" not in error
+    assert "……" not in error
 
 
 def test_refuse_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:
