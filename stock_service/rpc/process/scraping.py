@@ -70,8 +70,8 @@ def show(metrics: Metrics, health: Health, server: Address, executor: Executor, 
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
         "workers": ("Threads that run requests.", lambda: workers),
-        "workers_busy": ("Threads that have a request now.", lambda: min(executor.under_way, executor.workers)),
-        "queue_length": ("Requests that wait for a thread now.", lambda: max(0, executor.under_way - executor.workers)),
+        "workers_busy": ("Threads that have a request now.", lambda: executor.busy),
+        "queue_length": ("Requests that wait for a thread now.", lambda: max(0, executor.under_way - executor.busy)),
         "connections": ("Open connections now.", lambda: connections(server[1])),
         "serving": ("1, or 0 while it stops, or is sick.", health.serving),
     }
