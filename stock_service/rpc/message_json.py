@@ -155,7 +155,8 @@ def _takes(field: FieldDescriptor, value: object) -> bool:
 def _allowed(field: FieldDescriptor) -> str:
     """The values that are allowed for a field, in words."""
     if field.enum_type is not None:
-        return f"one of {', '.join(field.enum_type.values_by_name)}, or a number"
+        number = "the number of one" if field.enum_type.is_closed else _INT32
+        return f"one of {', '.join(field.enum_type.values_by_name)}, or {number}"
     return _ALLOWED[field.type]
 
 

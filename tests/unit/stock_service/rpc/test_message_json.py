@@ -105,7 +105,7 @@ PUT, TRADE = entity_pb2.PutEntityRequest, stock_pb2.TradeRequest
         (PUT, b'{"id": 1} 2', "no JSON"),
         (PUT, b"[" * 100_000, "no JSON"),
         (TRADE, b'{"side": "SIDE"}', "side: got 'SIDE', allowed: one of SIDE_UNSPECIFIED, SIDE_BUY"),
-        (TRADE, b'{"side": 2147483648}', "side: got 2147483648"),
+        (TRADE, b'{"side": 2147483648}', "side: got 2147483648, allowed: .*SIDE_SELL, or a whole number from -2147"),
         (sort_pb2.MergeSortRequest, b'{"values": 1}', "values: got 1, allowed: a list"),
         (sort_pb2.MergeSortRequest, b'{"values": [1, "2"]}', "values: got '2'"),
         (descriptor_pb2.UninterpretedOption, b'{"string_value": "a"}', "string_value: got 'a', allowed: base64"),
@@ -118,6 +118,7 @@ PUT, TRADE = entity_pb2.PutEntityRequest, stock_pb2.TradeRequest
         ),
         (descriptor_pb2.UninterpretedOption, b'{"name": [{"name_part": 1}]}', "name_part: got 1, allowed: a text"),
         (descriptor_pb2.UninterpretedOption, b'{"name": [1]}', "NamePart: got 1, allowed: an object"),
+        (descriptor_pb2.FieldDescriptorProto, b'{"label": 9}', "label: got 9, .*LABEL_REQUIRED, or the number of one"),
         (PUT, b'{"id": "1", "id": 1}', "no PutEntityRequest: "),
     ],
 )
