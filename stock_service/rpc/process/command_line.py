@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
     def _without_passwords(self, message: str, words: Sequence[str]) -> str:
         """A message without the words of a connection string: those from there to the next option that there is."""
         is_secret, shown = False, message
-        for word, following in zip(words, [*words[1:], ""], strict=True):
+        for word, following in zip(words, [*words, ""][1:], strict=True):
             name, _, value = word.partition("=")
             goes_on = is_secret and name not in self._option_string_actions
             is_secret = goes_on or bool(CONNECTS.search(f"{word}=" if following.startswith("=") else word))

@@ -57,6 +57,16 @@ def test_a_mistyped_choice_is_told_the_one_that_is_most_like_it(capsys: pytest.C
     assert capsys.readouterr().err.startswith("prog: study: got 'worker' (did you mean workers?), allowed: study-0, ")
 
 
+def test_a_missing_argument_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the command line is empty."""
+    monkeypatch.setattr(sys, "argv", ["prog"])
+    made = Parser("prog", "What it does.")
+    made.add_argument("study")
+    with pytest.raises(SystemExit):
+        made.parse_args()
+    assert capsys.readouterr().err.startswith("prog: the following arguments are required: study")
+
+
 def test_an_empty_argument_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """As a shell's variable gives it that was not set."""
     with pytest.raises(SystemExit, match=r"^2$"):
