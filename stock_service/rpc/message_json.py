@@ -5,12 +5,14 @@ by name; bytes are base64; every field without presence is written, zeros too.
 
 Reading is strict: an unknown field, a value of another type or out of its range, and a number that is not finite are
 InvalidRequest. msgspec reads the text, and checks it against the types that ``_shape`` finds in a descriptor. protobuf
-checks the ranges of integers and the names of enums. Left out: maps, extensions, protobuf's well-known types, messages
-that may contain themselves, and that a name comes twice in one object (the last one counts). Every function may be
-called from any thread.
+checks the ranges of integers and the names of enums. Only where one of the two refuses a text does ``_fault`` look for
+the field, so that reading what is right stays fast. Left out: maps, extensions, protobuf's well-known types, and that a
+name comes twice in one object (the last one counts). Every function may be called from any thread.
 """
 
 import math
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar, cast
@@ -18,6 +20,7 @@ from typing import Annotated, Any, TypeVar, cast
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from stock_service.rpc.errors import InternalFault, InvalidRequest, short
 
@@ -31,15 +34,41 @@ _TYPES: dict[int, Any] = {
     FieldDescriptor.TYPE_STRING: str,
     FieldDescriptor.TYPE_BYTES: bytes,
     FieldDescriptor.TYPE_ENUM: int | str,
-    FieldDescriptor.TYPE_DOUBLE: float,
+    FieldDescriptor.TYPE_DOUBLE: Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)],
     FieldDescriptor.TYPE_FLOAT: Annotated[float, msgspec.Meta(ge=-_FLOAT_MAX, le=_FLOAT_MAX)],
 }
 """What JSON has for a field's type; for all others but messages a whole number."""
+
+_INT32, _INT64 = (f"a whole number from {-(2**bits)} to {2**bits - 1}" for bits in (31, 63))
+_UINT32, _UINT64 = (f"a whole number from 0 to {2**bits - 1}" for bits in (32, 64))
+
+_ALLOWED = {
+    FieldDescriptor.TYPE_BOOL: "true or false",
+    FieldDescriptor.TYPE_STRING: "a text",
+    FieldDescriptor.TYPE_BYTES: "base64",
+    FieldDescriptor.TYPE_DOUBLE: "a finite number",
+    FieldDescriptor.TYPE_FLOAT: f"a number from {-_FLOAT_MAX} to {_FLOAT_MAX}",
+    FieldDescriptor.TYPE_INT32: _INT32,
+    FieldDescriptor.TYPE_SINT32: _INT32,
+    FieldDescriptor.TYPE_SFIXED32: _INT32,
+    FieldDescriptor.TYPE_INT64: _INT64,
+    FieldDescriptor.TYPE_SINT64: _INT64,
+    FieldDescriptor.TYPE_SFIXED64: _INT64,
+    FieldDescriptor.TYPE_UINT32: _UINT32,
+    FieldDescriptor.TYPE_FIXED32: _UINT32,
+    FieldDescriptor.TYPE_UINT64: _UINT64,
+    FieldDescriptor.TYPE_FIXED64: _UINT64,
+}
+"""The values that are allowed for a field's type, in words."""
 
 _FLOATS = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 
 _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 """Types that are texts in JSON, as all variables of a path are."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
+_DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
+"""Numbers as a path has them."""
 
 
 def to_json(message: Message) -> bytes:
@@ -63,12 +92,9 @@ def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) 
                     allowed = f"allowed: {short(variables[name])}, as in the path"
                     raise InvalidRequest(f"{name}: got {short(repr(fields[name]))}, {allowed}")
         return kind(**fields)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        if not isinstance(error, msgspec.ValidationError):
-            raise InvalidRequest(f"{len(text)} bytes that are no JSON: {short(str(error))}") from error
-        raise InvalidRequest(f"no {descriptor.name}: {short(str(error))}") from error
-    except ValueError as error:  # protobuf's
-        raise InvalidRequest(f"no {descriptor.name}: {short(str(error))}") from error
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:  # ValueError: protobuf's, and of bad UTF-8
+        why = _why(descriptor, text, variables) or f"no {descriptor.name}: {short(str(error))}"
+        raise InvalidRequest(why) from error
 
 
 def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
@@ -78,25 +104,85 @@ def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
 
 def _of_path(field: FieldDescriptor, text: str) -> object:
     """A variable's text as JSON would have it; itself where it is none, to be refused."""
-    try:
-        return text if field.type in _TEXTS else msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    if field.type in _TEXTS:
         return text
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return {"true": True, "false": False}.get(text, text)
+    if field.type in _FLOATS:
+        return float(text) if _DECIMAL.fullmatch(text) else text
+    return int(text) if _WHOLE.fullmatch(text) else text
+
+
+def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> str | None:
+    """Find why no message is made of this; None: of a name that comes twice, the value that is refused is lost here."""
+    try:
+        given = {name: _of_path(descriptor.fields_by_name[name], value) for name, value in variables.items()}
+        return _fault(descriptor, msgspec.json.decode(text or b"{}")) or _fault(descriptor, given)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return f"{len(text)} bytes that are no JSON: {short(str(error))}"
+
+
+def _fault(descriptor: Descriptor, content: object) -> str | None:
+    """The first field of decoded JSON that is refused, what was given, and what is allowed; None: there is none."""
+    if not isinstance(content, dict):
+        return f"{descriptor.name}: got {short(repr(content))}, allowed: an object"
+    for name, value in content.items():
+        field = descriptor.fields_by_name.get(name)
+        if field is None:
+            return f"{descriptor.name} has no field {short(repr(name))}"
+        if field.is_repeated and not isinstance(value, list):
+            return f"{name}: got {short(repr(value))}, allowed: a list"
+        for each in value if field.is_repeated else [value]:
+            if field.message_type is not None:
+                fault = _fault(field.message_type, each)
+            else:
+                fault = None if _takes(field, each) else f"{name}: got {short(repr(each))}, allowed: {_allowed(field)}"
+            if fault is not None:
+                return fault
+    return None
+
+
+def _takes(field: FieldDescriptor, value: object) -> bool:
+    """Try a value in a field, or as one of its elements, by msgspec's checks and protobuf's."""
+    try:
+        held = msgspec.convert(value, _TYPES.get(field.type, int))
+        GetMessageClass(cast(Descriptor, field.containing_type))(**{field.name: [held] if field.is_repeated else held})
+    except (msgspec.ValidationError, ValueError):
+        return False
+    return True
+
+
+def _allowed(field: FieldDescriptor) -> str:
+    """The values that are allowed for a field, in words."""
+    if field.enum_type is not None:
+        number = "the number of one" if field.enum_type.is_closed else _INT32
+        return f"one of {', '.join(field.enum_type.values_by_name)}, or {number}"
+    return _ALLOWED[field.type]
 
 
 @lru_cache(maxsize=1024)
 def _shape(descriptor: Descriptor) -> type[msgspec.Struct]:
     """Types of a message's fields, for msgspec. Raises TypeError for what is left out."""
-    fields = [(field.name, _type(field) | msgspec.UnsetType, msgspec.UNSET) for field in descriptor.fields]
-    return msgspec.defstruct(descriptor.name, fields, forbid_unknown_fields=True)
+    return _make_shape(descriptor, {})
 
 
-def _type(field: FieldDescriptor) -> Any:
+def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -> type[msgspec.Struct]:
+    """The same. ``made`` has the shapes by their messages' full names: a message may contain itself."""
+    shape = made.get(descriptor.full_name)
+    if shape is None:
+        fields = [(field.name, Any, msgspec.UNSET) for field in descriptor.fields]
+        shape = made[descriptor.full_name] = msgspec.defstruct(descriptor.name, fields, forbid_unknown_fields=True)
+        # msgspec reads the annotations at the shape's first use, when all shapes are made.
+        shape.__annotations__ = {field.name: _type(field, made) | msgspec.UnsetType for field in descriptor.fields}
+    return shape
+
+
+def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
     """What JSON has for a field."""
     of = field.message_type
     if of is not None and of.GetOptions().map_entry:
         raise TypeError(f"{field.full_name}: a type that has no JSON here")
-    kind = _TYPES.get(field.type, int) if of is None else _shape(of)
+    kind = _TYPES.get(field.type, int) if of is None else _make_shape(of, made)
     return list[kind] if field.is_repeated else kind  # type: ignore[valid-type]
 
 

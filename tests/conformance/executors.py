@@ -69,6 +69,20 @@ def takes_one_task_a_thread_without_a_queue(make: MakeExecutor) -> None:
     assert gate.left == 3
 
 
+def says_how_many_threads_are_busy(make: MakeExecutor) -> None:
+    """``busy`` counts the threads that run a task: not the tasks that wait for one, and none once all have ended."""
+    with running(make, 2, 3) as (executor, gate):
+        assert executor.busy == 0
+        occupy(executor, gate, 2)
+        assert executor.busy == 2
+        for _ in range(3):
+            executor.execute(gate.stand)
+        gate.wait_for(executor.workers - 2)
+        assert (executor.busy, executor.under_way) == (executor.workers, 5)
+        gate.open()
+        until(lambda: executor.busy == 0)
+
+
 class _Records(logging.Handler):
     """Keeps what is logged."""
 
@@ -191,6 +205,7 @@ CHECKS: Sequence[Callable[[MakeExecutor], None]] = (
     runs_as_many_as_workers_at_once,
     refuses_what_is_over_the_bound,
     takes_one_task_a_thread_without_a_queue,
+    says_how_many_threads_are_busy,
     outlives_tasks_that_raise,
     outlives_tasks_that_ask_to_exit,
     takes_tasks_from_its_tasks,

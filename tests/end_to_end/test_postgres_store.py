@@ -126,13 +126,16 @@ def test_a_password_is_never_shown(dsn: str) -> None:
         f"host=127.0.0.1 port=1 password={SECRET}",
         f"password={SECRET} host=127.0.0.1 port=1",
         f"password=my {SECRET} host=127.0.0.1",
+        f"password=my --{SECRET}",
+        f"host=127.0.0.1 user=a password = {SECRET}",
+        f"host=127.0.0.1 user=a password ={SECRET}",
         f"postgresql://a:my {SECRET}@127.0.0.1:1/b",
     ],
 )
 def test_a_password_of_a_dsn_without_quotes_is_never_shown(unquoted: str) -> None:
-    """The shell makes several arguments of such a DSN; beside it the error names a mistyped option."""
+    """The shell makes several arguments of such a DSN; the error names a mistyped option before it."""
     first, *others = unquoted.split()
-    assert "--prot" in run(*served(first), *others, "--prot", "0").error
+    assert "--prot 0" in run(*served("")[:-2], "--prot", "0", *served(first)[-2:], *others).error
     for command in (
         (*served(first), *others),
         (*served("")[:-2], f"--stor=postgres:{first}", *others),

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -32,21 +32,38 @@ CONTENDED_MIN = 0.3
 """Operations that must overlap a conflicting one, as a share of a history; with fewer, nothing is proved."""
 
 HISTORIES_MAX = 10
-"""Histories that may be recorded until as many operations overlap. On a busy machine few threads run at once."""
+"""Histories that may be recorded until one is contended. On a busy machine few threads run at once."""
+
+CONTENDED_NEVER = [CONTENDED_MIN / 2] * HISTORIES_MAX
+"""Shares of histories of which none proves anything, however many there are."""
 
 READERS_LOCK = [name for name in LOCKINGS if name != "snapshot"]
 
 
 def assert_right_under_contention(asked: Plan, made: Callable[[], Answering]) -> None:
-    """Histories are linearizable, each on an exchange of its own, until enough of their operations overlapped."""
-    overlapped = 0.0
-    for _ in range(HISTORIES_MAX):
+    """Histories are linearizable, each on an exchange of its own, until enough operations of one overlapped."""
+    shares: list[float] = []
+    while max(shares, default=0) < CONTENDED_MIN:
+        if len(shares) == HISTORIES_MAX:
+            pytest.fail(f"of no history {CONTENDED_MIN:.0%} of the operations overlapped, at most {max(shares):.0%}")
         history = record(made(), asked)
         assert violations(asked.stocks, history) == []
-        overlapped += contended(history)
-        if overlapped >= CONTENDED_MIN:
-            return
-    pytest.fail(f"{overlapped:.0%} of a history's operations overlapped in {HISTORIES_MAX} histories")
+        shares.append(contended(history))
+
+
+@pytest.mark.parametrize(
+    ("shares", "proves"), [(CONTENDED_NEVER, False), ([*CONTENDED_NEVER[1:], CONTENDED_MIN], True)]
+)
+def test_one_history_must_be_contended(
+    shares: list[float], proves: bool, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shares of several histories are not added."""
+    left = iter(shares)
+    monkeypatch.setattr("tests.races.test_races.contended", lambda _: next(left))
+    monkeypatch.setattr("tests.races.test_races.record", lambda *_: [])
+    asked = plan(rng, threads=1, rounds=1)
+    with nullcontext() if proves else pytest.raises(pytest.fail.Exception):
+        assert_right_under_contention(asked, lambda: RightExchange(asked.stocks, Handoff(0)))
 
 
 @pytest.mark.slow

@@ -45,6 +45,10 @@ class Executor(Protocol):
     def under_way(self) -> int:
         """Tasks that were accepted and have not ended, nearly: those that run, and those that wait for a thread."""
 
+    @property
+    def busy(self) -> int:
+        """Threads that run a task now, nearly: ``under_way`` without the tasks that wait."""
+
     def execute(self, task: Task) -> None:
         """Has some thread call ``task``. Never blocks; raises Overloaded when full, Unavailable once stopping."""
 

@@ -66,7 +66,7 @@ class LeaderFollowers:
         # tasks of a batch. Their looks at _leader and _busy may be late: then one task more runs, counted in _running.
         self._lock = Lock()
         self._tasks: deque[Task] = deque()  # for followers
-        self._running = 0  # tasks under way; a leader that runs a batch counts as one
+        self._running = 0  # threads that run tasks; a leader that runs a batch counts as one
         self._sleeping: list[Lock] = []  # a held lock for each follower that sleeps; released, it wakes
         self._lookout: Lock | None = None  # the lock of one more that sleeps, or that looks at the leader …
         self._watched = False  # … which it does every LOOK_S, until it finds nothing new
@@ -86,6 +86,11 @@ class LeaderFollowers:
     def under_way(self) -> int:
         """Tasks that run, and tasks that wait for a thread; a leader's batch of which one runs counts as one more."""
         return len(self._tasks) + len(self._batch) + self._running
+
+    @property
+    def busy(self) -> int:
+        """Threads that run a task; a leader in a batch is one."""
+        return self._running
 
     def execute(self, task: Task) -> None:
         """Has a follower call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""

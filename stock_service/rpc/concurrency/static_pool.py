@@ -48,6 +48,11 @@ class StaticPool:
         """Tasks that run, and tasks that wait for a thread."""
         return len(self._tasks) + self.workers - self._idle
 
+    @property
+    def busy(self) -> int:
+        """Threads that run a task."""
+        return self.workers - self._idle
+
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
         if not self.execute_all((task,)):
@@ -92,7 +97,7 @@ class StaticPool:
         awake = Lock()
         awake.acquire()
         while (task := self._next(awake)) is not None:
-            try:
+            try:  # as ``run`` does, which would be one frame more for each request
                 task()
             except BaseException:  # SystemExit too: no task may take a thread with it
                 _log.exception("a task raised")

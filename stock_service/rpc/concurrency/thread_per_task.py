@@ -26,6 +26,9 @@ class ThreadPerTask:
         """Tasks that run: each has a thread."""
         return len(self._running)
 
+    busy = under_way
+    """The same: no task waits."""
+
     def execute(self, task: Task) -> None:
         """Has a new thread call ``task``. Raises Overloaded at the bound, Unavailable once stopping."""
         thread = Thread(target=self._run, args=(task,), name="thread-per-task")
@@ -57,8 +60,10 @@ class ThreadPerTask:
         return ended(threads, grace_s)
 
     def _run(self, task: Task) -> None:
-        run(task)
-        thread = current_thread()
-        with self._lock:
-            self._running.discard(thread)
-            self._leaving.append(thread)
+        try:
+            run(task)
+        finally:  # also where the log fails: the place would be lost
+            thread = current_thread()
+            with self._lock:
+                self._running.discard(thread)
+                self._leaving.append(thread)

@@ -26,6 +26,11 @@ class ThreadPool:
         """Tasks that run, and tasks that wait for a thread."""
         return self._accepted
 
+    @property
+    def busy(self) -> int:
+        """Threads that run a task."""
+        return min(self._accepted, self.workers)
+
     def execute(self, task: Task) -> None:
         """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
         self.submit(task)
@@ -66,6 +71,8 @@ class ThreadPool:
         return in_time
 
     def _run(self, task: Task) -> None:
-        run(task)
-        with self._lock:
-            self._accepted -= 1
+        try:
+            run(task)
+        finally:  # also where the log fails: the place would be lost
+            with self._lock:
+                self._accepted -= 1

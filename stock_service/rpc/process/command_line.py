@@ -65,20 +65,20 @@ class Parser(argparse.ArgumentParser):
         elif message.startswith(_UNKNOWN):
             words = message.removeprefix(_UNKNOWN).split()
             message += meant(words[0].partition("=")[0], self._option_string_actions) if words else "an empty one"
-        refuse(self.prog, short(_without_passwords(message.removeprefix("argument "), sys.argv[1:])))
+        refuse(self.prog, short(self._without_passwords(message.removeprefix("argument "), sys.argv[1:])))
 
-
-def _without_passwords(message: str, words: Sequence[str]) -> str:
-    """A message without the words of a connection string: those of a command line from there to the next option."""
-    is_secret, shown = False, message
-    for word in words:
-        connects = bool(CONNECTS.search(word))
-        is_secret = connects or (is_secret and not word.startswith("--"))
-        if is_secret:
-            value = word.partition("=")[2] if word.startswith("--") else word
-            quoted = "|".join(re.escape(each) for each in {value, repr(value)[1:-1]})
-            shown = re.sub(rf"(?<![^\s'\"=])(?:{quoted})(?![^\s'\"])", "…", shown)
-    return shown if shown == message else f"{shown} (a DSN with blanks stands in quotes)"
+    def _without_passwords(self, message: str, words: Sequence[str]) -> str:
+        """A message without the words of a connection string: those from there to the next option that there is."""
+        is_secret, shown = False, message
+        for word, following in zip(words, [*words, ""][1:], strict=True):
+            name, _, value = word.partition("=")
+            goes_on = is_secret and name not in self._option_string_actions
+            is_secret = goes_on or bool(CONNECTS.search(f"{word}=" if following.startswith("=") else word))
+            if is_secret and word:
+                secret = value if value and word.startswith("--") and not goes_on else word
+                quoted = "|".join(re.escape(each) for each in {secret, repr(secret)[1:-1]})
+                shown = re.sub(rf"(?<![^\s'\"=])(?:{quoted})(?![^\s'\"])", "…", shown)
+        return shown if shown == message else f"{shown} (a DSN with blanks stands in quotes)"
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):

@@ -42,7 +42,7 @@ HEAD_BYTES_MAX = 8192
 """Bytes of a question, at most; Prometheus sends some 300."""
 
 _END = b"\r\n\r\n"
-"""What a question ends with."""
+"""What a question ends with, and the head of an answer."""
 
 PATH = b"/metrics"
 
@@ -70,8 +70,8 @@ def show(metrics: Metrics, health: Health, server: Address, executor: Executor, 
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
         "workers": ("Threads that run requests.", lambda: workers),
-        "workers_busy": ("Threads that have a request now.", lambda: min(executor.under_way, executor.workers)),
-        "queue_length": ("Requests that wait for a thread now.", lambda: max(0, executor.under_way - executor.workers)),
+        "workers_busy": ("Threads that have a request now.", lambda: executor.busy),
+        "queue_length": ("Requests that wait for a thread now.", lambda: max(0, executor.under_way - executor.busy)),
         "connections": ("Open connections now.", lambda: connections(server[1])),
         "serving": ("1, or 0 while it stops, or is sick.", health.serving),
     }
@@ -152,13 +152,17 @@ class Scraped:
 
 
 def _answered(question: bytes, registry: "CollectorRegistry") -> bytes:
-    """The answer to a question, in the format that it accepts; behind which the connection ends."""
+    """The answer to a question, in the format that it accepts, behind which the connection ends; no body for HEAD."""
     from prometheus_client.exposition import choose_encoder
 
     line, _, fields = question.partition(b"\r\n")
     verb, _, target = line.partition(b" ")
-    if verb != b"GET" or target.partition(b" ")[0].partition(b"?")[0] != PATH:
-        return encode_response(404, TEXT, b"allowed: GET " + PATH, _CLOSES)
-    accept = str(message_from_bytes(fields).get("Accept", ""))
-    encode, content_type = choose_encoder(accept)
-    return encode_response(200, content_type.encode(), encode(registry), _CLOSES)
+    if target.partition(b" ")[0].partition(b"?")[0] != PATH:
+        answer = encode_response(404, TEXT, b"allowed: GET " + PATH, _CLOSES)
+    elif verb not in (b"GET", b"HEAD"):
+        answer = encode_response(405, TEXT, b"allowed: GET " + PATH, b"Allow: GET, HEAD\r\n" + _CLOSES)
+    else:
+        accept = str(message_from_bytes(fields).get("Accept", ""))
+        encode, content_type = choose_encoder(accept)
+        answer = encode_response(200, content_type.encode(), encode(registry), _CLOSES)
+    return answer.partition(_END)[0] + _END if verb == b"HEAD" else answer

@@ -19,7 +19,7 @@ a handshake or of half a record counts too. Left out: what the kernel holds, whi
 
 import select
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Generic
 
@@ -40,8 +40,8 @@ LOOK_S = 0.02
 """Seconds between two looks at the half-closed connections: their kernels tell nobody of an acknowledgement."""
 
 CLOSING_NS = 1_000_000
-"""Half-closed connections are closed for so long at a time, in nanoseconds: to close one with bytes unread takes 50 µs,
-and in a flood hundreds are due at once."""
+"""Half-closed connections are looked at and closed for so long at a time, in nanoseconds. To close one with bytes
+unread takes 50 µs, and in a flood hundreds are due at once."""
 
 
 @dataclass(slots=True)
@@ -75,6 +75,8 @@ class LingeringClose(Generic[Request]):
         """Only to be looked at."""
         self.next_look_ns = 0
         """When ``look`` is due."""
+        # the rest of a look that took too long: some of these may be closed by now; None: no look has begun
+        self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
         self._by_ns = 0  # when stopping: who has everything is waited for no longer
 
     def stop(self, grace_s: float) -> None:
@@ -116,18 +118,24 @@ class LingeringClose(Generic[Request]):
     def look(self, now_ns: int) -> None:
         """Closes those that have everything, and have been quiet or have lingered; and those that take nothing.
 
-        May be called as often as one likes. A look that takes longer than ``CLOSING_NS`` goes on at the next call.
+        May be called as often as one likes. A look that takes longer than ``CLOSING_NS`` goes on at the next call,
+        with the connections that were not looked at.
         """
         if now_ns < self.next_look_ns:
             return
         until_ns = time.monotonic_ns() + CLOSING_NS
         late = 0 < self._by_ns < now_ns
-        for connection, lingering in list(self.half_closed.items()):
+        if self._looking is None:
+            self._looking = iter(list(self.half_closed.items()))
+        for connection, lingering in self._looking:
+            if connection not in self.half_closed:
+                continue
             given_up = not self._by_ns and now_ns - lingering.since_ns > self._read_ns
             if given_up or ((late or lingering.may_end(now_ns)) and not connection.bytes.unacknowledged()):
                 self._close(connection)
-                if time.monotonic_ns() > until_ns:
-                    return
+            if time.monotonic_ns() > until_ns:
+                return
+        self._looking = None
         self.next_look_ns = now_ns + int(LOOK_S * 1e9)
 
     def forget(self, connection: ServedConnection[Request]) -> None:

@@ -94,7 +94,7 @@ class Listening:
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Up to so many of the connections that wait, unless those are the next server's."""
+        """Up to so many of the connections that wait, unless those are the next server's. Their sockets block."""
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return
         for _ in range(count):
@@ -102,12 +102,11 @@ class Listening:
                 accepted, peer = self._listener.accept()
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    _log.warning("no room for another connection: %s; accepting again when one closes", error.strerror)
+                    _log.warning("no room for another connection: %s", error.strerror)
                     self.accept(False)
                 elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
                     _log.warning("a connection could not be accepted: %s", error.strerror)
                 return
-            accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             yield accepted, peer[:2]
 

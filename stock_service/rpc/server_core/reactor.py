@@ -324,6 +324,7 @@ class RequestServer(Generic[Request]):
         """Takes up to so many of the connections that wait."""
         for accepted, peer in self._listening.accepted(count):
             if self._connections.room(now_ns):
+                accepted.setblocking(False)
                 self._connections.add(self._opened(accepted, peer, now_ns))
             else:
                 detail = f"{self._options.connections_max} connections are open, the limit"

@@ -196,7 +196,7 @@ class BlockReader(Generic[Part, Meaning]):
                         continue
                     if repeats and self._plain and not self._before.startswith(field, start):
                         repeats = False
-                        if start != begins:
+                        if start != begins and list_bytes <= list_bytes_max:
                             self._begun = block[:start], [*parts], list_bytes
                     entry = self._new(field, value - start, index)
                     if self._shows:

@@ -110,7 +110,6 @@ class ConnectionServer(Generic[Request]):
             listening.accept(True)
             stopping = self._stopping.is_set()
             for accepted, peer in listening.accepted(BACKLOG):
-                accepted.setblocking(True)
                 self._admit(accepted, peer)
             if stopping:
                 listening.end()

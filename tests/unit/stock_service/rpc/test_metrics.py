@@ -3,6 +3,8 @@
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -81,6 +83,14 @@ def test_what_is_shown_has_the_names_of_the_page() -> None:
         assert found == expected
     finally:
         executor.stop(WAIT_S)
+
+
+def test_busy_threads_and_waiting_requests_are_told_apart() -> None:
+    """A leader in a batch of ten, among eight threads, is one that is busy; nine requests wait."""
+    metrics = Metrics()
+    executor: Any = SimpleNamespace(busy=1, under_way=10, workers=8)
+    show(metrics, Health("a"), ("127.0.0.1", 1), executor, 8)
+    assert [number(metrics, name) for name in ("workers_busy", "queue_length")] == [1, 9]
 
 
 def page_of(section: str) -> str:

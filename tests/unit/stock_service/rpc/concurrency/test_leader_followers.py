@@ -151,6 +151,18 @@ def test_requests_that_come_now_and_then_are_left_to_followers(monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("undeposed")
+def test_a_leader_in_a_batch_is_one_busy_thread() -> None:
+    """The tasks of the batch that it has not begun wait for it."""
+    gate = Gate()
+    with serving(8) as server:
+        try:
+            server.stick(gate, *[lambda: None] * 9)
+            assert (server.pool.busy, server.pool.under_way) == (1, 10)
+        finally:
+            gate.open()
+
+
+@pytest.mark.usefixtures("undeposed")
 def test_after_a_slow_request_followers_run_all_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of its batch, and what comes within ``REST`` times as long; then the leader runs again."""
     with serving() as server:

@@ -1,6 +1,7 @@
 """Command lines: what is wrong is one line on standard error, with what was given and what is allowed, and exit 2."""
 
 import argparse
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -56,6 +57,16 @@ def test_a_mistyped_choice_is_told_the_one_that_is_most_like_it(capsys: pytest.C
     assert capsys.readouterr().err.startswith("prog: study: got 'worker' (did you mean workers?), allowed: study-0, ")
 
 
+def test_a_missing_argument_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the command line is empty."""
+    monkeypatch.setattr(sys, "argv", ["prog"])
+    made = Parser("prog", "What it does.")
+    made.add_argument("study")
+    with pytest.raises(SystemExit):
+        made.parse_args()
+    assert capsys.readouterr().err.startswith("prog: the following arguments are required: study")
+
+
 def test_an_empty_argument_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """As a shell's variable gives it that was not set."""
     with pytest.raises(SystemExit, match=r"^2$"):
@@ -109,6 +120,33 @@ def test_a_bad_option_is_one_line_and_exit_2(
     assert err.startswith("prog: ")
     assert err.count("\n") == 1
     assert [word for word in words if word not in err] == []
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "password = S3CRET",
+        "password =S3CRET",
+        "PASSWORD = S3CRET",
+        "host=h password= S3CRET",
+        "password=my --S3CRET",
+        "password=my --S3CRET=//a@b",
+        "password = my  --S3CRET=1",
+        "postgresql://a:my -S3CRET --S3CRET@h/b",
+    ],
+)
+def test_no_word_of_a_password_is_shown(
+    secret: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a DSN without quotes: up to an option that there is. A mistyped one before the DSN is shown."""
+    monkeypatch.setattr("sys.argv", ["prog", "--prt", "7", *secret.split(" "), "--port", "eighty"])
+    for arguments, words in ((sys.argv[1:-2], "--prt 7 "), (sys.argv[1:], "--port: got 'eighty'")):
+        with pytest.raises(SystemExit):
+            parser().parse_args(arguments)
+        error = capsys.readouterr().err
+        assert words in error
+        assert "S3CRET" not in error
+    assert "……" not in error
 
 
 def test_refuse_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:

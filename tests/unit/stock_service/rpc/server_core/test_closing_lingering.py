@@ -17,14 +17,14 @@ LOOK_NS, QUIET_NS = int(LOOK_S * 1e9), int(QUIET_S * 1e9)
 class Asked(Nothing):
     """A stream that counts how often it is asked what its peer has taken, and whose peer sends without end."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_its_way: int = 0) -> None:
         super().__init__()
-        self.asked = 0
+        self.asked, self._on_its_way = 0, on_its_way
 
     def unacknowledged(self) -> int:
-        """Nothing is on its way."""
+        """As it was made."""
         self.asked += 1
-        return 0
+        return self._on_its_way
 
     def drop(self) -> int:
         """There is always more."""
@@ -34,8 +34,8 @@ class Asked(Nothing):
 class Leaving:
     """One connection that leaves, and whether it was closed."""
 
-    def __init__(self, stopping: bool = False) -> None:
-        self.bytes = Asked()
+    def __init__(self, stopping: bool = False, on_its_way: int = 0) -> None:
+        self.bytes = Asked(on_its_way)
         self.connection: ServedConnection[RequestFrame]
         self.connection = ServedConnection(self.bytes, ServedStream(request_decoder(), lambda _: b"", 64, NOW))
         self.closed: list[ServedConnection[RequestFrame]] = []
@@ -85,6 +85,32 @@ def test_a_look_that_closes_for_too_long_goes_on_at_the_next_call(monkeypatch: p
         assert departures.next_look_ns <= at_ns
     departures.look(at_ns)
     assert departures.next_look_ns == at_ns + LOOK_NS
+
+
+def test_a_look_goes_on_behind_those_that_it_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands that take nothing are asked once a look, however many calls the look takes; who has gone, never."""
+    monkeypatch.setattr(closing, "CLOSING_NS", -1)  # after each connection the time is up
+    closed: list[ServedConnection[RequestFrame]] = []
+    departures: LingeringClose[RequestFrame]
+
+    def close(connection: ServedConnection[RequestFrame]) -> None:
+        departures.forget(connection)
+        closed.append(connection)
+
+    departures = LingeringClose(10.0, GOODBYE, close)
+    stuck = [Leaving(on_its_way=1) for _ in range(20)]
+    due = [Leaving() for _ in range(3)]
+    gone = Leaving()
+    for leaving in (*stuck, gone, *due):
+        departures.begin(leaving.connection, NOW)
+    at_ns = NOW + 2 * QUIET_NS
+    departures.look(at_ns)
+    assert sum(leaving.bytes.asked for leaving in stuck) == 1
+    departures.dismiss(gone.connection)
+    while departures.next_look_ns <= at_ns:
+        departures.look(at_ns)
+    assert closed == [gone.connection, *(leaving.connection for leaving in due)]
+    assert [leaving.bytes.asked for leaving in (*stuck, gone, *due)] == [1] * 20 + [0] + [1] * 3
 
 
 def test_the_server_says_goodbye_where_it_is_the_one_to_end() -> None:

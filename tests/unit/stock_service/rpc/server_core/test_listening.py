@@ -1,5 +1,6 @@
 """A listener that goes from one server to the next: who accepts what waits."""
 
+import resource
 import select
 import socket
 from collections.abc import Iterator
@@ -62,6 +63,20 @@ def test_what_waits_unread_is_bounded() -> None:
                         client.send(bytes(1 << 20))
                 assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == bound
                 assert 0 < arrived_bytes(accepted) <= bound <= 2 * RECEIVE_BYTES
+
+
+def test_without_room_the_log_says_only_why(caplog: pytest.LogCaptureFixture) -> None:
+    """When connections are accepted again is for each server to say: when one closes, or after a while."""
+    listening = Listening(ServeOptions(port=0), select.epoll)
+    with closing(listening.epoll), closing(listening), RawSocket(listening.address):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+            assert [*listening.accepted(1)] == []
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert caplog.messages == ["no room for another connection: Too many open files"]
+    assert not listening.accepting
 
 
 def test_a_closed_one_wakes_nobody(passed: PassedListener) -> None:

@@ -47,7 +47,7 @@ class Steady(Ahead):
 class Counting:
     """An executor that begins what it is given at once, and notes of which connection it was."""
 
-    workers, limit, under_way = 1, 100_000, 0
+    workers, limit, under_way, busy = 1, 100_000, 0, 0
 
     def __init__(self) -> None:
         self.begun: Counter[Connection] = Counter()

@@ -257,6 +257,17 @@ def test_a_token_before_a_new_field_is_not_kept() -> None:
     assert not [key for key in kept if b"secret" in key]
 
 
+def test_of_a_list_that_is_too_long_nothing_is_kept() -> None:
+    """Neither a token in it, which is not decoded, nor its length: the next block with the same beginning is read."""
+    tried = BlockReader(lambda name, _: name, list, LIST_BYTES_MAX)
+    begins = [(b":method", b"POST"), (b":scheme", b"http")]
+    token, indexed = encode_block([(b"authorization", b"Bearer secret")]), b"\x40" + encode_block([(b"a", b"b")])[1:]
+    with pytest.raises(ListTooLong):
+        tried.read(encode_block(begins) + token + indexed + encode_block([(b"x", b"y" * LIST_BYTES_MAX)]))
+    assert b"secret" not in tried._begun[0]
+    assert tried.read(encode_block(begins)) == [b":method", b":scheme"]
+
+
 def test_memory_is_bounded() -> None:
     """Blocks that are always new, and long ones, do not add up."""
     tried = reader()
