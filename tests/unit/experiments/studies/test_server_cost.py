@@ -329,7 +329,7 @@ def test_a_ratio_that_is_a_bound_is_said_to_be_one(
 
     def mean_us(arm: Arm, _: str) -> float:
         own = arm.setting["transport"] == "grpc_static"
-        return (usual | ours_us)[arm.setting.text("headers")] if own else 400.0
+        return {**usual, **ours_us}[arm.setting.text("headers")] if own else 400.0
 
     def busy(arm: Arm) -> float:
         return 0.9 if arm.setting["headers"] in limited and arm.setting["transport"] == "grpc_static" else 0.4
