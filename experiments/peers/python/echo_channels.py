@@ -8,6 +8,7 @@ most, and sends one back before it asks again. A client sends one and asks for i
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -164,6 +165,10 @@ class ZeroMq:
         self._context.term()
 
 
+REAPED_S = 0.2
+"""Time in which libnng's own thread has ended the connections of a socket that was closed."""
+
+
 class Nng:
     """See ``Channel``: a REP at the server, a REQ at the client."""
 
@@ -202,8 +207,9 @@ class Nng:
         return message
 
     def close(self) -> None:
-        """See ``Channel``."""
+        """See ``Channel``. Waits: libnng panics if the process ends while its own thread still ends a connection."""
         self._socket.close()
+        time.sleep(REAPED_S)
 
 
 CHANNELS: dict[str, Callable[[bool, float], Channel]] = {"berkeley": Berkeley, "zeromq": ZeroMq, "nng": Nng}
