@@ -23,6 +23,7 @@ from threading import Lock, Thread
 from stock_service.rpc.concurrency.executor import Task, ended, log_raised, reading_thread, started, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
 
+
 class StaticPool:
     """``workers`` threads, started at once, and a queue of ``queue_limit`` tasks. Safe to use from any thread.
 
