@@ -20,6 +20,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol
 
+from stock_service.rpc.server_core.listening import FEW_BYTES, FEWEST_BYTES, UNFOLDED_NS
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.server_core.protocol import Answering, Request
 from stock_service.rpc.waiting import here
@@ -170,6 +171,7 @@ class ServedConnection(Generic[Request]):
         "_outbox",
         "_session",
         "bytes",
+        "cost_ns",
         "counted",
         "events",
         "fd",
@@ -203,8 +205,9 @@ class ServedConnection(Generic[Request]):
         self.events = -1  # what epoll watches for; -1: nothing, it was not put in or was taken out
         self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
         self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
-        self.few = session is not None  # whether its bytes take long to read: it is read in small pieces, after others
+        self.few = 0 if session is None else FEW_BYTES  # if its bytes take long to read: so many, after others
         self.later_ns = 0  # how long what was read last keeps whoever answers, of work that its size does not tell
+        self.cost_ns = 0  # how long its low-priority reads took, all together
         self.low_priority = False  # whether it waits to be read after all others
         self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
         self.parted = False  # whether the server has said that it ends the connection
@@ -273,7 +276,11 @@ class ServedConnection(Generic[Request]):
             request = self.stream.take(data, now_ns, arrived_ns)
             if session.outgoing:
                 self._say(session)
-        self.few, self.later_ns = session.toils, session.later_ns
+        self.later_ns = session.later_ns
+        if not session.toils:
+            self.few = 0
+        else:
+            self.few = FEWEST_BYTES if self.later_ns > UNFOLDED_NS else self.few or FEW_BYTES
         return request
 
     def _say(self, session: Session[Request]) -> None:

@@ -23,6 +23,9 @@ FEW_BYTES = 4096
 """The same while requests wait, or have just been refused: a pipeline's length of small ones. To cut and refuse these
 takes no longer than a few requests of others."""
 
+FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
+"""The same once one such read was so much to unfold from gzip: about a message at a time, if it unfolds to 1 MiB."""
+
 RECEIVE_BYTES = 32768
 """What the kernel holds of a connection that is not read (SO_RCVBUF, of which it makes twice as much). So what waits
 there is bounded, to some hundred small requests. It is more than one read takes: a full read says that more waits."""

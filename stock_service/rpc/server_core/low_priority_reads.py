@@ -14,8 +14,11 @@ Other connections are read at once. Their requests are begun before any low-prio
 waits for ``WHILE_NS`` of such reads at most, however many peers flood the server.
 
 The budget is a fifth of the reading thread's time, while requests are under way or other connections are read. Else it
-is all of that time. To unfold messages in gzip counts as reading, whichever thread does it. Connections are read in the
-order in which they joined. So a new client is never kept out.
+is all of that time. To unfold messages in gzip counts as reading, whichever thread does it.
+
+Connections are read in the order in which they joined. So a new client is never kept out. But every other turn is for
+a connection that was cheap so far: its low-priority reads took ``WHILE_NS`` at most, all together. So a new client does
+not wait for all costly connections that joined before it.
 
 | state | event | action | next state |
 |---|---|---|---|
@@ -60,6 +63,8 @@ class LowPriorityReads(Generic[Request]):
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
         """Connections that wait, the longest first; only to be looked at."""
+        self._cheap: OrderedDict[ServedConnection[Request], None] = OrderedDict()  # of these, in the same order
+        self._cheap_next = True  # whether the next turn is theirs
         self._joined: list[ServedConnection[Request]] = []  # since the last look at what epoll watches
         self._rests_until_ns = 0
 
@@ -69,13 +74,15 @@ class LowPriorityReads(Generic[Request]):
             connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns
             self.queue[connection] = None
+            if connection.cost_ns <= WHILE_NS:
+                self._cheap[connection] = None
             self._joined.append(connection)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
         """Removes a connection that is closed, so that its memory does not wait for a turn."""
         if connection.low_priority:
             connection.low_priority = False
-            del self.queue[connection]
+            self._leave(connection)
             if not self.queue:
                 self._joined.clear()
 
@@ -83,14 +90,16 @@ class LowPriorityReads(Generic[Request]):
         """Reads connections that wait. ``others``: requests are under way, or other connections were read just now."""
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
-            began_ns, took_ns, later_ns = time.thread_time_ns(), 0, 0
+            thread_ns, took_ns = time.thread_time_ns(), 0
             for _ in range(len(self.queue)):
                 if not self.queue:  # reading one may close others
                     break
-                connection, _ = self.queue.popitem(last=False)
+                connection = self._next()
                 self._serve(connection, now_ns)
-                later_ns, connection.later_ns = later_ns + connection.later_ns, 0
-                took_ns = time.thread_time_ns() - began_ns + later_ns
+                before_ns, thread_ns = thread_ns, time.thread_time_ns()
+                cost_ns, connection.later_ns = thread_ns - before_ns + connection.later_ns, 0
+                connection.cost_ns += cost_ns
+                took_ns += cost_ns
                 if took_ns > WHILE_NS:
                     break
             now_ns = time.monotonic_ns()
@@ -99,6 +108,17 @@ class LowPriorityReads(Generic[Request]):
         for connection in joined:  # looking after one may close others
             if connection.low_priority and connection.events > 0 and connection.events & select.EPOLLIN:
                 self._look_after(connection, now_ns)  # or epoll would say again and again that it is to be read
+
+    def _next(self) -> ServedConnection[Request]:
+        """The connection whose turn it is, which waits no more."""
+        connection = next(iter(self._cheap if self._cheap and self._cheap_next else self.queue))
+        self._cheap_next = not self._cheap_next
+        self._leave(connection)
+        return connection
+
+    def _leave(self, connection: ServedConnection[Request]) -> None:
+        del self.queue[connection]
+        self._cheap.pop(connection, None)
 
     def _serve(self, connection: ServedConnection[Request], now_ns: int) -> None:
         connection.low_priority = False
@@ -112,4 +132,5 @@ class LowPriorityReads(Generic[Request]):
         for connection in self.queue:
             connection.low_priority = False
         self.queue.clear()
+        self._cheap.clear()
         self._joined.clear()

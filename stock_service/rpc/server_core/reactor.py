@@ -24,7 +24,7 @@ from stock_service.rpc.server_core.admission import READING_NS, Ahead, DelayTarg
 from stock_service.rpc.server_core.closing import Connections
 from stock_service.rpc.server_core.connection import ByteStream, PlainStream, Serve, ServedConnection, task
 from stock_service.rpc.server_core.group_commit import polling_behind, serving_again
-from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, FEW_BYTES, Listening, refuse_connection
+from stock_service.rpc.server_core.listening import ACCEPTS_A_TURN, BACKLOG, Listening, refuse_connection
 from stock_service.rpc.server_core.low_priority_reads import PAUSE_S, LowPriorityReads
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import CountedRefusals, Methods, Request, WireProtocol, stamping
@@ -239,7 +239,7 @@ class RequestServer(Generic[Request]):
         turns = self._queue.turns
         if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
             connection.refused_ns = 0
-        read_bytes = FEW_BYTES if connection.few else turns.read_bytes
+        read_bytes = connection.few or turns.read_bytes
         try:
             data = connection.bytes.receive(read_bytes)
         except BlockingIOError:

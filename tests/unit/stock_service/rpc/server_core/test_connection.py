@@ -1,13 +1,19 @@
-"""Requests whose client has gone: dropped before they are begun, and ended once they were."""
+"""Requests whose client has gone, and how much of a connection is read at a time."""
+
+import gzip
 
 import pytest
 
 from stock_service.rpc.server_core.connection import Serve, ServedConnection, task
+from stock_service.rpc.server_core.listening import FEW_BYTES, FEWEST_BYTES
 from stock_service.rpc.server_core.options import Address
 from stock_service.rpc.waiting import Wait, here
 from stock_service.rpc.wire.framing import RequestFrame, encode_request, request_decoder
+from stock_service.rpc.wire.grpc_calls import GrpcRequest
+from stock_service.rpc.wire.grpc_session import GrpcSession
 from stock_service.rpc.wire.served_stream import ServedStream
 from tests.unit.stock_service.rpc.server_core.nothing import Nothing
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, KINDS, PATH, call, data, head, message
 
 NOW = 1_000_000_000
 
@@ -84,3 +90,20 @@ def test_who_answers_learns_it_first() -> None:
     asked.run()
     assert asked.answered == [asked.request]
     assert not asked.connection.stream.in_flight
+
+
+def test_what_is_much_to_unfold_is_read_in_the_smallest_pieces() -> None:
+    """From the first such message on, as long as the client's calls do not pay for them: one read may bring four."""
+    most = 1 << 20
+    session = GrpcSession(KINDS, most, 8, lambda: NOW)
+    stream: ServedStream[GrpcRequest] = ServedStream(session, lambda _: b"", 64, NOW, session)
+    connection = ServedConnection(Nothing(), stream, session)
+    found = [connection.few]
+    zipped = head(3, PATH, grpc_encoding="gzip") + data(3, message(gzip.compress(bytes(most)), 1))
+    for number, piece in enumerate((HELLO + call(1), zipped[:-1], zipped[-1:], call(5)[:1])):
+        request = connection.take(piece, NOW, NOW)
+        if not number:
+            (request,) = [each for each, _ in stream.release(1)] if request is None else [request]
+            connection.answer(request, b"")
+        found.append(connection.few)
+    assert found == [FEW_BYTES, FEW_BYTES, 0, FEWEST_BYTES, FEWEST_BYTES]

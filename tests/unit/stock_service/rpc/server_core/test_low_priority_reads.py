@@ -59,6 +59,30 @@ def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not reader.low_priority.queue
 
 
+def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a new client does not wait for all costly connections before it; and they are read, however many are new."""
+    monkeypatch.setattr(module, "WHILE_NS", 0)
+    reader = Reader(6)
+    reader.low_priority.clear()
+    for each in reader.made[:3]:
+        each.cost_ns = 10**9
+    for each in reader.made:
+        reader.low_priority.join(each, NOW)
+    while reader.low_priority.queue:
+        reader.low_priority.serve(others=False)
+    assert reader.order == [3, 0, 4, 1, 5, 2]
+
+
+def test_costs_of_reads_add_up() -> None:
+    """Those of the reading thread, and of the thread that unfolds a message."""
+    reader = Reader(2)
+    reader.made[0].later_ns = 10**12
+    for _ in range(2):
+        reader.low_priority.serve(others=False)
+    assert reader.made[0].cost_ns >= 10**12
+    assert 0 < reader.made[1].cost_ns < 10**12
+
+
 def test_in_one_while_each_is_read_once() -> None:
     """So that one that has much does not make the others wait for another while."""
     reader = Reader(2)
