@@ -10,7 +10,7 @@ and on tonic where they are built.
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
@@ -66,7 +66,7 @@ QUESTION = "How many times the calls of a plain grpcio server does grpc_static a
 
 def sweep(scale: Scale) -> Sweep:
     """Calls a second of ``grpc_static``, as a multiple of each other server's, for each load and kind of call."""
-    groups, comparisons = [], []
+    groups, comparisons = list[Group](), list[Comparison]()
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
     others = {"plain grpcio": ON_GRPCIO, **built}
     for load in LOADS:
@@ -82,11 +82,9 @@ def sweep(scale: Scale) -> Sweep:
                 comparisons.append(Comparison(_name(load, headers, server), title, other, own, differ, family=family))
             groups.append(Group((own, *arms)))
     for server in SERVERS.values():
-        same, *pair = twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")
-        groups.append(Group(tuple(pair)))
-        comparisons.append(same)
-    rounds = min(ROUNDS, scale.rounds)
-    return Sweep("server_cost", PART, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
+        comparisons.append(twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")[0])
+    rounds, loaded = min(ROUNDS, scale.rounds), equally_loaded(groups, comparisons)
+    return Sweep("server_cost", PART, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
 
 
 def _arm(server: Setting, load: str, headers: str) -> Arm:
