@@ -33,8 +33,17 @@ VALUES = st.sampled_from([b"", b"trailers", b"7", b"application/grpc", b"a b", b
     st.binary(max_size=9)
 )
 FURTHER = st.sampled_from(
-    [(b"x-b", b"1"), (b"x-b", b"2"), (b"x-c-bin", b"YQ,YQ"), (b"x-d-bin", b"!"), (b"grpc-timeout", b"5m")]
-    + [(b"authorization", b"Bearer a"), (b":path", PATH), (b":authority", b"a"), (b"connection", b"close")]
+    [
+        (b"x-b", b"1"),
+        (b"x-b", b"2"),
+        (b"x-c-bin", b"YQ,YQ"),
+        (b"x-d-bin", b"!"),
+        (b"grpc-timeout", b"5m"),
+        (b"authorization", b"Bearer a"),
+        (b":path", PATH),
+        (b":authority", b"a"),
+        (b"connection", b"close"),
+    ]
 )
 FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 
