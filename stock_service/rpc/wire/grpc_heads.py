@@ -111,10 +111,10 @@ class Heads:
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
         self._kinds = kinds
-        self._begun: list[Part] = []
+        self._begun: Sequence[Part] = []
         self._usual: Head | None = None
 
-    def head(self, parts: list[Part]) -> Head:
+    def head(self, parts: Sequence[Part]) -> Head:
         """Head that the parts of a block mean together."""
         begun, usual = len(self._begun), self._usual
         if usual is not None and parts[:begun] == self._begun:
@@ -124,7 +124,7 @@ class Heads:
                     break
                 said += further
             else:
-                return Head(*usual[:3], tuple(said), *usual[4:])
+                return Head._make((*usual[:3], tuple(said), *usual[4:]))
         head = self._head(parts)
         if head.usual:
             begun = max(place for place, (role, *_) in enumerate(parts, 1) if role != _METADATA)
