@@ -165,27 +165,6 @@ def _asked(connection: socket.socket, what: int) -> int:
 class ServedConnection(Generic[Request]):
     """A stream of bytes, its state, and what is still to be sent."""
 
-    __slots__ = (
-        "_lock",
-        "_outbox",
-        "_session",
-        "bytes",
-        "counted",
-        "events",
-        "fd",
-        "few",
-        "first_ns",
-        "gone",
-        "holds",
-        "later_ns",
-        "low_priority",
-        "parted",
-        "peer",
-        "refused_ns",
-        "stream",
-        "take",
-    )
-
     def __init__(
         self,
         carrier: ByteStream,
