@@ -89,8 +89,6 @@ class ByteStream(Protocol):
 class PlainStream:
     """TCP as it is; see ``ByteStream``."""
 
-    __slots__ = ("_left", "_socket", "peer", "receive", "send")
-
     barren, opening, unsent = 0, False, False
 
     def __init__(self, accepted: socket.socket, peer: Address) -> None:

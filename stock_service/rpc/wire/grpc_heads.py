@@ -103,8 +103,6 @@ class Head(NamedTuple):
 class Heads:
     """Makes heads for a server, ``kinds`` being its methods'."""
 
-    __slots__ = ("_kinds",)
-
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
         self._kinds = kinds
 

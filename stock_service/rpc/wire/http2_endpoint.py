@@ -41,8 +41,6 @@ carries the whole block, DATA the bytes without padding, any other its payload. 
 class _Held:
     """A body of which not all was allowed to be sent."""
 
-    __slots__ = ("after", "at", "body", "credit", "end_stream")
-
     def __init__(self, body: bytes, end_stream: bool, after: bytes, credit: int) -> None:
         self.body = body
         self.at = 0
