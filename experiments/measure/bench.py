@@ -111,7 +111,7 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
     if service == PLAIN:
         if levels["transport"] != "grpc":
             raise UsageError("transport", str(levels["transport"]), f"grpc with {PLAIN}")
-        return [*shlex.split(PLAIN_GRPCIO), *_own_options(PLAIN, levels, {"workers": "--workers"})]
+        return [*PLAIN_GRPCIO, *_own_options(PLAIN, levels, {"workers": "--workers"})]
     if service not in SERVICES and service != STOCK:
         program, *rest = shlex.split(service)
         found = shutil.which(program)

@@ -13,7 +13,6 @@ No peer is started here. This module imports nothing of the project but its erro
 """
 
 import hashlib
-import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -35,7 +34,7 @@ FROM_SOURCES = "from sources"
 PYTHON_EPOLL = "python-epoll"
 """The peer that is a server of our protocol in one thread of Python."""
 
-PLAIN_GRPCIO = shlex.join((sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0"))
+PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0")
 """Command of the stock service written as grpcio's examples write a server, with nothing of ours."""
 
 _PROBE_S = 30.0

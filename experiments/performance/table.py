@@ -12,7 +12,8 @@ from typing import Literal
 
 from experiments.design.arms import Arm, Group
 from experiments.design.setting import Setting, setting
-from experiments.peers import PLAIN_GRPCIO, PYTHON_EPOLL, server_command
+from experiments.peers import PYTHON_EPOLL, server_command
+from experiments.services import PLAIN
 
 Metric = Literal["throughput", "CPU a request", "median", "p99.9 ÷ median", "least served ÷ mean"]
 
@@ -95,7 +96,7 @@ SECTIONS = (
         {
             "grpc_static": _grpc("grpc_static"),
             "grpcio": _grpc(),
-            "plain grpcio": _grpc(service=PLAIN_GRPCIO),
+            "plain grpcio": _grpc(service=PLAIN),
             "grpc-go": _grpc(language="go"),
             "tonic": _grpc(language="rust"),
             "sockets": _sockets(),
@@ -149,7 +150,7 @@ SECTIONS = (
             "grpc_static, default": _grpc("grpc_static", placement="auto"),
             "grpcio": _grpc(),
             "grpcio, default": _grpc(placement="auto"),
-            "plain grpcio, unpinned": _grpc(service=PLAIN_GRPCIO, placement="free"),
+            "plain grpcio, unpinned": _grpc(service=PLAIN, placement="free"),
             "grpc-go, unpinned": _grpc(language="go", placement="free"),
         },
         (

@@ -70,6 +70,11 @@ def spread_words(ratios: Sequence[float]) -> str:
     return words if len(ratios) >= SPREAD_FROM else words.replace(" to ", " and ")
 
 
+def enumeration(words: Iterable[str]) -> str:
+    """Words or numbers in a sentence: ``1, 2 and 5``."""
+    return " and ".join(", ".join(words).rsplit(", ", 1))
+
+
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
     """Whether a ratio and its ends differ as they are shown, and are at a bound only where they lie on it."""
     shown = [float(word.replace(",", "")) for word in words]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.show.content import Claim, Side, Theme
-from experiments.show.numbers import NOTHING
+from experiments.show.numbers import NOTHING, enumeration
 from experiments.show.tables import Table
 
 
@@ -27,13 +27,13 @@ class Stance:
     def sentence(self) -> str:
         """What the studies say together."""
         if self.for_it and self.against:
-            return f"They do not agree: for it {_listed(self.for_it)}, against it {_listed(self.against)}."
+            return f"They do not agree: for it {enumeration(self.for_it)}, against it {enumeration(self.against)}."
         if not self.for_it and not self.against:
             return "No claim about it is decided."
         decided, words = (self.for_it, "for it") if self.for_it else (self.against, "against it")
         if len(decided) > 1:
-            return f"{_listed(decided)} agree: their data speak {words}."
-        return f"Only {_listed(decided)} decides it: its data speak {words}."
+            return f"{enumeration(decided)} agree: their data speak {words}."
+        return f"Only {enumeration(decided)} decides it: its data speak {words}."
 
 
 def stances(claims: Mapping[str, Sequence[Claim]]) -> tuple[Stance, ...]:
@@ -67,10 +67,6 @@ def _side(claim: Claim) -> Side:
     if claim.verdict not in ("CONFIRMED", "CONTRADICTED"):
         return "open"
     return "for" if (claim.verdict == "CONFIRMED") is not claim.denies else "against"
-
-
-def _listed(studies: Iterable[str]) -> str:
-    return " and ".join(", ".join(studies).rsplit(", ", 1))
 
 
 def _counted(studies: Mapping[str, int]) -> str:

@@ -175,8 +175,8 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 def _is_whole(answered: Answered) -> bool:
     """True where the numbers beside a histogram can be of it."""
     times = answered.times
-    outcomes = sum(answered.outcomes.values())
-    if outcomes and outcomes != times.count + times.out_of_range:
+    outcomes, errors = sum(answered.outcomes.values()), sum(answered.errors.values())
+    if outcomes and not outcomes <= times.count + times.out_of_range <= outcomes + errors:  # errors may have a time
         return False
     if not times.count:
         return not times.sum_ns

@@ -113,6 +113,29 @@ def outlives_tasks_that_raise(make: MakeExecutor) -> None:
     assert kinds == [ValueError] * 4
 
 
+class _Failing(logging.Handler):
+    """Raises where it is to log, as a handler of the user's may."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise SystemExit(record.getMessage())
+
+
+def outlives_a_log_that_fails(make: MakeExecutor) -> None:
+    """A task that raises costs no thread where its error cannot be logged either."""
+    log, failing = logging.getLogger("stock_service.rpc.concurrency"), _Failing()
+
+    def wrong() -> None:
+        raise ValueError("planted")
+
+    log.addHandler(failing)
+    try:
+        with running(make, 1, 8) as (executor, gate):
+            execute(executor, wrong)
+            occupy(executor, gate, 1)
+    finally:
+        log.removeHandler(failing)
+
+
 def outlives_tasks_that_ask_to_exit(make: MakeExecutor) -> None:
     """A task that raises SystemExit ends itself alone: its thread is there for the next."""
 
@@ -207,6 +230,7 @@ CHECKS: Sequence[Callable[[MakeExecutor], None]] = (
     takes_one_task_a_thread_without_a_queue,
     says_how_many_threads_are_busy,
     outlives_tasks_that_raise,
+    outlives_a_log_that_fails,
     outlives_tasks_that_ask_to_exit,
     takes_tasks_from_its_tasks,
     a_batch_is_accepted_up_to_the_bound,

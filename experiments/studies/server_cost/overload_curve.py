@@ -25,7 +25,7 @@ from experiments.results.observed import ArmSeen
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import curves
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, has_interval, number, percent
+from experiments.show.numbers import NOTHING, enumeration, has_interval, number, percent
 from experiments.show.tables import Table
 from experiments.studies.server_cost.split import NAMES
 from experiments.studies.study import Scale
@@ -125,11 +125,14 @@ def in_time_hz(seen: ArmSeen) -> float:
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """A sentence for each server, of the rates over its capacity."""
+    past = [times for times in TIMES if times > 1]
     told = []
     for server, found in _found(seen.main).items():
-        shares = [f"{percent(each.in_time.value)} at {each.times:g} times" for each in found if each.times > 1]
-        if shares:
-            told.append(f"Of its peak {NAMES[server]} answers in time: {', '.join(shares)} its capacity.")
+        shares = [percent(each.in_time.value) for each in found if each.times > 1]
+        if len(shares) == len(past):
+            told.append(f"Of its peak, {NAMES[server]} answers in time {enumeration(shares)}.")
+    if told:
+        told.insert(0, f"Offered are {enumeration([f'{times:g}' for times in past])} times a server's capacity.")
     return (
         Answer(
             QUESTION,

@@ -14,10 +14,11 @@ from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
-from experiments.judge.points import points
+from experiments.judge.gates import is_load_limited
+from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged, Judgement
-from experiments.peers import PLAIN_GRPCIO
 from experiments.results.observed import ALL
+from experiments.services import PLAIN
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
@@ -45,8 +46,8 @@ DECIDING = (SAME, "deadline", "traceparent")
 """The sweep ends once the ratios to grpcio are decided for these."""
 
 OWN = setting(transport="grpc_static", client=GRPC_GO)
-PLAIN = setting(transport="grpc", client=GRPC_GO, service=PLAIN_GRPCIO)
-SERVERS: Mapping[str, Setting] = {"grpc_static": OWN, "plain grpcio": PLAIN}
+ON_GRPCIO = setting(transport="grpc", client=GRPC_GO, service=PLAIN)
+SERVERS: Mapping[str, Setting] = {"grpc_static": OWN, "plain grpcio": ON_GRPCIO}
 
 OTHERS: Mapping[str, Setting] = {
     "grpc-go": setting(transport="grpc", client=GRPC_GO, language="go"),
@@ -54,7 +55,7 @@ OTHERS: Mapping[str, Setting] = {
 }
 """Servers in other languages: peers."""
 
-COMPARED: Mapping[str, Setting] = {"a plain grpcio server": PLAIN, **OTHERS}
+COMPARED: Mapping[str, Setting] = {"a plain grpcio server": ON_GRPCIO, **OTHERS}
 
 PEERS = ("go-stock", "rust-stock")
 
@@ -68,7 +69,7 @@ def sweep(scale: Scale) -> Sweep:
     """Calls a second of ``grpc_static``, as a multiple of each other server's, for each load and kind of call."""
     groups, comparisons = [], []
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
-    others = {"plain grpcio": PLAIN, **built}
+    others = {"plain grpcio": ON_GRPCIO, **built}
     for load in LOADS:
         for headers, calls in CALLS.items():
             own, arms = _arm(OWN, load, headers), []
@@ -76,7 +77,9 @@ def sweep(scale: Scale) -> Sweep:
                 arms.append(other := _arm(server, load, headers))
                 differ = tuple(factor for factor, level in own.setting.levels if other.setting[factor] != level)
                 title = f"Lookup, {load}, {calls}: time on {name} ÷ time on grpc_static"
-                family = f"{name}, {load}" if server is not PLAIN else HEADLINE if headers in DECIDING else "further"
+                family = (
+                    f"{name}, {load}" if server is not ON_GRPCIO else HEADLINE if headers in DECIDING else "further"
+                )
                 comparisons.append(Comparison(_name(load, headers, server), title, other, own, differ, family=family))
             groups.append(Group((own, *arms)))
     for server in SERVERS.values():
@@ -92,17 +95,18 @@ def _arm(server: Setting, load: str, headers: str) -> Arm:
     return Arm(server.but(connections=connections, in_flight=in_flight, headers=headers))
 
 
-def _name(load: str, headers: str, server: Setting = PLAIN) -> str:
+def _name(load: str, headers: str, server: Setting = ON_GRPCIO) -> str:
     """Of a comparison with a server."""
-    beside = "" if server is PLAIN else f", {server.text('language')}"
+    beside = "" if server is ON_GRPCIO else f", {server.text('language')}"
     return f"{headers} at {load}{beside}"
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The largest ratio and the least, of each load. The details have every ratio."""
+    """The least ratio and the largest, of each load. The details have every ratio."""
     judged = seen.main.judged
-    told = list(_most_and_least(seen.main))
+    told = list(_least_to_most(seen.main))
     compared = [each for each in judged.values() if each.comparison.kind != "same"]
+    deciding = [name for name, each in judged.items() if each.comparison.family == HEADLINE]
     return (
         Answer(
             QUESTION,
@@ -116,7 +120,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
                 "What clients in other languages send: their header blocks differ in other parts.",
             ),
             figure=PART if told else None,
-            to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
+            to_decide=to_decide(seen.main, deciding) if judged else None,
         ),
     )
 
@@ -125,30 +129,28 @@ def _is_of_python(one: Judged) -> bool:
     return one.comparison.above.setting["language"] == OWN["language"]
 
 
-def _most_and_least(judgement: Judgement) -> Iterator[str]:
-    """The largest ratio to grpcio and the least of each load.
+def _least_to_most(judgement: Judgement) -> Iterator[str]:
+    """A sentence for each load: its least ratio to grpcio and its largest.
 
     The client's limit makes a ratio a lower bound. Such a ratio is never the least. It leaves open how large the
     largest is, and how small the least, where it is below that.
     """
-    told = []
     for load in LOADS:
         judged = {headers: judgement.judged.get(_name(load, headers)) for headers in CALLS}
         ratios = {headers: one.typical.value for headers, one in judged.items() if one is not None}
-        bounds = {headers: ratio for headers, ratio in ratios.items() if _is_limited(judgement, load, headers, PLAIN)}
-        exact = {headers: ratio for headers, ratio in ratios.items() if headers not in bounds}
-        if ratios:
-            most = max(ratios, key=ratios.__getitem__)
-            largest = f"{'at least ' * bool(bounds)}{_ratio(judgement, load, most)}, with {_had(CALLS[most])}"
-            told.append(f"With {load} calls at once, the largest is {largest}.")
-        if exact:
-            least = min(exact, key=exact.__getitem__)
-            is_open = any(bound < exact[least] for bound in bounds.values())
-            ratio = f"{'at most ' * is_open}{_ratio(judgement, load, least)}"
-            told.append(f"The least is {ratio}, with {_had(CALLS[least])}.")
-    if told:
-        yield "Each ratio is grpc_static's calls a second ÷ those of plain grpcio."
-        yield from told
+        bounds = {headers for headers in ratios if _is_limited(judgement, load, headers, ON_GRPCIO)}
+        exact = ratios.keys() - bounds
+        if not ratios:
+            continue
+        most = max(ratios, key=ratios.__getitem__)
+        told = f"{'at least ' * bool(bounds)}{_ratio(judgement, load, most)}"
+        ends = f"The most is with {_had(CALLS[most])}."
+        if exact and (least := min(exact, key=ratios.__getitem__)) != most:
+            is_open = any(ratios[each] < ratios[least] for each in bounds)
+            told = f"{'at most ' * is_open}{_ratio(judgement, load, least)} to {told}"
+            ends = f"The least is with {_had(CALLS[least])}, the most with {_had(CALLS[most])}."
+        yield f"With {load} calls at once, grpc_static answers {told} times plain grpcio's calls."
+        yield ends
 
 
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
@@ -172,14 +174,14 @@ def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> st
 def _is_limited(judgement: Judgement, load: str, headers: str, server: Setting) -> bool:
     """True where the client was at its limit on ``grpc_static``: the ratio is the least that it may be."""
     one = judgement.judged[_name(load, headers, server)]
-    return points(judgement.sweep, judgement.blocks)[one.comparison.below, ALL].load_limited
+    return is_load_limited(judgement.sweep, judgement.blocks, one.comparison.below)
 
 
 def _had(calls: str) -> str:
     return "one block" if calls == CALLS[SAME] else calls
 
 
-def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = PLAIN) -> str:
+def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_GRPCIO) -> str:
     one = judgement.judged.get(_name(load, headers, server))
     if one is None:
         return NOTHING
@@ -199,11 +201,11 @@ def table(judgement: Judgement) -> str:
     """A row for each load and kind of call: calls a second of both servers, their ratio, processor time a call."""
     heads = ("connections × calls", "calls", *(f"{each}, calls a second" for each in SERVERS), "ratio")
     heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
-    lines = []
+    found, lines = points(judgement.sweep, judgement.blocks), []
     for load in LOADS:
         for headers, calls in CALLS.items():
             arms = [_arm(server, load, headers) for server in SERVERS.values()]
-            rates, costs_us = zip(*(_measured(judgement, arm) for arm in arms), strict=True)
+            rates, costs_us = zip(*(_measured(judgement, found.get((arm, ALL))) for arm in arms), strict=True)
             lines.append((load, calls, *rates, _ratio(judgement, load, headers), *costs_us))
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
     return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
@@ -213,25 +215,23 @@ def others_table(judgement: Judgement) -> str:
     """A row for each load and kind of call: calls a second of each, the ratio of ours, processor time a call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
     heads = ("connections × calls", "calls", *(f"{name}, {what}" for name in OTHERS for what in told))
-    lines = []
+    found, lines = points(judgement.sweep, judgement.blocks), []
     for load in LOADS:
         for headers, calls in CALLS.items():
             cells: list[str] = []
             for server in OTHERS.values():
-                rate, cost_us = _measured(judgement, _arm(server, load, headers))
+                rate, cost_us = _measured(judgement, found.get((_arm(server, load, headers), ALL)))
                 cells += [rate, _ratio(judgement, load, headers, server), cost_us]
             lines.append((load, calls, *cells))
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
     return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
 
 
-def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
+def _measured(judgement: Judgement, point: Point | None) -> tuple[str, str]:
     """Calls a second, the mean of all windows, and the server's processor time for each."""
-    if arm not in judgement.sweep.arms:
-        return NOTHING, NOTHING
-    place, point = judgement.sweep.arms.index(arm), points(judgement.sweep, judgement.blocks).get((arm, ALL))
     if point is None:
         return NOTHING, NOTHING
+    place = judgement.sweep.arms.index(point.arm)
     rates = [window.answered_hz for block in judgement.blocks for window in block.arms[place].windows]
     rate = f"{fmean(rates):,.0f}" if rates else NOTHING
     cost = number(point.server_cpu_us.value) if point.server_cpu_us else NOTHING

@@ -86,7 +86,15 @@ def run(task: Task) -> None:
     try:
         task()
     except BaseException:
+        log_raised()
+
+
+def log_raised() -> None:
+    """Logs the exception that a task raised. Raises nothing: a log that fails takes no thread with it either."""
+    try:
         _log.exception("a task raised")
+    except BaseException:  # a handler or a filter of the log raised: nobody is left to be told
+        pass
 
 
 def tell_name() -> None:

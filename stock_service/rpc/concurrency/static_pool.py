@@ -8,7 +8,7 @@ What the pool guarantees:
 4. At most ``queue_limit`` tasks wait while every thread is busy. Any more are refused at once.
 5. ``execute`` and ``execute_all`` never block and never run a task themselves.
 6. A sleeping thread costs no processor time: it waits, without a timeout, for a lock of its own.
-7. A task that raises is logged; its thread goes on.
+7. A task that raises is logged; its thread goes on, also where the log fails.
 8. After ``stop`` nothing is accepted. What was accepted is run, if it begins within the grace; then the threads end.
 
 The thread that fell asleep last is woken first: its stack is still in the processor's cache (an idea of trio's thread
@@ -16,15 +16,12 @@ cache). A lock used as a binary semaphore is the cheapest way to sleep that CPyt
 that is ``leader_followers.py``.
 """
 
-import logging
 from collections import deque
 from collections.abc import Sequence
 from threading import Lock, Thread
 
-from stock_service.rpc.concurrency.executor import Task, ended, reading_thread, started, tell_name
+from stock_service.rpc.concurrency.executor import Task, ended, log_raised, reading_thread, started, tell_name
 from stock_service.rpc.errors import Overloaded, Unavailable
-
-_log = logging.getLogger(__name__)
 
 
 class StaticPool:
@@ -100,7 +97,7 @@ class StaticPool:
             try:  # as ``run`` does, which would be one frame more for each request
                 task()
             except BaseException:  # SystemExit too: no task may take a thread with it
-                _log.exception("a task raised")
+                log_raised()
             del task  # so that nothing the task holds outlives it in a sleeping thread
             with self._lock:
                 self._idle += 1

@@ -60,10 +60,8 @@ class ThreadPerTask:
         return ended(threads, grace_s)
 
     def _run(self, task: Task) -> None:
-        try:
-            run(task)
-        finally:  # also where the log fails: the place would be lost
-            thread = current_thread()
-            with self._lock:
-                self._running.discard(thread)
-                self._leaving.append(thread)
+        run(task)
+        thread = current_thread()
+        with self._lock:
+            self._running.discard(thread)
+            self._leaving.append(thread)

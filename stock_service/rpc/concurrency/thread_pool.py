@@ -71,8 +71,6 @@ class ThreadPool:
         return in_time
 
     def _run(self, task: Task) -> None:
-        try:
-            run(task)
-        finally:  # also where the log fails: the place would be lost
-            with self._lock:
-                self._accepted -= 1
+        run(task)
+        with self._lock:
+            self._accepted -= 1

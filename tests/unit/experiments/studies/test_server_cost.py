@@ -15,9 +15,9 @@ from experiments.design.sweep import PAIRS_NEAR_1, Sweep
 from experiments.judge.alone import Lone, lone_servers
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
-from experiments.peers import PLAIN_GRPCIO
 from experiments.results.alone import HeldSeen, LoneSeen, Repetition
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns, Window
+from experiments.services import PLAIN
 from experiments.show.content import Seen
 from experiments.studies.server_cost import SERVER_COST, overload_curve, real_clients, split
 from experiments.studies.server_cost.goals import Goal, goals, option_goals
@@ -284,8 +284,9 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     world = World(mean_us, client_share=busy, windows=answered)
     seen, part = Seen(judge(sweep, blocks(sweep, 10, world))), SERVER_COST.parts["real_clients"]
     (answer,), (section, others), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
-    assert answer.sentence.startswith("Each ratio is grpc_static's calls a second ÷ those of plain grpcio. With 32 × 1")
-    told = r"is at least (3\.9|4\.0)\d* \([^)]*\), with one block\. The least is 0\.[45]\d* \([^)]*\), with "
+    told = (
+        r"answers 0\.[45]\d* \([^)]*\) to at least (3\.9|4\.0)\d* \([^)]*\) times plain grpcio's calls\. The least is "
+    )
     assert len(re.findall(told, answer.sentence)) == len(real_clients.LOADS)
     plain = [line for line in answer.details if "a plain grpcio server" in line]
     for load, line in zip(real_clients.LOADS, plain, strict=True):
@@ -302,7 +303,7 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     assert section.text.count("†") == 3
     assert "plain grpcio, a new traceparent" in picture.alternative
     assert part.answers(Seen(judge(sweep, [])))[0].sentence == "Not measured."
-    assert {each.setting["service"] for each in sweep.arms} == {"stock", PLAIN_GRPCIO}
+    assert {each.setting["service"] for each in sweep.arms} == {"stock", PLAIN}
     alone = real_clients.sweep(replace(SMALL, peers=frozenset()))
     assert [each.title for each in part.sections(Seen(judge(alone, blocks(alone, 2, world))))] == [section.title]
 
@@ -313,11 +314,11 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
         (
             {"same": 1600.0},
             ("same",),
-            ("largest is at least 2.0, with a deadline of 2", "least is at most 0.5, with a token"),
+            ("at most 0.5 to at least 2.0", "least is with a token, the most with a deadline of 2 s"),
         ),
-        ({"token": 50.0}, ("same",), ("largest is at least 8.0, with a token", "least is 0.5, with a new traceparent")),
-        ({}, ("same", "token", "deadline", "traceparent", "2560B"), ("largest is at least 4.0, with one block", "")),
-        ({}, (), ("largest is 4.0, with one block", "least is 0.5, with a token")),
+        ({"token": 50.0}, ("same",), ("0.5 to at least 8.0", "least is with a new traceparent, the most with a token")),
+        ({}, ("same", "token", "deadline", "traceparent", "2560B"), ("at least 4.0", "most is with one block")),
+        ({}, (), ("0.5 to 4.0", "least is with a token, the most with one block")),
     ],
 )
 def test_a_ratio_that_is_a_bound_is_said_to_be_one(
@@ -336,9 +337,9 @@ def test_a_ratio_that_is_a_bound_is_said_to_be_one(
 
     seen = Seen(judge(sweep, blocks(sweep, 10, World(mean_us, client_share=busy))))
     sentence = re.sub(r" \([^)]*\)", "", SERVER_COST.parts["real_clients"].answers(seen)[0].sentence)
-    found = re.findall(r"[Tt]he (largest|least) is (at least |at most )?([\d.]+), with ([a-z ]+\w)", sentence)
-    rounded = [f"{which} is {bound}{round(2 * float(ratio)) / 2}, with {calls}" for which, bound, ratio, calls in found]
-    assert rounded == [each for each in said if each] * len(real_clients.LOADS)
+    rounded = re.sub(r"\d\.\d+", lambda ratio: f"{round(2 * float(ratio[0])) / 2}", sentence)
+    found = re.findall(r"answers (.*?) times plain grpcio's calls\. The (.*?)\.", rounded)
+    assert found == [said] * len(real_clients.LOADS)
 
 
 def overloaded(keeps: Mapping[str, float]) -> Seen:
@@ -360,8 +361,9 @@ def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
     """Requests sent, and requests answered in time, ÷ each server's own peak; a late load is marked."""
     part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
     (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
-    assert "Of its peak sockets answers in time: 90 % at 1.4 times, 90 % at 2 times" in answer.sentence
-    assert "grpcio answers in time: 0 % at 1.4 times" in answer.sentence
+    assert answer.sentence.startswith("Offered are 1.4, 2, 5 and 10 times a server's capacity. Of its peak, sockets ")
+    assert "Of its peak, sockets answers in time 90 %, 90 %, 90 % and 90 %." in answer.sentence
+    assert answer.sentence.endswith("Of its peak, grpcio answers in time 0 %, 0 %, 0 % and 0 %.")
     assert answer.details[0] == "The peak of sockets is 1,000 calls a second."
     assert "| 0.5 | 0.850 | 0.850 (0.850 to 0.850) | 0.775 | 0.775" in section.text
     assert "| 14.0 | 0 (0 to 0) † |" in section.text
