@@ -41,8 +41,6 @@ _EVENTS_MAX = 256
 class _Ending:
     """How far a stop has come. Written by the thread that stops, but for ``draining`` and ``over``."""
 
-    __slots__ = ("abandoned", "asked", "draining", "over")
-
     def __init__(self) -> None:
         self.asked = False
         self.draining = False  # the reading thread has begun to: written by it

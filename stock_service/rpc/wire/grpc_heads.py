@@ -107,8 +107,6 @@ class Heads:
     kept, without the metadata behind its last other part: a head that begins with the same parts is made from it.
     """
 
-    __slots__ = ("_begun", "_kinds", "_usual")
-
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
         self._kinds = kinds
         self._begun: Sequence[Part] = []

@@ -145,26 +145,6 @@ class Overdue(Enum):
 class ServedStream(Generic[Request]):
     """See the module. All is the reading thread's but ``replied``, and what it reads."""
 
-    __slots__ = (
-        "_active_ns",
-        "_blocked_ns",
-        "_decoder",
-        "_ended",
-        "_held",
-        "_last_words",
-        "_objection",
-        "_partial_ns",
-        "_pipeline_max",
-        "_session",
-        "_waiting",
-        "_waiting_bytes",
-        "answered",
-        "queued",
-        "received",
-        "state",
-        "unsent",
-    )
-
     def __init__(
         self,
         decoder: RequestDecoder[Request],
