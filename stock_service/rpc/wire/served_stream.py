@@ -190,8 +190,7 @@ class ServedStream(Generic[Request]):
     @property
     def idle(self) -> bool:
         """Whether no request is under way, and its client has been given all replies."""
-        settled = self.state is READING and self.received == self.answered and not self.unsent
-        return settled and (self._session is None or not (self._session.held or self._session.occupied))
+        return self.state is READING and not self.owes
 
     @property
     def idle_since_ns(self) -> int:

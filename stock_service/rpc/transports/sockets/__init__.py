@@ -65,8 +65,7 @@ def own_options(options: argparse.Namespace) -> SocketOptions:
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot, UsageError for TLS by connection."""
-    own = options.own or SocketOptions()
-    assert isinstance(own, SocketOptions), f"the options of another transport: {own}"
+    own: SocketOptions = options.own or SocketOptions()
     service = service.with_health()
     methods = methods_of(service)
     if options.access is None:
