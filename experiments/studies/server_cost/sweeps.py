@@ -79,8 +79,8 @@ def server_cost(scale: Scale) -> Sweep:
         ),
         *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each in (same_sockets, same_grpc)),
     )
-    groups, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
-    return Sweep("server_cost", "server_cost", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("server_cost", "server_cost", loaded, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 
 
 def split(scale: Scale) -> Sweep:
@@ -120,8 +120,8 @@ def languages(scale: Scale) -> Sweep:
         ),
         *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each, _, _ in pairs),
     )
-    groups, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
-    return Sweep("server_cost", "languages", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("server_cost", "languages", loaded, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 
 
 def options(scale: Scale) -> Sweep:

@@ -9,6 +9,7 @@ import pytest
 from experiments.compare.sweep import LOOKS, side
 from experiments.compare.sweep import sweep as of_compare
 from experiments.design.arms import Arm, Group, ServerKey, equally_loaded, twins
+from experiments.design.levels import Level
 from experiments.design.setting import Setting, read
 from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Slices, Sweep, Windows
 from experiments.selfcheck import ab
@@ -50,12 +51,14 @@ def test_every_transport_that_is_compared_has_an_equal_pair(sweep: Sweep) -> Non
     assert same == compared
 
 
+LOADS: tuple[dict[str, Level], ...] = ({}, {"rate_hz": 100.0})
+
 OTHERS = [
     pytest.param(
-        of_compare(*(side(words, "grpc", load) for words in both), LOOKS, 1), id=f"compare {' and '.join(both)}"
+        of_compare(side(one, "grpc", load), side(other, "grpc", load), LOOKS, 1), id=f"compare {one} and {other}"
     )
-    for load in ({}, {"rate_hz": 100.0})
-    for both in (
+    for load in LOADS
+    for one, other in (
         ("sockets", "grpc"),
         ("sockets", "sockets"),
         ("sockets workers=4", "sockets workers=8"),
