@@ -1,7 +1,9 @@
-"""The recordings: all that is computed from their blocks is what their folders hold."""
+"""The recordings: all that is computed from their blocks is what their folders hold, and their pages name what they
+have."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,11 +13,17 @@ from experiments.commands import index as index_command
 from experiments.commands import pages, recording
 from experiments.commands.index import HERE
 from experiments.commands.recording import expected
+from experiments.design.arms import Arm
+from experiments.design.setting import recorded
+from experiments.judge.verdicts import Judgement, judge
 from experiments.recommend.words import DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
 from experiments.results.files import SWEEP_FILE
-from experiments.studies import STUDIES
+from experiments.show import report
+from experiments.show.content import Content, content
+from experiments.studies import PARTS, STUDIES
 from experiments.studies.pool_size.beside import beside
 from experiments.verify import differences
+from stock_service.rpc.concurrency import EXECUTORS
 from tests.unit.experiments.studies.test_readmes import sections
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +46,59 @@ def _read_once() -> Iterator[None]:
 def test_a_recording_is_what_its_blocks_give(folder: Path) -> None:
     """Every row and sentence, computed anew: none was edited, and the sweep was not cut short."""
     assert list(differences(folder, expected)) == []
+
+
+IN_ITS_PLACE = dict(zip(EXECUTORS, [*EXECUTORS][1:] + [*EXECUTORS][:1], strict=True))
+"""The executors of a recording that is re-made, by those that were recorded."""
+
+
+def untrue(page: Content, also: str = "") -> list[str]:
+    """Executors that a page names, in its texts or figures, and that its recording lacks."""
+    judgements = (page.seen.main, *page.seen.after.values())
+    has = {arm.setting.text("executor") for each in judgements for arm in each.sweep.arms}
+    told = (also, report.markdown(page), *(f"{each.title} {each.alternative}" for each in page.pictures))
+    text = " ".join(told).lower()
+    lacking = {
+        level: recorded({"transport": "sockets", "executor": level}).executor for level in EXECUTORS.keys() - has
+    }
+    return [name for names in lacking.items() for name in names if name in text]
+
+
+def at_another(arm: Arm) -> Arm:
+    """The arm as if another executor had been recorded."""
+    levels = dict(arm.setting.levels)
+    executor = str(levels["executor"])
+    return replace(arm, setting=recorded(levels | {"executor": IN_ITS_PLACE.get(executor, executor)}))
+
+
+def re_made(of: Judgement) -> Judgement:
+    """The same blocks, as if its servers had had other executors; titles were made with the sweep, and say nothing."""
+    groups = tuple(replace(each, arms=tuple(map(at_another, each.arms))) for each in of.sweep.groups)
+    comparisons = tuple(
+        replace(each, title=f"title {number}", above=at_another(each.above), below=at_another(each.below))
+        for number, each in enumerate(of.sweep.comparisons)
+    )
+    return judge(replace(of.sweep, groups=groups, comparisons=comparisons), of.blocks)
+
+
+def test_every_executor_has_another_in_its_place() -> None:
+    """So a new one is tried, too."""
+    assert IN_ITS_PLACE.keys() == set(IN_ITS_PLACE.values()) == EXECUTORS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: f"{folder.parts[-3]}-{folder.name}")
+def test_a_page_names_the_executors_of_its_recording(folder: Path) -> None:
+    """As they were recorded; and where the same blocks are those of other executors, it names those.
+
+    So does the page that its version wrote, where that is kept, but for the title of a part: it named a kind of server.
+    The document that a study reproduces may name others.
+    """
+    page = replace(recording.read(folder), document="")
+    written = [file.read_text(encoding="utf-8").partition("\n")[2] for file in folder.glob(report.MARKDOWN)]
+    assert untrue(page, " ".join(written)) == []
+    seen = replace(page.seen, main=re_made(page.seen.main), after={n: re_made(j) for n, j in page.seen.after.items()})
+    assert untrue(content(PARTS[page.seen.main.sweep.part][1], seen)) == []
 
 
 OF_A_CARD = [folder for folder in RECORDED if folder.name == "quick"]
@@ -96,9 +157,9 @@ def test_recorded_performance_names_its_origin() -> None:
 
 def test_every_study_that_is_recorded_is_in_the_index() -> None:
     """By its main part's recording."""
-    recorded = [name for name in STUDIES if HERE / name / "recorded" / "quick" in RECORDED]
-    assert recorded
-    assert re.findall(r"^## (\w+)$", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE) == recorded
+    told = [name for name in STUDIES if HERE / name / "recorded" / "quick" in RECORDED]
+    assert told
+    assert re.findall(r"^## (\w+)$", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE) == told
 
 
 def test_advice_states_the_errors_that_were_seen() -> None:

@@ -1,6 +1,6 @@
 """A folder of results: read, computed anew, and compared with its part's design. Shared by the commands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -78,12 +78,13 @@ def expected(folder: Path) -> Expected:
     return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)), former)
 
 
-def texts(folder: Path) -> Mapping[str, str]:
-    """Texts that the report and the figures of a folder should say, and what was foretold of its arms."""
+def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
+    """Texts that the report and the figures of a folder should say, and what was foretold of its arms: each is computed
+    when it is called."""
     found = read(folder)
-    told = {FORETOLD_FILE: _foretold(folder, found)} if (folder / FORETOLD_FILE).exists() else {}
-    figures = {f"{gallery.FOLDER}/{each.name}.svg": _svg(each) for each in found.pictures}
-    return {report.MARKDOWN: report.markdown(found), **figures, **told}
+    told = {FORETOLD_FILE: partial(_foretold, folder, found)} if (folder / FORETOLD_FILE).exists() else {}
+    figures = {f"{gallery.FOLDER}/{each.name}.svg": partial(_svg, each) for each in found.pictures}
+    return {report.MARKDOWN: partial(report.markdown, found), **figures, **told}
 
 
 def _is_inside(folder: Path, name: str) -> bool:

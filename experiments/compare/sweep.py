@@ -1,7 +1,7 @@
 """From two settings, commands or addresses to a sweep: A and B side by side, and each beside itself.
 
-The pair A and B stands in every round; where both have one transport, twice, since their ratio may be near 1. Beside
-them, in every second round, stands an A/A pair of each transport: the same setting as two processes. Where somebody's
+The pair A and B stands in every round; where both have one transport, twice, since their ratio may be near 1. Among
+them stands an A/A pair of each transport: the same setting as two processes, under the same loads. Where somebody's
 process is given by its address, the pair is two loads on it.
 
 Slices serve both, or windows where either needs them: by its load, or as it takes 5 ms or more to answer. A window has
@@ -11,7 +11,7 @@ twenty mean responses, and lasts half a second at least.
 import re
 from dataclasses import replace
 
-from experiments.design.arms import Arm, Comparison, Group, Kind
+from experiments.design.arms import Arm, Comparison, Group, Kind, equally_loaded
 from experiments.design.factors import PROTOCOLS, SLICED_MS_MAX
 from experiments.design.levels import Level
 from experiments.design.setting import Setting, read, setting
@@ -67,15 +67,14 @@ def sweep(
     differ = tuple(name for name, level in a.levels if b[name] != level)
     kind: Kind = "ratio" if differ else "same"
     comparisons = [Comparison(COMPARED, "B ÷ A", second, first, differ, kind, family="headline")]
-    groups = [Group((first, second), times=2 if same_transport else 1)]
     for arm in (first,) if same_transport else (first, second):
         again = Arm(arm.setting, 2)
-        groups.append(Group((arm, again), every=2))
         comparisons.append(Comparison(f"same {arm.name}", f"A/A: {arm.name}", again, arm, (), "same", family="same"))
+    groups = equally_loaded([Group((first, second), times=2 if same_transport else 1)], comparisons)
     in_windows = needs_windows(a) or needs_windows(b) or response_s * 1000 >= SLICED_MS_MAX
     turns: Turns = _windows(response_s) if in_windows else Slices()
     rounds = WINDOW_ROUNDS if in_windows else ROUNDS
-    return Sweep(PART, PART, tuple(groups), tuple(comparisons), rounds, looks, seed, turns, apart_from=limit)
+    return Sweep(PART, PART, groups, tuple(comparisons), rounds, looks, seed, turns, apart_from=limit)
 
 
 def again(of: Sweep) -> Sweep:

@@ -1,8 +1,9 @@
 """Trials of the advice: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
 
 A service is advised as a user's would be, without a word of what it is. Then every pool is started afresh and measured
-by turns. A pool is enough if it does ``NEAR`` of what the best one does. The advice passes if its pool is enough, and
-at most ``TWICE`` the smallest that is. Its rate passes if it is found again within ``MEASURED_ERROR``.
+by turns, in ``SWEEPS`` sweeps. A pool is enough if it does ``NEAR`` of what the best one does. The advice passes if its
+pool is enough, and at most ``TWICE`` the smallest that is. Its rate passes if it is found again within
+``MEASURED_ERROR``.
 
 Each service's row is written into the README as soon as it is judged. So the table can be made in pieces: each row has
 the commit that it was measured on. Rows of another machine, kernel or Python are dropped meanwhile.
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from clients.load.plan.calls import called
@@ -40,6 +42,9 @@ README = Path(__file__).with_name("README.md")
 
 NEAR = 0.9
 """Of the best pool's rate: what does this is enough."""
+
+SWEEPS = 3
+"""Sweeps of all pools that judge a service: one advice is one sweep, and the judge has to know better."""
 
 TWICE = 2
 """An advised pool may be so many times the smallest that is enough."""
@@ -100,7 +105,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str]:
-    """Tries these services; gives the table's rows, and writes each into the page. Blocks for half a minute each."""
+    """Tries these services; gives the table's rows, and writes each into the page. Blocks for a minute each."""
     here = environment.look()
     machine = f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}"
     commit = f"{here.commit[:8]}{' with changes' if is_changed() else ''}"
@@ -120,7 +125,12 @@ def tried(name: str, watch: Watch) -> Tried:
     found = of_command(command, _asked, Wish(len(cores())), watch)
     took_s = time.monotonic() - began_s
     with started.serving(command, POOLS, 1, _asked) as servers:
-        return Tried(found, started.swept(servers, 1, watch), took_s)
+        sweeps = [started.swept(servers, 1, watch) for _ in range(SWEEPS)]
+    levels = (
+        Level(of[0].at_once, tuple(chain.from_iterable(level.rounds for level in of)))
+        for of in zip(*sweeps, strict=True)
+    )
+    return Tried(found, tuple(levels), took_s)
 
 
 def _asked(at: Address) -> Asked:

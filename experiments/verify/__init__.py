@@ -53,8 +53,8 @@ class Design:
 class Expected:
     """Content that a folder should hold, by the part that it is of."""
 
-    texts: Mapping[str, str]
-    """Its report and figures, by the files' names."""
+    texts: Mapping[str, Callable[[], str]]
+    """Its report and figures, by the files' names; each is computed only where the text is compared."""
     designs: Sequence[Design]
     """Its sweep is one of theirs; none where no part is known that makes it."""
     former: bool = False
@@ -78,8 +78,9 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
         yield from _numbers_differ(folder / rows.ROWS_FILE, table)
         yield from _texts_edited(folder, expected.texts)
         return
-    for name, should in {rows.ROWS_FILE: table, **expected.texts}.items():
-        yield from _text_differs(folder / name, should)
+    yield from _text_differs(folder / rows.ROWS_FILE, table)
+    for name, should in expected.texts.items():
+        yield from _text_differs(folder / name, should())
 
 
 def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
@@ -149,7 +150,7 @@ def earlier(folder: Path, expecting: Expecting) -> str | None:
     if files.edition(folder) == files.EDITION:
         return None
     texts = {name: text for name, text in expecting(folder).texts.items() if (folder / name).exists()}
-    others = sum(bool(list(_text_differs(folder / name, should))) for name, should in texts.items())
+    others = sum(bool(list(_text_differs(folder / name, should()))) for name, should in texts.items())
     told = f"{others} of {len(texts)} texts and figures are as that version wrote them"
     return f"{folder}: of an earlier version; every row is computed anew, {told}" if others else None
 

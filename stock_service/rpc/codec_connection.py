@@ -14,7 +14,7 @@ import ssl
 import time
 from collections.abc import Callable
 
-from stock_service.rpc.dialing import READ_BYTES, Dialled, dial
+from stock_service.rpc.dialing import READ_BYTES, TlsSocket, dial
 from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.wire.codec import Codec, Prepared
@@ -45,7 +45,7 @@ class CodecConnection:
         self._peer = shown_address(address)
         self._new_codec, self._prepare, self._greeting = new_codec, prepare, greeting
         self._codec: Codec
-        self._socket: Dialled | None = None
+        self._socket: socket.socket | None = None
         self._timeout_s = 0.0  # the kernel's; 0.0: not set
         self._unsent = b""  # the protocol's own bytes, which wait for the next request
 
@@ -168,6 +168,9 @@ class CodecConnection:
         if left_s <= 0:
             raise BlockingIOError
         self._timeout_s = left_s
+        if isinstance(self._socket, TlsSocket):  # which cannot keep the kernel's timeouts
+            self._socket.settimeout(left_s)
+            return
         bound = timeval(left_s)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)

@@ -152,20 +152,7 @@ class Unauthenticated(Fault):
     code = FaultCode.UNAUTHENTICATED
 
 
-FAULTS: dict[int, type[Fault]] = {
-    fault.code: fault
-    for fault in (
-        InvalidRequest,
-        DeadlineExceeded,
-        NotFound,
-        PermissionDenied,
-        Overloaded,
-        UnknownMethod,
-        InternalFault,
-        Unavailable,
-        Unauthenticated,
-    )
-}
+FAULTS: dict[int, type[Fault]] = {fault.code: fault for fault in Fault.__subclasses__()}
 """The class of each code."""
 
 

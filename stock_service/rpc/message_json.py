@@ -40,7 +40,6 @@ _TYPES: dict[int, Any] = {
 """What JSON has for a field's type; for all others but messages a whole number."""
 
 _INT32, _INT64 = (f"a whole number from {-(2**bits)} to {2**bits - 1}" for bits in (31, 63))
-_UINT32, _UINT64 = (f"a whole number from 0 to {2**bits - 1}" for bits in (32, 64))
 
 _ALLOWED = {
     FieldDescriptor.TYPE_BOOL: "true or false",
@@ -48,18 +47,16 @@ _ALLOWED = {
     FieldDescriptor.TYPE_BYTES: "base64",
     FieldDescriptor.TYPE_DOUBLE: "a finite number",
     FieldDescriptor.TYPE_FLOAT: f"a number from {-_FLOAT_MAX} to {_FLOAT_MAX}",
-    FieldDescriptor.TYPE_INT32: _INT32,
-    FieldDescriptor.TYPE_SINT32: _INT32,
-    FieldDescriptor.TYPE_SFIXED32: _INT32,
-    FieldDescriptor.TYPE_INT64: _INT64,
-    FieldDescriptor.TYPE_SINT64: _INT64,
-    FieldDescriptor.TYPE_SFIXED64: _INT64,
-    FieldDescriptor.TYPE_UINT32: _UINT32,
-    FieldDescriptor.TYPE_FIXED32: _UINT32,
-    FieldDescriptor.TYPE_UINT64: _UINT64,
-    FieldDescriptor.TYPE_FIXED64: _UINT64,
 }
 """The values that are allowed for a field's type, in words."""
+
+_ALLOWED_WHOLE = {
+    FieldDescriptor.CPPTYPE_INT32: _INT32,
+    FieldDescriptor.CPPTYPE_INT64: _INT64,
+    FieldDescriptor.CPPTYPE_UINT32: f"a whole number from 0 to {2**32 - 1}",
+    FieldDescriptor.CPPTYPE_UINT64: f"a whole number from 0 to {2**64 - 1}",
+}
+"""The same for a type of whole numbers, by what C++ holds it in."""
 
 _FLOATS = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 
@@ -157,7 +154,7 @@ def _allowed(field: FieldDescriptor) -> str:
     if field.enum_type is not None:
         number = "the number of one" if field.enum_type.is_closed else _INT32
         return f"one of {', '.join(field.enum_type.values_by_name)}, or {number}"
-    return _ALLOWED[field.type]
+    return _ALLOWED_WHOLE.get(field.cpp_type) or _ALLOWED[field.type]
 
 
 @lru_cache(maxsize=1024)

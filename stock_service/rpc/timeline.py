@@ -119,21 +119,6 @@ class Timeline:
 class Stamper:
     """What one thread notes of the request that it answers. That thread's alone."""
 
-    __slots__ = (
-        "_clock_ns",
-        "_places",
-        "_requests_max",
-        "_rows",
-        "accepted_ns",
-        "acquired_ns",
-        "asked_ns",
-        "dequeued_ns",
-        "handled_ns",
-        "method",
-        "thread",
-        "waited_ns",
-    )
-
     def __init__(
         self, thread: int, rows: mmap.mmap, places: Iterator[int], requests_max: int, clock_ns: Callable[[], int]
     ) -> None:

@@ -44,15 +44,7 @@ class Status(IntEnum):
     @property
     def assignment_code(self) -> int:
         """1 done, 0 suspended, -1 unknown stock, -2 a refused argument."""
-        match self:
-            case Status.OK:
-                return 1
-            case Status.SUSPENDED:
-                return 0
-            case Status.UNKNOWN_STOCK:
-                return -1
-            case Status.INVALID_PRICE | Status.INVALID_QUANTITY | Status.INVALID_SIDE:
-                return -2
+        return {Status.OK: 1, Status.SUSPENDED: 0, Status.UNKNOWN_STOCK: -1}.get(self, -2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.dialing import TlsSocket, dial
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.server_core.connection import unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
@@ -26,6 +26,8 @@ from stock_service.rpc.wire.framing import ReplyFrame, RequestFrame
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import ECHO, WAIT_S, Probe, until
 from tests.tls import credentials, server_tls, trusting
+
+T = TypeVar("T")
 
 
 class SplitSocket(socket.socket):
@@ -80,16 +82,54 @@ def secured(**limits: int | float) -> ServeOptions:
     return ServeOptions(requests_max=1002, tls=server_tls(credentials()), **limits)  # type: ignore[arg-type]
 
 
+class Tls:
+    """A client's TLS in memory, so that a test cuts its records. As far as ``RawSocket`` goes it is a socket."""
+
+    def __init__(self, raw: socket.socket, host: str) -> None:
+        self.raw = raw
+        self.settimeout, self.close = raw.settimeout, raw.close
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = trusting(credentials()).context()
+        assert context is not None
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._done(self._tls.do_handshake)
+        self.sendall(b"")
+
+    def record(self, data: bytes) -> bytes:
+        """Bytes that carry these, encrypted."""
+        self._tls.write(data)
+        return self._outgoing.read()
+
+    def sendall(self, data: bytes) -> None:
+        """Sends all of it."""
+        self.raw.sendall(self.record(data))
+
+    def recv(self, size: int) -> bytes:
+        """What comes next; nothing once the server has ended."""
+        try:
+            return self._done(lambda: self._tls.read(size))
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    def _done(self, step: Callable[[], T]) -> T:
+        while True:
+            try:
+                return step()
+            except ssl.SSLWantReadError:
+                self.raw.sendall(self._outgoing.read())
+                if data := self.raw.recv(65536):
+                    self._incoming.write(data)
+                else:
+                    self._incoming.write_eof()
+
+
 class RawTls(RawSocket):
     """The same client over TLS."""
 
     def __init__(self, address: Address) -> None:
-        dialled = dial(address, WAIT_S, trusting(credentials()).context())
-        assert isinstance(dialled, TlsSocket)
-        dialled.settimeout(WAIT_S)
         super().__init__(address)
-        self.socket.close()
-        self.socket = dialled  # type: ignore[assignment]  # as far as this client goes
+        self.tls = Tls(self.socket, address[0])
+        self.socket = self.tls  # type: ignore[assignment]  # as far as this client goes
 
 
 @pytest.mark.parametrize("most", [7, 400, 20_000])
@@ -132,8 +172,7 @@ def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
     """All that the server's kernel had, though it is still to be decrypted, and reads give half a record."""
     with tls_server(secured(pipeline_max=8), split=(rng, most)) as server, RawTls(server.address) as client:
         client.send(b"".join(frame(call) for call in range(1, 101)))
-        raw = client.socket._socket  # type: ignore[attr-defined]
-        until(lambda: not unacknowledged_bytes(raw), "the server's kernel has it")
+        until(lambda: not unacknowledged_bytes(client.tls.raw), "the server's kernel has it")
         assert server.stop(WAIT_S)
         assert sorted(reply.call for reply in client.rest()) == list(range(1, 101))
 
@@ -142,10 +181,8 @@ def test_half_a_record_holds_up_no_stop() -> None:
     """What would follow it has not arrived, so that nobody waits for it."""
     with tls_server(secured()) as server, RawTls(server.address) as client:
         assert client.echo()
-        tls = client.socket
-        tls._tls.write(frame(1))  # type: ignore[attr-defined]
-        tls._socket.sendall(tls._outgoing.read()[:-3])  # type: ignore[attr-defined]
-        until(lambda: not unacknowledged_bytes(tls._socket), "the server's kernel has it")  # type: ignore[attr-defined]
+        client.tls.raw.sendall(client.tls.record(frame(1))[:-3])
+        until(lambda: not unacknowledged_bytes(client.tls.raw), "the server's kernel has it")
         assert server.stop(WAIT_S)
         assert client.rest() == []
 
@@ -191,12 +228,10 @@ def test_half_a_record_is_in_the_budget() -> None:
     with tls_server(secured()) as server, RawTls(server.address) as client:
         assert client.echo()
         assert server._connections.buffered._total == 0
-        tls = client.socket
-        tls._tls.write(frame(1))  # type: ignore[attr-defined]
-        record = tls._outgoing.read()  # type: ignore[attr-defined]
-        tls._socket.sendall(record[:-3])  # type: ignore[attr-defined]
+        record = client.tls.record(frame(1))
+        client.tls.raw.sendall(record[:-3])
         until(lambda: server._connections.buffered._total > 16_384, "it is held")
-        tls._socket.sendall(record[-3:])  # type: ignore[attr-defined]
+        client.tls.raw.sendall(record[-3:])
         assert client.reply() == ReplyFrame(1, 0, b"")
         assert server._connections.buffered._total == 0
 
@@ -205,22 +240,18 @@ def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
     """It comes in the same segment, so that the read that begins it gives a request: OpenSSL has made room for it."""
     with tls_server(secured(frame_bytes_max=250_000)) as server, RawTls(server.address) as client:
         assert client.echo()
-        tls = client.socket
-        tls._tls.write(frame(1))  # type: ignore[attr-defined]
-        whole = tls._outgoing.read()  # type: ignore[attr-defined]
-        tls._tls.write(frame(2, payload=bytes(16_000)))  # type: ignore[attr-defined]
-        large = tls._outgoing.read()  # type: ignore[attr-defined]
+        tls = client.tls
+        whole = tls.record(frame(1))
+        large = tls.record(frame(2, payload=bytes(16_000)))
         for begun in (6, 3_000):
-            tls._socket.sendall(whole + large[:begun])  # type: ignore[attr-defined]
+            tls.raw.sendall(whole + large[:begun])
             assert client.reply() == ReplyFrame(1, 0, b"")
             until(lambda: server._connections.buffered._total > 30_000, "it is held")
-            tls._tls.write(frame(1))  # type: ignore[attr-defined]
-            whole = tls._outgoing.read()  # type: ignore[attr-defined]
-            tls._socket.sendall(large[begun:])  # type: ignore[attr-defined]
+            whole = tls.record(frame(1))
+            tls.raw.sendall(large[begun:])
             assert client.reply() == ReplyFrame(2, 0, bytes(16_000))
             assert server._connections.buffered._total == 0
-            tls._tls.write(frame(2, payload=bytes(16_000)))  # type: ignore[attr-defined]
-            large = tls._outgoing.read()  # type: ignore[attr-defined]
+            large = tls.record(frame(2, payload=bytes(16_000)))
 
 
 def test_who_has_only_shaken_hands_holds_nothing() -> None:

@@ -13,13 +13,14 @@ Left out: when to send and when to connect, which ``lanes.py`` decides.
 """
 
 import select
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 
 from clients.load.plan.checked_workload import Asked
 from clients.load.plan.outcomes import LATE, fault_outcome
 from clients.load.record.records import Records
-from stock_service.rpc.dialing import READ_BYTES, Dialled, dial
+from stock_service.rpc.dialing import READ_BYTES, dial
 from stock_service.rpc.errors import Fault, Unavailable
 from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
@@ -71,7 +72,7 @@ class Lane:
         self._epoll = epoll
         self._watched = watched
         self._open_loop = open_loop
-        self._socket: Dialled | None = None
+        self._socket: socket.socket | None = None
         self._unsent = b""  # what the kernel had no room for
 
     @property

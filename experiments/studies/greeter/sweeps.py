@@ -6,7 +6,7 @@ alone stand beside each other under one client, ours: the lean one, which is no 
 
 In each language: one client, two clients, one asynchronous client, and one that has ten calls under way. A client's
 rate and processor time are what its program measured itself. An A/A pair of each language has two clients, the largest
-load that its first server carries. A language whose peer is not built is left out with its comparisons.
+load; both of its servers carry all the others too. A language whose peer is not built is left out with its comparisons.
 
 Cold runs are of the same 1000 calls: connecting, the first call and the others apart.
 """
@@ -14,7 +14,7 @@ Cold runs are of the same 1000 calls: connecting, the first call and the others 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
@@ -74,8 +74,8 @@ def greeter(scale: Scale) -> Sweep:
         added, asked = _between()
         groups += added
         comparisons += asked
-    turns = Windows(calls=CALLS, duration_s=0.3)
-    return Sweep("greeter", "greeter", tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Windows(calls=CALLS, duration_s=0.3)
+    return Sweep("greeter", "greeter", loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
 
 def cold(scale: Scale) -> Cold:

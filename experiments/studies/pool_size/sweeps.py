@@ -13,7 +13,7 @@ second core: there both are free.
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group, twins
+from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.factors import FREE, MEMORY, SQLITE
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
@@ -240,10 +240,8 @@ def pool_lookups(scale: Scale) -> Sweep:
             for each in more
         ]
         comparisons.append(same)
-    turns = Slices(block_s=scale.block_s)
-    return Sweep(
-        "pool_size", "pool_lookups", tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns
-    )
+    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("pool_size", "pool_lookups", loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
 
 def one(of: Setting) -> Setting:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.cells import TURNS_MIN, Cell, CellRatio, Cells
 from experiments.design.setting import Setting, setting
 from experiments.design.stress import FinalState, Stress, StressKind
@@ -94,7 +94,7 @@ def pools(scale: Scale) -> Sweep:
     """Rust ÷ Go ÷ Python by turns, GET and PUT, 8 threads: times with 1 connection, processor time with 100; debug ÷
     release."""
     here = languages(scale)
-    again, first, second = twins(server(here[0], POOL, ONE, "get"), "same")
+    same, _, _ = twins(server(here[0], POOL, ONE, "get"), "same")
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for verb in VERBS:
@@ -108,11 +108,10 @@ def pools(scale: Scale) -> Sweep:
             own.append(debug)
             title = f"{verb.upper()}, {POOL} threads: Rust in debug ÷ in release"
             comparisons += _both(f"debug_{verb}", title, debug, arms["rust"], ("build",))
-        all_ = (*own, second) if first in own else tuple(own)
-        groups += [Group(all_), Group(tuple(map(_crowded, all_)))]
-    return Sweep(
-        STUDY, PART, tuple(groups), (*comparisons, again), scale.rounds, scale.looks, seed=scale.seed, turns=WINDOW
-    )
+        groups += [Group(tuple(own)), Group(tuple(map(_crowded, own)))]
+    comparisons.append(same)
+    loaded = equally_loaded(groups, comparisons)
+    return Sweep(STUDY, PART, loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, WINDOW)
 
 
 def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:

@@ -10,11 +10,12 @@ and on tonic where they are built.
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
-from experiments.judge.points import points
+from experiments.judge.gates import is_load_limited
+from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.observed import ALL
 from experiments.services import PLAIN
@@ -66,7 +67,7 @@ QUESTION = "How many times the calls of a plain grpcio server does grpc_static a
 
 def sweep(scale: Scale) -> Sweep:
     """Calls a second of ``grpc_static``, as a multiple of each other server's, for each load and kind of call."""
-    groups, comparisons = [], []
+    groups, comparisons = list[Group](), list[Comparison]()
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
     others = {"plain grpcio": ON_GRPCIO, **built}
     for load in LOADS:
@@ -82,11 +83,9 @@ def sweep(scale: Scale) -> Sweep:
                 comparisons.append(Comparison(_name(load, headers, server), title, other, own, differ, family=family))
             groups.append(Group((own, *arms)))
     for server in SERVERS.values():
-        same, *pair = twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")
-        groups.append(Group(tuple(pair)))
-        comparisons.append(same)
-    rounds = min(ROUNDS, scale.rounds)
-    return Sweep("server_cost", PART, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
+        comparisons.append(twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")[0])
+    rounds, loaded = min(ROUNDS, scale.rounds), equally_loaded(groups, comparisons)
+    return Sweep("server_cost", PART, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
 
 
 def _arm(server: Setting, load: str, headers: str) -> Arm:
@@ -173,7 +172,7 @@ def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> st
 def _is_limited(judgement: Judgement, load: str, headers: str, server: Setting) -> bool:
     """True where the client was at its limit on ``grpc_static``: the ratio is the least that it may be."""
     one = judgement.judged[_name(load, headers, server)]
-    return points(judgement.sweep, judgement.blocks)[one.comparison.below, ALL].load_limited
+    return is_load_limited(judgement.sweep, judgement.blocks, one.comparison.below)
 
 
 def _had(calls: str) -> str:
@@ -200,11 +199,11 @@ def table(judgement: Judgement) -> str:
     """A row for each load and kind of call: calls a second of both servers, their ratio, processor time a call."""
     heads = ("connections × calls", "calls", *(f"{each}, calls a second" for each in SERVERS), "ratio")
     heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
-    lines = []
+    found, lines = points(judgement.sweep, judgement.blocks), []
     for load in LOADS:
         for headers, calls in CALLS.items():
             arms = [_arm(server, load, headers) for server in SERVERS.values()]
-            rates, costs_us = zip(*(_measured(judgement, arm) for arm in arms), strict=True)
+            rates, costs_us = zip(*(_measured(judgement, found.get((arm, ALL))) for arm in arms), strict=True)
             lines.append((load, calls, *rates, _ratio(judgement, load, headers), *costs_us))
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
     return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
@@ -214,25 +213,23 @@ def others_table(judgement: Judgement) -> str:
     """A row for each load and kind of call: calls a second of each, the ratio of ours, processor time a call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
     heads = ("connections × calls", "calls", *(f"{name}, {what}" for name in OTHERS for what in told))
-    lines = []
+    found, lines = points(judgement.sweep, judgement.blocks), []
     for load in LOADS:
         for headers, calls in CALLS.items():
             cells: list[str] = []
             for server in OTHERS.values():
-                rate, cost_us = _measured(judgement, _arm(server, load, headers))
+                rate, cost_us = _measured(judgement, found.get((_arm(server, load, headers), ALL)))
                 cells += [rate, _ratio(judgement, load, headers, server), cost_us]
             lines.append((load, calls, *cells))
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
     return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
 
 
-def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
+def _measured(judgement: Judgement, point: Point | None) -> tuple[str, str]:
     """Calls a second, the mean of all windows, and the server's processor time for each."""
-    if arm not in judgement.sweep.arms:
-        return NOTHING, NOTHING
-    place, point = judgement.sweep.arms.index(arm), points(judgement.sweep, judgement.blocks).get((arm, ALL))
     if point is None:
         return NOTHING, NOTHING
+    place = judgement.sweep.arms.index(point.arm)
     rates = [window.answered_hz for block in judgement.blocks for window in block.arms[place].windows]
     rate = f"{fmean(rates):,.0f}" if rates else NOTHING
     cost = number(point.server_cpu_us.value) if point.server_cpu_us else NOTHING

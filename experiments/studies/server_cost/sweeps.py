@@ -12,7 +12,7 @@ with metrics, and with its store on disk.
 from dataclasses import replace
 
 from experiments.design.alone import Alone, LoneServer
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.factors import SQLITE, TLS, TOKEN
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep
@@ -79,8 +79,8 @@ def server_cost(scale: Scale) -> Sweep:
         ),
         *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each in (same_sockets, same_grpc)),
     )
-    turns = Slices(block_s=scale.block_s)
-    return Sweep("server_cost", "server_cost", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("server_cost", "server_cost", loaded, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 
 
 def split(scale: Scale) -> Sweep:
@@ -120,8 +120,8 @@ def languages(scale: Scale) -> Sweep:
         ),
         *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each, _, _ in pairs),
     )
-    turns = Slices(block_s=scale.block_s)
-    return Sweep("server_cost", "languages", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("server_cost", "languages", loaded, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 
 
 def options(scale: Scale) -> Sweep:
@@ -136,7 +136,7 @@ def options(scale: Scale) -> Sweep:
         _cpu("store", "Lookup on sockets: store on disk ÷ in memory", store, plain, ("store",)),
         replace(same, measure="cpu", title=f"{same.title}, processor time"),
     )
-    groups = (Group((plain, token, tls, metrics, store, again), times=4),)
+    groups = equally_loaded((Group((plain, token, tls, metrics, store, again), times=4),), comparisons)
     turns = Slices(block_s=scale.block_s)
     return Sweep("server_cost", "options", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 

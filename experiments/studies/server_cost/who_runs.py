@@ -4,7 +4,7 @@ The load program is ``load.c``; server and load have a core each. In a closed lo
 of connections ÷ the throughput. So C's time ÷ an executor's is that executor's throughput as a share of C's.
 """
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge.points import Point, points
@@ -42,18 +42,16 @@ QUESTION = "What of a C server's throughput does each executor reach on sockets?
 
 def sweep(scale: Scale) -> Sweep:
     """Throughput of a Lookup, as a share of a C server's."""
-    groups, comparisons = [], []
+    groups, comparisons = list[Group](), list[Comparison]()
     for connections in CONNECTIONS:
         epoll = Arm(_server(connections, language="c"))
         ours = {each: Arm(_server(connections, executor=each)) for each in EXECUTORS}
         groups.append(Group((*ours.values(), *([epoll] if PEER in scale.peers else ()))))
         if PEER in scale.peers:
             comparisons += [_share(executor, connections, epoll, arm) for executor, arm in ours.items()]
-    same, first, again = twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")
-    groups.append(Group((first, again)))
-    comparisons.append(same)
-    rounds = min(ROUNDS, scale.rounds)
-    return Sweep("server_cost", PART, tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
+    comparisons.append(twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")[0])
+    rounds, loaded = min(ROUNDS, scale.rounds), equally_loaded(groups, comparisons)
+    return Sweep("server_cost", PART, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
 
 
 def _server(connections: int, **levels: str) -> Setting:

@@ -1,12 +1,12 @@
 """What the study ``sockets`` measures: four socket APIs in C at the original's rates and sizes; what receivers tell.
 
-The APIs of a rate and size stand side by side, with the request-reply pattern on all of them. Each cell also has a
-second server of one API, so that every API has an A/A pair. In the profile ``paper`` a window is a second, one sample
-of the original. Else it is a quarter of one, four a block: a pause of the machine then spoils one alone.
+The APIs of a rate and size stand side by side, with the request-reply pattern on all of them. Every API has an A/A pair
+in one cell, whose second server carries the loads of all cells too. In the profile ``paper`` a window is a second, one
+sample of the original. Else it is a quarter of one, four a block: a pause of the machine then spoils one alone.
 Afterwards fresh servers tell what they received: the original's timer beside the true times, and throughput.
 """
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.received import Received, ReceivedCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
@@ -94,8 +94,8 @@ def sockets(scale: Scale) -> Sweep:
     groups.append(Group((small, large)))
     title = f"{NAMES[BASE]}, {GRAPH_RATE_HZ:g}/s: 100 KB ÷ 10 KB"
     comparisons.append(Comparison("size", title, large, small, ("size",)))
-    turns = Windows(duration_s=SAMPLE_S if _is_long(scale) else WINDOW_S)
-    return Sweep("sockets", "sockets", tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Windows(duration_s=SAMPLE_S if _is_long(scale) else WINDOW_S)
+    return Sweep("sockets", "sockets", loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
 
 def _is_long(scale: Scale) -> bool:
@@ -136,9 +136,9 @@ def patterns(scale: Scale) -> Sweep:
             title = f"{NAMES[api]}, {size // 1000} KB, a closed loop: pair ÷ request-reply"
             name = f"pair_{api}_{size // 1000}"
             comparisons += [Comparison(name, title, pair, asking, ("pattern",), family=HEADLINE), same]
-    turns = Windows(calls=PATTERN_CALLS)
+    loaded, turns = equally_loaded(groups, comparisons), Windows(calls=PATTERN_CALLS)
     rounds, looks = scale.rounds, scale.looks
-    return Sweep("sockets", "socket_patterns", tuple(groups), tuple(comparisons), rounds, looks, scale.seed, turns)
+    return Sweep("sockets", "socket_patterns", loaded, tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
 def python_of(api: str) -> Setting:
@@ -164,8 +164,8 @@ def bindings(scale: Scale) -> Sweep:
     if native:
         groups.append(Group((*(python[api] for api in native), *native.values())))
     rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # a window starts a Python: a tenth of a second
-    turns = Windows(calls=PATTERN_CALLS)
-    return Sweep("sockets", "socket_bindings", tuple(groups), tuple(comparisons), rounds, looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Windows(calls=PATTERN_CALLS)
+    return Sweep("sockets", "socket_bindings", loaded, tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
 def received(scale: Scale) -> Received:

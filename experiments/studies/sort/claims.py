@@ -7,10 +7,12 @@ our numbers. Its microseconds are context: another machine, another system.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
+from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
 from experiments.judge.stats import Estimate
+from experiments.judge.steps import Direction, steps
 from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme, not_measured
 from experiments.show.figures.style import label
@@ -18,7 +20,7 @@ from experiments.show.numbers import has_interval, number, percent, ratio_words
 from experiments.studies.sort import answers, one_off
 from experiments.studies.sort.measured import DIFFERENT, NO_GO, Measured, measured
 from experiments.studies.sort.original import CALLS, MEAN_US, ratio
-from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MERGE, QUICK
+from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MERGE, QUICK, go
 
 Finding = tuple[ClaimVerdict, str]
 
@@ -69,19 +71,46 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 
 def _falls_with_calls(found: Measured) -> Finding:
-    """Confirmed where every mechanism's and algorithm's mean of few calls is over that of many."""
+    """By every step to ten times the calls, of every mechanism and algorithm."""
     ratios = {
-        f"{label(mechanism)}, {ALGORITHMS[algorithm]}": one_off.calls_ratio(
-            found.cold, mechanism, algorithm, CALLS[0], CALLS[2]
+        f"{label(mechanism)}, {ALGORITHMS[algorithm]}, {few:,} ÷ {many:,}": one_off.calls_ratio(
+            found.cold, mechanism, algorithm, few, many
         )
         for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)
+        for few, many in pairwise(CALLS)
     }
-    verdict = _all(found, ratios.values(), lambda each: each.low > 1, lambda each: each.high < 1)
+    verdict, where = _falling({name: _direction(found, each) for name, each in ratios.items()})
     return verdict, (
-        f"Mean of 100 calls ÷ of 10,000: {_listed(ratios)}. N is the number of calls. "
+        f"Means of calls: {_listed(ratios)}. {where}N is the number of calls. "
         f"A first call ÷ the others, connecting left out: {_listed(_first_calls(found))}. "
         f"{' '.join(answers.needed(found))} The cause of the document's fall is open."
     )
+
+
+def _falling(directions: Mapping[str, Direction]) -> Finding:
+    """Confirmed where every step falls, contradicted where one rises or is flat; the steps that do not fall, in
+    sentences."""
+    where: dict[Direction, list[str]] = {}
+    for name, each in directions.items():
+        where.setdefault(each, []).append(name)
+    others = {each: names for each, names in where.items() if each is not Direction.FALLS}
+    every = "every step" if len(where) == 1 else None
+    words = "".join(f"The mean {each.value} at {every or '; '.join(names)}. " for each, names in others.items())
+    if others.keys() & {Direction.RISES, Direction.FLAT}:
+        return "CONTRADICTED", words
+    return ("INCONCLUSIVE" if others else "CONFIRMED"), words
+
+
+def _direction(found: Measured, fewer_over_more: Estimate | None) -> Direction:
+    """Of a step of cold runs; OPEN before all planned blocks were measured."""
+    if fewer_over_more is None or not _carries(fewer_over_more) or not found.cold_whole:
+        return Direction.OPEN
+    if fewer_over_more.low > 1:
+        return Direction.FALLS
+    if fewer_over_more.high < 1:
+        return Direction.RISES
+    flat = LIMITS.equivalent_low < fewer_over_more.low and fewer_over_more.high < LIMITS.equivalent_high
+    return Direction.FLAT if flat else Direction.OPEN
 
 
 def _first_calls(found: Measured) -> dict[str, Estimate | None]:
@@ -100,12 +129,19 @@ def _first_call_side(found: Measured) -> Side:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    judged = [each for name, each in found.judged.items() if name.startswith("growth_")]
-    whole = len(judged) == len(MECHANISMS) * len(ALGORITHMS)
-    grows = whole and all(each.verdict is Verdict.SLOWER for each in judged)
-    falls = whole and all(each.verdict is Verdict.FASTER for each in judged)
-    names = [each.comparison.name for each in judged]
-    return ("CONTRADICTED" if grows else "CONFIRMED" if falls else "INCONCLUSIVE"), found.brief(*names)
+    """By every step to ten times the numbers, of every mechanism and algorithm."""
+    judgement, directions, shown = found.parts["sort_array_len"], dict[str, Direction](), list[str]()
+    for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
+        arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
+        own = {each.above: each for each in steps(judgement, arms)}
+        for (few, many), arm in zip(pairwise(LENGTHS), arms[1:], strict=True):
+            name = f"{label(mechanism)}, {ALGORITHMS[algorithm]}, {many:,} ÷ {few:,} numbers"
+            directions[name] = own[arm].direction(judgement) if arm in own else Direction.OPEN
+            if arm in own:
+                value, ends = ratio_words(own[arm].ratio)
+                shown.append(f"{name} {value} ({ends})")
+    verdict, where = _falling(directions)
+    return verdict, f"Means: {'; '.join(shown) or 'not measured'}. {where}".strip()
 
 
 def _net_rpc_is_faster(found: Measured) -> Finding:
@@ -121,41 +157,41 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """The document's N is calls: is the ratio larger with 10,000 of them than with 100?"""
+    """The document's N is calls: is the ratio larger with ten times as many of them, at every step?"""
     ratios = {
         f"{ALGORITHMS[each]} {calls:,}": one_off.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
     }
-    pairs = [
-        (ratios[f"{ALGORITHMS[each]} {CALLS[0]:,}"], ratios[f"{ALGORITHMS[each]} {CALLS[2]:,}"]) for each in ALGORITHMS
-    ]
+    verdict, where = _growing(ratios if found.cold_whole else dict.fromkeys(ratios), CALLS)
     theirs = ", ".join(number(ratio(("grpc", MERGE, calls), ("net-rpc", MERGE, calls))) for calls in CALLS)
-    said = f"gRPC ÷ net/rpc, by calls: {_listed(ratios)}. The document's own merge sort: {theirs}."
-    return (_moved(pairs) if found.cold_whole else "INCONCLUSIVE"), said
+    return verdict, f"gRPC ÷ net/rpc, by calls: {_listed(ratios)}. {where}The document's own merge sort: {theirs}."
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """What it says: is the ratio larger for 10,000 numbers than for 100?"""
-    pairs: list[tuple[Estimate | None, Estimate | None]] = []
-    for algorithm in ALGORITHMS:
-        ends = [found.found(f"mechanism_{algorithm}_{length}") for length in (LENGTHS[0], LENGTHS[2])]
-        if all(ends) and all(_is_decided(each) for end in ends for each in end):
-            pairs.append((ends[0][0].typical, ends[1][0].typical))
-        else:
-            pairs.append((None, None))
+    """What it says: is the ratio larger for ten times as many numbers, at every step?"""
+    ratios: dict[str, Estimate | None] = {}
+    for each, length in product(ALGORITHMS, LENGTHS):
+        judged = [one for one in found.found(f"mechanism_{each}_{length}") if _is_decided(one)]
+        ratios[f"{ALGORITHMS[each]} {length:,}"] = judged[0].typical if judged else None
+    verdict, where = _growing(ratios, LENGTHS)
     names = [f"mechanism_{algorithm}_{length}" for algorithm, length in product(ALGORITHMS, LENGTHS)]
-    return _moved(pairs), found.brief(*names)
+    return verdict, f"{found.brief(*names)} {where}".strip()
 
 
-def _moved(pairs: Sequence[tuple[Estimate | None, Estimate | None]]) -> ClaimVerdict:
-    """Of ratios at the least N and at the greatest: CONFIRMED where all are larger there, CONTRADICTED where all are
-    smaller, by intervals that do not meet."""
-    known = [(few, many) for few, many in pairs if few is not None and many is not None and _carries(few, many)]
-    if len(known) < len(pairs):
-        return "INCONCLUSIVE"
-    if all(many.low > few.high for few, many in known):
-        return "CONFIRMED"
-    return "CONTRADICTED" if all(many.high < few.low for few, many in known) else "INCONCLUSIVE"
+def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Finding:
+    """Of each algorithm's ratios by N: confirmed where every step is to a larger one, contradicted where one is to a
+    smaller, by intervals that do not meet; the steps that are not to a larger one, in a sentence."""
+    smaller, open_ = list[str](), list[str]()
+    for each, (fewer, more) in product(ALGORITHMS.values(), pairwise(counts)):
+        few, many = ratios[f"{each} {fewer:,}"], ratios[f"{each} {more:,}"]
+        step = f"{each}, from {fewer:,} to {more:,}"
+        if few is None or many is None or not _carries(few, many) or not (many.low > few.high or many.high < few.low):
+            open_.append(step)
+        elif many.high < few.low:
+            smaller.append(step)
+    words = f"The ratio is smaller at {'; '.join(smaller)}. " if smaller else ""
+    words += f"The ratio is not known to be larger at {'; '.join(open_)}. " if open_ else ""
+    return ("CONTRADICTED" if smaller else "INCONCLUSIVE" if open_ else "CONFIRMED"), words
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import product
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
@@ -79,8 +79,9 @@ def sort(scale: Scale) -> Sweep:
     arms = [Arm(go(mechanism, algorithm)) for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)]
     group = Group((*arms, *(again for _, _, again in same)))
     comparisons = [*_mechanisms(0, HEADLINE), *_algorithms(), *(comparison for comparison, _, _ in same)]
+    groups = equally_loaded([group], comparisons)
     rounds, turns = max(1, 4 * scale.rounds // 3), Windows(calls=WARM_CALLS)
-    return Sweep("sort", "sort", (group,), tuple(comparisons), rounds, scale.looks, scale.seed, turns)
+    return Sweep("sort", "sort", groups, tuple(comparisons), rounds, scale.looks, scale.seed, turns)
 
 
 def array_len(scale: Scale) -> Sweep:
@@ -95,8 +96,8 @@ def array_len(scale: Scale) -> Sweep:
     groups += [Group(tuple(arm for _, *pair in same for arm in pair))]
     comparisons = [comparison for length in LENGTHS for comparison in _mechanisms(length, HEADLINE)]
     comparisons += [*_growth(), *(comparison for comparison, _, _ in same)]
-    rounds, turns = max(1, scale.rounds // 5), Windows(calls=LONG_CALLS)
-    return Sweep("sort", "sort_array_len", tuple(groups), tuple(comparisons), rounds, scale.looks, scale.seed, turns)
+    rounds, turns, loaded = max(1, scale.rounds // 5), Windows(calls=LONG_CALLS), equally_loaded(groups, comparisons)
+    return Sweep("sort", "sort_array_len", loaded, tuple(comparisons), rounds, scale.looks, scale.seed, turns)
 
 
 def python_sort(scale: Scale) -> Sweep:
@@ -163,8 +164,8 @@ def _python(part: str, scale: Scale) -> Sweep:
         title = f"Python, {ALGORITHMS[name]}: sockets ÷ gRPC"
         pair = of["sockets"], of["grpc"]
         comparisons.append(Comparison(f"python_transport_{name}", title, *pair, ("transport",), family=HEADLINE))
-    turns = Slices(block_s=scale.block_s)
-    return Sweep("sort", part, tuple(groups), tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
+    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("sort", part, loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
 
 def _python_array_len(part: str, scale: Scale) -> Sweep:

@@ -7,23 +7,21 @@ decides is NOT TESTABLE; what another part measures that is not at hand is NOT M
 are context: another machine, another program.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.judge import ratios
 from experiments.judge.gates import arm_refusals
-from experiments.judge.stats import Estimate, holm, mean_interval, ratio_interval, sign_flip_p
+from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
+from experiments.judge.steps import Direction, Step, mean_log_ratios, steps
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
 from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
-from experiments.studies.stock.wording import brief, clients, found, mean_us
+from experiments.studies.stock.wording import brief, clients, contrary, found, mean_us, step_by_step
 
 Finding = tuple[ClaimVerdict, str]
 
@@ -112,68 +110,26 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
 
     def finding(parts: Parts) -> Finding:
         judgement, base = parts["stock"], FIGURES[figure]
-        judged, steps = _growth(judgement, base), _steps(judgement, base)
+        arms = _by_clients(judgement, base)
+        judged, own = _growth(judgement, base), steps(judgement, arms)
         ends = _means(judgement, base).strip() if judged is None else brief(judgement, judged.comparison.name)
         if judged is not None and judged.together:
             ends += " The claim is about what clients wait for, so it can be judged all the same."
-        missing = len(_by_clients(judgement, base)) - 1 - len(steps)
-        lacks = f" Of {counted(missing, 'step')} the gates left no block." if missing and steps else ""
-        words = f"{ends} Step by step: {', '.join(map(_step_words, steps))}.{lacks}"
-        return _rising(judgement, steps, all_measured=not missing), words
+        missing = len(arms) - 1 - len(own)
+        lacks = f" Of {counted(missing, 'step')} the gates left no block." if missing and own else ""
+        others = [each for each in own if each.direction(judgement) is not Direction.RISES]
+        words = f"{ends} {step_by_step(own)}{contrary(judgement, others)}{lacks}"
+        return _rising(judgement, own, all_measured=not missing), words
 
     return finding
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Mean latency with some clients ÷ that with the next fewer, over blocks."""
-
-    more: int
-    fewer: int
-    ratio: Estimate
-    p_holm: float
-    """Over the steps of a figure."""
-
-
-def _steps(judgement: Judgement, base: Setting) -> tuple[Step, ...]:
-    """Every step of a figure that has a block left."""
-    pairs = list(pairwise(_by_clients(judgement, base)))
-    logs = [[*_mean_log_ratios(judgement, (more, "all"), (fewer, "all")).values()] for fewer, more in pairs]
-    p_values = holm([sign_flip_p(each) for each in logs])
-    return tuple(
-        Step(more.connections, fewer.connections, ratio_interval(each, judgement.confidence), p)
-        for (fewer, more), each, p in zip(pairs, logs, p_values, strict=True)
-        if each
-    )
-
-
-def _rising(judgement: Judgement, steps: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
-    """A step whose whole interval is above 1 is not flat, however small it is; a step without a block rises nowhere."""
-    if judgement.look is None or not steps:
-        return "INCONCLUSIVE"
-    limits, level = judgement.sweep.limits, judgement.sweep.level
-    rises = [each.p_holm < level and each.ratio.low > 1 for each in steps]
-    falls = [each.p_holm < level and each.ratio.high < 1 for each in steps]
-    flat = [limits.equivalent_low < each.ratio.low <= 1 and each.ratio.high < limits.equivalent_high for each in steps]
-    if any(flat) or any(falls):
+def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
+    """By the steps of a figure; a step without a block rises nowhere."""
+    directions = {each.direction(judgement) for each in own}
+    if directions & {Direction.FLAT, Direction.FALLS}:
         return "CONTRADICTED"
-    return "CONFIRMED" if all(rises) and all_measured else "INCONCLUSIVE"
-
-
-def _step_words(step: Step) -> str:
-    value, ends = ratio_words(step.ratio)
-    return f"{step.more} ÷ {clients(step.fewer)} {value} ({ends})"
-
-
-def _mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> dict[int, float]:
-    """Of the mean latencies of two arms and their request types, by the numbers of blocks that no gate leaves out of
-    either."""
-    sweep, found = judgement.sweep, {}
-    for block in judgement.blocks:
-        means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), of) for arm, of in (above, below)]
-        if all(means) and not any(refusal for arm, _ in (above, below) for refusal in arm_refusals(sweep, block, arm)):
-            found[block.number] = math.log(means[0] / means[1])  # type: ignore[operator]  # neither is None: see above
-    return found
+    return "CONFIRMED" if directions == {Direction.RISES} and all_measured else "INCONCLUSIVE"
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
@@ -233,7 +189,7 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
     arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
     if not {"mutex", "read-write"} <= arms.keys():
         return "INCONCLUSIVE", "One of the two strategies was not measured."
-    apart = {name: _mean_log_ratios(judgement, (arms[name], "trade"), (arms[name], "lookup")) for name in arms}
+    apart = {name: mean_log_ratios(judgement, (arms[name], "trade"), (arms[name], "lookup")) for name in arms}
     one, other = apart["read-write"], apart["mutex"]
     beside = [one[block] - other[block] for block in one if block in other]
     if judgement.look is None or not beside:

@@ -17,15 +17,25 @@ from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge.points import Point, points
+from experiments.judge.steps import Direction, steps
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Seen
 from experiments.show.figures import clients as over_clients
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import number, ratio_words
+from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.sweeps import GRPC, HEADLINE, POOL, SOCKETS, groups_of, growth, in_windows
-from experiments.studies.stock.wording import clients, confidence, declared, found, mean_us, told
+from experiments.studies.stock.wording import (
+    clients,
+    confidence,
+    contrary,
+    declared,
+    found,
+    mean_us,
+    step_by_step,
+    told,
+)
 from experiments.studies.study import Scale
 
 CLIENTS = tuple(range(1, 2 * POOL + 1))
@@ -35,6 +45,9 @@ WAIT_MS = 10.0
 """In each Lookup, off the processor."""
 
 REQUEST, ANEW, CONNECTION, CONNECTION_ANEW, ON_GRPC = "request", "anew", "connection", "connection_anew", "grpc"
+
+TO_POOL, PAST_POOL = "to_pool_", "past_pool_"
+"""Of comparisons' names, before their line: up to the pool's size, and from there to twice that."""
 
 LINES: Mapping[str, Setting] = {
     REQUEST: SOCKETS.but(workers=POOL, io_ms=WAIT_MS),
@@ -101,10 +114,10 @@ def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale
         asked = tuple(dict.fromkeys(arm for arm in (few, pool, past) if arm is not None))
         groups += [Group(asked), *groups_of([arm for arm in arms.values() if arm not in asked])]
         if few and pool and few != pool and line in FLAT:
-            name, title = f"to_pool_{line}", f"Up to the pool, {WORDS[line]}"
+            name, title = f"{TO_POOL}{line}", f"Up to the pool, {WORDS[line]}"
             comparisons.append(growth(name, title, (few, pool), HEADLINE, ("connections",)))
         if pool and past and line in RISING:
-            name, title = f"past_pool_{line}", f"Past the pool, {WORDS[line]}"
+            name, title = f"{PAST_POOL}{line}", f"Past the pool, {WORDS[line]}"
             grown = growth(name, title, (pool, past), HEADLINE, ("connections",))
             comparisons.append(replace(grown, kind="per client"))
     fewer = replace(scale, rounds=max(1, scale.rounds // ROUNDS_SHARE))
@@ -119,50 +132,55 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             judgement,
             f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?",
             waiting(judgement),
-            (f"to_pool_{REQUEST}", f"past_pool_{REQUEST}", f"past_pool_{ANEW}"),
+            (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}", f"{PAST_POOL}{ANEW}"),
         ),
         _answer(
             judgement,
             "Is it better that a task is a request, or that a task is a connection?",
             " ".join(_starving(judgement)),
-            (f"to_pool_{CONNECTION}", f"past_pool_{CONNECTION_ANEW}"),
+            (f"{TO_POOL}{CONNECTION}", f"{PAST_POOL}{CONNECTION_ANEW}"),
             "That clients past the pool wait longer where a connection is a task: who gets no reply has no latency.",
         ),
         _answer(
             judgement,
             "Does gRPC on a ThreadPoolExecutor do the same?",
-            " ".join(_told(judgement, name) for name in (f"to_pool_{ON_GRPC}", f"past_pool_{ON_GRPC}")),
-            (f"to_pool_{ON_GRPC}", f"past_pool_{ON_GRPC}"),
+            " ".join(_told(judgement, name) for name in (f"{TO_POOL}{ON_GRPC}", f"{PAST_POOL}{ON_GRPC}")),
+            (f"{TO_POOL}{ON_GRPC}", f"{PAST_POOL}{ON_GRPC}"),
         ),
     )
 
 
 def past_pool_answers(seen: Seen) -> tuple[Answer, ...]:
     """The part ``past_pool`` by itself."""
-    names = (f"to_pool_{REQUEST}", f"past_pool_{REQUEST}")
+    names = (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}")
     question = f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?"
     return (_answer(seen.main, question, waiting(seen.main), names),)
 
 
 def waiting(judgement: Judgement) -> str:
     """Up to the pool and past it, in a sentence that can be repeated where latency stays and then rises."""
-    names = f"to_pool_{REQUEST}", f"past_pool_{REQUEST}"
+    names = f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"
     judged = found(judgement, *names)
+    holds = len(judged) == len(names) and _is_flat(judged[0]) and _rises(judged[1])
+    holds = holds and not any(_contrary(judgement, name) for name in names)
     means = {n: mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in _asked(judgement)}
     texts = {n: f"{number(mean / 1000)} ms" for n, mean in means.items() if mean is not None}
-    if len(judged) < len(names) or not _is_flat(judged[0]) or not _rises(judged[1]) or len(texts) < len(means):
+    if not holds or len(texts) < len(means):
         return " ".join(_told(judgement, name) for name in names)
     few = min(texts)
+    at_pool = f"{texts[few]} with {clients(few)} and {texts[POOL]} with {POOL}"
+    if texts[few] == texts[POOL]:
+        at_pool = f"{texts[few]} with {clients(few)} and with {POOL}"
     times, ends = ratio_words(judged[1].typical)
     return (
-        f"A Lookup that waits {WAIT_MS:g} ms takes {texts[few]} with {clients(few)} and {texts[POOL]} with {POOL}. "
+        f"A Lookup that waits {WAIT_MS:g} ms takes {at_pool}. "
         f"With {clients(2 * POOL)} it takes {texts[2 * POOL]}, {times} times as long ({ends}): {POOL} clients wait."
     )
 
 
 def details(judgement: Judgement) -> tuple[str, ...]:
-    """The verdicts behind ``waiting``."""
-    return tuple(_told(judgement, name) for name in (f"to_pool_{REQUEST}", f"past_pool_{REQUEST}"))
+    """The verdicts behind ``waiting``, with every step."""
+    return tuple(_detailed(judgement, name) for name in (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"))
 
 
 def _asked(judgement: Judgement) -> tuple[int, ...]:
@@ -183,12 +201,43 @@ def _rises(judged: Judged) -> bool:
 
 
 def _told(judgement: Judgement, name: str) -> str:
-    line = name.removeprefix("to_pool_").removeprefix("past_pool_")
+    line = _line(name)
     comparison = declared(judgement, name)
     if comparison is None:
         return f"Not known {WORDS[line]}: this sweep has not the numbers of clients that it needs."
     most, few = (clients(arm.connections) for arm in (comparison.above, comparison.below))
-    return told(judgement, name, f"{most} {WORDS[line]}", few)
+    return told(judgement, name, f"{most} {WORDS[line]}", few) + _contrary(judgement, name)
+
+
+def _detailed(judgement: Judgement, name: str) -> str:
+    """The verdict on both ends, and every step between them."""
+    own = steps(judgement, _arms(judgement, name))
+    return f"{_told(judgement, name)} {step_by_step(own)}" if own else _told(judgement, name)
+
+
+def _contrary(judgement: Judgement, name: str) -> str:
+    """Sentences on the steps that are not flat to within 5 % up to the pool, or do not rise past it; empty for none."""
+    arms, limits = _arms(judgement, name), judgement.sweep.limits
+    own = steps(judgement, arms)
+    up_to = name.startswith(TO_POOL)
+    others = [
+        each for each in own if not (each.is_small(limits) if up_to else each.direction(judgement) is Direction.RISES)
+    ]
+    missing = max(0, len(arms) - 1) - len(own)
+    lacks = f" Of {counted(missing, 'step')} the gates left no block." if missing and judgement.blocks else ""
+    return contrary(judgement, others) + lacks
+
+
+def _arms(judgement: Judgement, name: str) -> list[Arm]:
+    """Arms of a comparison's line from one of its ends to the other, by ascending clients."""
+    base = LINES[_line(name)]
+    own = [arm for arm in judgement.sweep.arms if arm.setting == base.but(connections=arm.connections) and not arm.copy]
+    chosen = [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
+    return sorted(chosen, key=lambda arm: arm.connections)
+
+
+def _line(name: str) -> str:
+    return name.removeprefix(TO_POOL).removeprefix(PAST_POOL)
 
 
 def _starving(judgement: Judgement) -> Iterator[str]:
@@ -200,8 +249,9 @@ def _starving(judgement: Judgement) -> Iterator[str]:
         return
     starving = [point for point in kept if point.starved_clients]
     if starving:
-        means = [point.mean_us.value / 1000 for point in starving if point.mean_us]
-        served = f" The others are served in {number(min(means))} to {number(max(means))} ms." if means else ""
+        means = sorted(point.mean_us.value / 1000 for point in starving if point.mean_us)
+        ends = " to ".join(dict.fromkeys(number(each) for each in (*means[:1], *means[-1:])))
+        served = f" The others are served in {ends} ms." if means else ""
         kept_words = f"{_without_reply(starving)} clients get no reply.{served}"
         yield f"On kept connections {kept_words}"
     else:
@@ -224,7 +274,7 @@ def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[
         question=question,
         sentence=sentence,
         deciding=found(judgement, *names),
-        details=tuple(_told(judgement, name) for name in names),
+        details=tuple(_detailed(judgement, name) for name in names),
         estimand=(
             f"mean latency of Lookup with {WAIT_MS:g} ms of waiting in it, {POOL} threads, a closed loop. "
             f"{confidence(judgement)}"

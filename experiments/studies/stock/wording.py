@@ -9,11 +9,12 @@ from statistics import fmean
 from experiments.design.arms import Arm, Comparison
 from experiments.judge import gates, ratios
 from experiments.judge.points import stages
+from experiments.judge.steps import Direction, Step
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.observed import ALL
 from experiments.results.stages import StageSummary
 from experiments.show.figures import style
-from experiments.show.numbers import counted, percent
+from experiments.show.numbers import counted, percent, ratio_words
 from experiments.show.sentences import listed, ratio_sentence
 
 SERVERS = {"grpc_static": "our own gRPC server", "grpc": "grpcio"}
@@ -87,6 +88,21 @@ def found(judgement: Judgement, *names: str) -> tuple[Judged, ...]:
 def clients(count: int) -> str:
     """``1 client``, ``5 clients``."""
     return counted(count, "client")
+
+
+def step_by_step(own: Sequence[Step]) -> str:
+    """``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
+    shown = [(f"{each.above.connections} ÷ {clients(each.below.connections)}", ratio_words(each.ratio)) for each in own]
+    return f"Step by step: {', '.join(f'{name} {value} ({ends})' for name, (value, ends) in shown)}."
+
+
+def contrary(judgement: Judgement, own: Sequence[Step]) -> str:
+    """Steps that do not bear a claim out, in a sentence for each direction; empty without any, and at no look."""
+    where: dict[Direction, list[str]] = {}
+    for each in own if judgement.look is not None else ():
+        ends = f"from {each.below.connections} to {each.above.connections}"
+        where.setdefault(each.direction(judgement), []).append(ends)
+    return "".join(f" Latency {of.value} {', '.join(places)} clients." for of, places in where.items())
 
 
 def label(arm: Arm) -> str:

@@ -34,7 +34,7 @@ from stock_service.rpc.process.beginning import STOPPING, begin
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer, refuse, seconds
 from stock_service.rpc.process.cores import AUTO, Keeper, cpus
 from stock_service.rpc.process.listener_handover import HandOver, offered
-from stock_service.rpc.process.secured import Security, add_security_options, check_host, security_of, watch
+from stock_service.rpc.process.secured import add_security_options, check_host, security_of, watch
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import REQUESTS_MAX, Timeline
 from stock_service.rpc.transports import ServeOptions, load
@@ -144,9 +144,22 @@ def run(
             if security.access is not None:
                 security.access.refused = metrics.refused
         service = replace(service, health=service.health or Health(service.name))
-        serve_options = _serve_options(transport, options, timeline, metrics, security)
-        if hand_over is not None:
-            serve_options = replace(serve_options, listener=hand_over.listener)
+        serve_options = ServeOptions(
+            host=options.host,
+            port=options.port,
+            requests_max=options.workers + options.queue_limit,
+            connections_max=options.connections_max,
+            frame_bytes_max=options.frame_bytes_max,
+            idle_timeout_s=options.idle_timeout_s,
+            pipeline_max=options.pipeline_max,
+            timeline=timeline,
+            metrics=metrics,
+            shares_port=options.processes > 1,
+            tls=security.tls,
+            access=security.access,
+            listener=None if hand_over is None else hand_over.listener,
+            own=load(transport).own_options(options),
+        )
         with watch(security.files, security.reload):
             cores = Keeper(options.cpus)
             try:
@@ -301,30 +314,6 @@ def _write(timeline: Timeline, file: Path) -> bool:
     if left_out:
         _log.warning("--timeline %s is full: %d requests were left out", file, left_out)
     return True
-
-
-def _serve_options(
-    transport: str,
-    options: argparse.Namespace,
-    timeline: Timeline | None,
-    metrics: Metrics | None,
-    security: Security,
-) -> ServeOptions:
-    return ServeOptions(
-        host=options.host,
-        port=options.port,
-        requests_max=options.workers + options.queue_limit,
-        connections_max=options.connections_max,
-        frame_bytes_max=options.frame_bytes_max,
-        idle_timeout_s=options.idle_timeout_s,
-        pipeline_max=options.pipeline_max,
-        timeline=timeline,
-        metrics=metrics,
-        shares_port=options.processes > 1,
-        tls=security.tls,
-        access=security.access,
-        own=load(transport).own_options(options),
-    )
 
 
 def _raise_descriptor_limit(connections_max: int) -> None:

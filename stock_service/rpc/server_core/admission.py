@@ -66,8 +66,6 @@ and would take the GIL from whoever reads on."""
 class DelayTarget:
     """Limit on how long a request may wait; for one thread. Times are in nanoseconds, on any one clock."""
 
-    __slots__ = ("_calm_ns", "_refused_ns", "_target_ns")
-
     def __init__(self, target_ms: float) -> None:
         """``target_ms`` 0: no request is refused for its wait."""
         self._target_ns = int(target_ms * _MS)
@@ -98,8 +96,6 @@ class DelayTarget:
 
 class Ahead:
     """Number of tasks that an executor is given; the reading thread's. Times are in nanoseconds, on any one clock."""
-
-    __slots__ = ("_idle", "_mark", "_most", "_rate", "_workers", "burst", "tasks", "threads")
 
     def __init__(self, workers: int, most: int) -> None:
         """``workers``: tasks that the executor runs at a time, at most; ``most``: tasks that it takes at all."""

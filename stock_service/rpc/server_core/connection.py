@@ -90,8 +90,6 @@ class ByteStream(Protocol):
 class PlainStream:
     """TCP as it is; see ``ByteStream``."""
 
-    __slots__ = ("_left", "_socket", "peer", "receive", "send")
-
     barren, opening, unsent = 0, False, False
 
     def __init__(self, accepted: socket.socket, peer: Address) -> None:
@@ -165,28 +163,6 @@ def _asked(connection: socket.socket, what: int) -> int:
 
 class ServedConnection(Generic[Request]):
     """A stream of bytes, its state, and what is still to be sent."""
-
-    __slots__ = (
-        "_lock",
-        "_outbox",
-        "_session",
-        "bytes",
-        "cost_ns",
-        "counted",
-        "events",
-        "fd",
-        "few",
-        "first_ns",
-        "gone",
-        "holds",
-        "later_ns",
-        "low_priority",
-        "parted",
-        "peer",
-        "refused_ns",
-        "stream",
-        "take",
-    )
 
     def __init__(
         self,

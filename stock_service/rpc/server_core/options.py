@@ -4,6 +4,7 @@ import argparse
 import ipaddress
 import socket
 from dataclasses import dataclass
+from typing import Any
 
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.option_types import integer, number, seconds
@@ -66,7 +67,7 @@ class ServeOptions:
     """Who may call what; None: whoever can connect may call everything."""
     listener: PassedListener | None = None
     """What to listen with; None: a listener of the server's own, on ``host`` and ``port``."""
-    own: object = None
+    own: Any = None
     """What the transport's ``own_options`` gave; None: its defaults."""
 
 

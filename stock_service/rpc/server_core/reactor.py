@@ -41,8 +41,6 @@ _EVENTS_MAX = 256
 class _Ending:
     """How far a stop has come. Written by the thread that stops, but for ``draining`` and ``over``."""
 
-    __slots__ = ("abandoned", "asked", "draining", "over")
-
     def __init__(self) -> None:
         self.asked = False
         self.draining = False  # the reading thread has begun to: written by it
@@ -82,17 +80,14 @@ class RequestServer(Generic[Request]):
             None if metrics is None else WaitSamples(self._serve, metrics),
         )
         self._listening = Listening(options, select.epoll)
+        self.address: Address = self._listening.address
+        """Where it listens, the port a real one."""
         self._low_priority: LowPriorityReads[Request] = LowPriorityReads(self._read_late, self._look_after)
         self._connections = Connections(self._listening, self._protocol, options, own, self._low_priority.forget)
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
         self._ending = _Ending()
         self._reader = executor.reader(self._run, self._end)
         self._reader.start()
-
-    @property
-    def address(self) -> Address:
-        """Where it listens, the port a real one."""
-        return self._listening.address
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``."""

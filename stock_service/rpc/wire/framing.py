@@ -94,8 +94,6 @@ class FrameDecoder(Generic[Frame]):
     takes a megabyte, and no more copying than one sent at once.
     """
 
-    __slots__ = ("_buffer", "_cut", "_frame_bytes_max", "_length_min", "_needed", "pending_bytes")
-
     ended = False
     """No frame says that it is the last one."""
 

@@ -5,7 +5,8 @@ Whoever uses this has the connection's lock.
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
-from stock_service.rpc.wire.grpc_calls import END, MORE, GrpcRequest, IncomingCall, KeptCalls
+from stock_service.rpc.wire.grpc_calls import END, LATER, MORE, GrpcRequest, IncomingCall
+from stock_service.rpc.wire.grpc_heads import Kind
 from stock_service.rpc.wire.grpc_replies import PREFIX, USUAL_BYTES, is_fault, is_usual, parted
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
@@ -29,8 +30,8 @@ class CallTable:
         """Those whose message is not whole."""
         self.open: dict[int, int] = {}
         """Those that are to be answered, and their windows' credit."""
-        self.kept = KeptCalls(self.open)
-        """Those whose method streams."""
+        self.kept: dict[int, IncomingCall] = {}
+        """Those whose method streams: of each, one message at a time is with whoever answers."""
         self.early: dict[int, None] = {}
         """Those that were ended here before their client ended them: frames of theirs may be on their way."""
         self.costs: dict[int, int] = {}
@@ -51,11 +52,11 @@ class CallTable:
 
     def incoming(self, stream: int) -> IncomingCall | None:
         """A call of which something may still come."""
-        return self.half.get(stream) or self.kept.calls.get(stream)
+        return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
         """Finds out the room there is now; whoever changes what is half, kept or held does so after it."""
-        held, kept = self._endpoint.held, self.kept.calls
+        held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
 
@@ -63,23 +64,34 @@ class CallTable:
     def half_bytes(self) -> int:
         """Bytes of messages that are not whole; a call that waits for its message counts as one at least."""
         return sum(len(call.body) + 1 for call in self.half.values()) + sum(
-            len(call.body) for call in self.kept.calls.values()
+            len(call.body) for call in self.kept.values()
         )
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes of whole messages of kept calls that wait for another's answer."""
-        return sum(call.waiting_bytes for call in self.kept.calls.values()) if self.kept.calls else 0
+        return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
         """The next message of each kept call whose last answer has left; its client may then send as much again."""
-        if not self.kept.calls:
-            return []
-        requests = self.kept.settle(self._endpoint.held)
-        for _, stream, message, flags, *_ in requests:
-            if not (flags & (END | MORE) or self.kept.calls[stream].ended):
-                self._endpoint.outgoing += http2.window_update(stream, PREFIX.size + len(message))
-        self.count()
+        requests: list[GrpcRequest] = []
+        for stream, call in self.kept.items():
+            if stream not in self.open and stream not in self._endpoint.held:
+                call.busy = False
+            if not call.waiting or call.busy:
+                continue
+            message, flags = call.waiting.popleft()
+            if not flags & (END | MORE):  # which are no message that came
+                size = PREFIX.size + len(message)
+                call.waiting_bytes -= size
+                if not call.ended:
+                    self._endpoint.outgoing += http2.window_update(stream, size)
+            flags |= LATER if call.begun else 0
+            requests.append((call.head, stream, message, flags, self.open, call.progress))
+            self.open[stream] = call.credit
+            call.busy = call.begun = True
+        if self.kept:
+            self.count()
         return requests
 
     def widen(self, stream: int, count: int) -> None:
@@ -129,7 +141,7 @@ class CallTable:
     def forget(self, stream: int) -> None:
         """A call is over, whatever state it is in."""
         self.half.pop(stream, None)
-        self.kept.calls.pop(stream, None)
+        self.kept.pop(stream, None)
         self.open.pop(stream, None)
         self._endpoint.drop(stream)
         self._endpoint.toil += self.costs.pop(stream, 0)
@@ -146,7 +158,7 @@ class CallTable:
         self.answered += 1
         if self.costs:
             self.costs.pop(stream, None)
-        incoming = self.kept.calls.get(stream)
+        incoming = self.kept.get(stream)
         if incoming is not None:
             return self._kept(incoming, stream, reply, credit)
         if is_fault(reply):  # no window counts it
@@ -175,7 +187,7 @@ class CallTable:
         """What may leave of the answer to a message of a kept call, or to its end."""
         _, body, _, ends = parted(reply)
         if ends:
-            del self.kept.calls[stream]
+            del self.kept[stream]
             self.pending_bytes -= len(incoming.body)
             if not incoming.ended:
                 self._ended_early(stream)
@@ -202,14 +214,16 @@ class CallTable:
         self._endpoint.outgoing += http2.goaway(self.last, ErrorCode.NO_ERROR, _DRAINING)
         for stream in list(self.half):
             self.refuse(stream, False, FaultCode.UNAVAILABLE, _DRAINING)
-        self.kept.end_all()
+        for call in self.kept.values():
+            if call.head.kind is Kind.STREAMED_REPLY or (call.head.kind is Kind.STREAMED and not call.ended):
+                call.waiting.append((call.first, END))  # one that would not end by itself does so behind what waits
         self.ready += self.settle_kept()
 
     def lose(self) -> None:
         """The client sends no more: forgets what waits for that. Calls that are whole are answered."""
         self._lost = True
         self.half.clear()
-        self.kept.calls.clear()
+        self.kept.clear()
         self.costs.clear()
         self.ready.clear()
         self._endpoint.drop_all()

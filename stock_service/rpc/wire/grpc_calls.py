@@ -4,7 +4,7 @@ Whoever uses these has the connection's lock.
 """
 
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from stock_service.rpc.call import ReplyMetadata
 from stock_service.rpc.errors import FaultCode
@@ -36,8 +36,6 @@ def unfolds_bytes(message: bytes) -> int:
 
 class Progress:
     """How far the answer to a kept call is: whoever answers one of its messages has it to itself."""
-
-    __slots__ = ("began_ns", "replies", "said")
 
     def __init__(self) -> None:
         self.began_ns = 0
@@ -122,36 +120,3 @@ class IncomingCall:
         if self.head.kind is Kind.STREAMED:
             self.waiting.append((b"", END))
         return True
-
-
-class KeptCalls:
-    """The kept calls of a connection: of each, one message at a time is with whoever answers."""
-
-    __slots__ = ("calls", "open")
-
-    def __init__(self, open_calls: dict[int, int]) -> None:
-        """``open_calls``: those of the connection that are to be answered, and their windows' credit."""
-        self.calls: dict[int, IncomingCall] = {}
-        self.open = open_calls
-
-    def settle(self, held: Container[int]) -> list[GrpcRequest]:
-        """The next message of each call whose last answer has left; ``held`` are those of which some has not."""
-        requests: list[GrpcRequest] = []
-        for stream, call in self.calls.items():
-            if stream not in self.open and stream not in held:
-                call.busy = False
-            if call.waiting and not call.busy:
-                message, flags = call.waiting.popleft()
-                if not flags & (END | MORE):  # which are no message that came
-                    call.waiting_bytes -= PREFIX.size + len(message)
-                flags |= LATER if call.begun else 0
-                requests.append((call.head, stream, message, flags, self.open, call.progress))
-                self.open[stream] = call.credit
-                call.busy = call.begun = True
-        return requests
-
-    def end_all(self) -> None:
-        """The server stops: every call that would not by itself comes to its end, after what waits."""
-        for call in self.calls.values():
-            if call.head.kind is Kind.STREAMED_REPLY or (call.head.kind is Kind.STREAMED and not call.ended):
-                call.waiting.append((call.first, END))

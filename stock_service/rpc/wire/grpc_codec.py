@@ -92,24 +92,6 @@ class _Shape(NamedTuple):
 class GrpcCodec:
     """See ``codec.Codec``."""
 
-    __slots__ = (
-        "_authority",
-        "_blocks",
-        "_changes",
-        "_endpoint",
-        "_head",
-        "_head_bytes",
-        "_head_start",
-        "_lost",
-        "_next",
-        "_open",
-        "_pending",
-        "_shapes",
-        "_token",
-        "hello",
-        "preceded",
-    )
-
     def __init__(self, authority: str, token: str = "") -> None:
         self.hello = _HELLO
         self.preceded = False

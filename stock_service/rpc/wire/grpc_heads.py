@@ -101,15 +101,36 @@ class Head(NamedTuple):
 
 
 class Heads:
-    """Makes heads for a server, ``kinds`` being its methods'."""
+    """Makes the heads of one connection. ``kinds`` are the kinds of the server's methods.
 
-    __slots__ = ("_kinds",)
+    Calls of one client often differ in their last metadata alone, such as a trace's number. So the last good head is
+    kept, without the metadata behind its last other part: a head that begins with the same parts is made from it.
+    """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
         self._kinds = kinds
+        self._begun: Sequence[Part] = []
+        self._usual: Head | None = None
 
     def head(self, parts: Sequence[Part]) -> Head:
         """Head that the parts of a block mean together."""
+        begun, usual = len(self._begun), self._usual
+        if usual is not None and parts[:begun] == self._begun:
+            said = [*usual.metadata]
+            for role, _, _, further in parts[begun:]:
+                if role != _METADATA:
+                    break
+                said += further
+            else:
+                return Head._make((*usual[:3], tuple(said), *usual[4:]))
+        head = self._head(parts)
+        if head.usual:
+            begun = max(place for place, (role, *_) in enumerate(parts, 1) if role != _METADATA)
+            self._begun, behind = parts[:begun], sum(len(said) for *_, said in parts[begun:])
+            self._usual = head._replace(metadata=head.metadata[: len(head.metadata) - behind])
+        return head
+
+    def _head(self, parts: Sequence[Part]) -> Head:
         values: dict[bytes, bytes] = {}
         metadata: list[tuple[str, str | bytes]] = []
         malformed, wrong, others = b"", b"", False

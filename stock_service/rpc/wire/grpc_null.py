@@ -29,8 +29,6 @@ _STREAM_AT = 5
 class GrpcNull:
     """See ``codec.NullAnswers``."""
 
-    __slots__ = ("_greeted", "_held", "_message_bytes", "_pieces", "_received_bytes", "_rest", "_window_bytes", "hello")
-
     def __init__(self, pieces: tuple[bytes, ...], message_bytes: int) -> None:
         self.hello = HELLO
         self._pieces = pieces

@@ -120,7 +120,7 @@ class GrpcSession:
     @property
     def occupied(self) -> bool:
         """See ``served_stream.Session``: kept calls are open for as long as their client likes."""
-        return bool(self._calls.kept.calls)
+        return bool(self._calls.kept)
 
     @property
     def reads_on(self) -> bool:
@@ -303,7 +303,7 @@ class GrpcSession:
             self._calls.reset(stream, ErrorCode.REFUSED_STREAM, ends)
         else:
             incoming = IncomingCall(head)
-            (self._calls.kept.calls if head.kind else self._calls.half)[stream] = incoming
+            (self._calls.kept if head.kind else self._calls.half)[stream] = incoming
             self._calls.count()
             if ends:
                 self._on_end(stream, incoming, requests)

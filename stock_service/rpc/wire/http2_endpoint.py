@@ -17,36 +17,8 @@ checked.
 from collections.abc import Callable
 from struct import Struct
 
-from stock_service.rpc.wire.http2 import (
-    ACK,
-    CONTINUATION,
-    DATA,
-    ENABLE_PUSH,
-    END_HEADERS,
-    END_STREAM,
-    FRAME_BYTES_MAX,
-    GOAWAY,
-    HEADER,
-    HEADERS,
-    INITIAL_WINDOW_SIZE,
-    MAX_CONCURRENT_STREAMS,
-    MAX_FRAME_SIZE,
-    PADDED,
-    PING,
-    PRIORITISED,
-    PRIORITY,
-    PUSH_PROMISE,
-    RST_STREAM,
-    SETTINGS,
-    STREAM_MAX,
-    WINDOW_DEFAULT,
-    WINDOW_MAX,
-    WINDOW_UPDATE,
-    ErrorCode,
-    Http2Error,
-    frame,
-    window_update,
-)
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.http2 import ErrorCode, Http2Error, frame
 
 STREAMS_UNTOLD = 1
 """Streams at a time until the peer's SETTINGS have come: it allows one at least, or it is of no use."""
@@ -54,11 +26,12 @@ STREAMS_UNTOLD = 1
 ANSWERS_MAX = 1000
 """PING and SETTINGS answered before ``take_outgoing`` is called again, at most: as many as no honest peer sends."""
 
-_HEADER_BYTES = HEADER.size
+_HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")
 _SETTING = Struct("!HI")
-_WINDOW_UPDATE_HEADER = (4 << 8) | WINDOW_UPDATE
-_PAYLOAD_BYTES = {PRIORITY: 5, RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
+_WINDOW_UPDATE_HEADER = (4 << 8) | http2.WINDOW_UPDATE
+_OF_CONNECTION = (http2.SETTINGS, http2.PING, http2.GOAWAY)
+_PAYLOAD_BYTES = {http2.PRIORITY: 5, http2.RST_STREAM: 4, http2.PING: 8, http2.WINDOW_UPDATE: 4}
 
 Event = tuple[int, int, bool, bytes]
 """What a stream's owner must see: kind, stream, whether the peer ended the stream with it, and what it carries. HEADERS
@@ -67,8 +40,6 @@ carries the whole block, DATA the bytes without padding, any other its payload. 
 
 class _Held:
     """A body of which not all was allowed to be sent."""
-
-    __slots__ = ("after", "at", "body", "credit", "end_stream")
 
     def __init__(self, body: bytes, end_stream: bool, after: bytes, credit: int) -> None:
         self.body = body
@@ -80,24 +51,6 @@ class _Held:
 
 class Endpoint:
     """One end of a connection; see the module. One thread's. ``take`` raises Http2Error."""
-
-    __slots__ = (
-        "_answers",
-        "_block",
-        "_block_bytes_max",
-        "_block_ends",
-        "_grant_bytes",
-        "_greeted",
-        "block_stream",
-        "held",
-        "outgoing",
-        "pings",
-        "received",
-        "send_window",
-        "stream_window",
-        "streams_max",
-        "toil",
-    )
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
         """``window_bytes``: the connection's; the owner announces it; renewed as half is used; streams' are its own."""
@@ -115,9 +68,9 @@ class Endpoint:
         """What is to be sent, until ``take_outgoing``."""
         self.received = 0
         """Bytes of DATA that no new window was given for yet. Whoever adds calls ``grant`` now and then."""
-        self.send_window = WINDOW_DEFAULT
+        self.send_window = http2.WINDOW_DEFAULT
         """Bytes of DATA that the connection may send. Whoever sends without ``send_body`` takes them off."""
-        self.stream_window = WINDOW_DEFAULT
+        self.stream_window = http2.WINDOW_DEFAULT
         """The window of a new stream."""
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
@@ -133,21 +86,25 @@ class Endpoint:
         """
         if len(data) - at < _HEADER_BYTES:
             return at, None
-        head, flags, stream = HEADER.unpack_from(data, at)
+        head, flags, stream = http2.HEADER.unpack_from(data, at)
         start = at + _HEADER_BYTES
         if head == _WINDOW_UPDATE_HEADER and not stream and len(data) - start >= 4 and not self.block_stream:
             self._widen(_U32.unpack_from(data, start)[0])  # the one frame that some servers send with every reply
             return start + 4, None
         stop = start + (head >> 8)
-        if head >> 8 > FRAME_BYTES_MAX or not self._greeted:
+        if head >> 8 > http2.FRAME_BYTES_MAX or not self._greeted:
             self._check_greeting(head, flags)
         if stop > len(data):
             return at, None
-        kind, stream = head & 0xFF, stream & STREAM_MAX
-        if self.block_stream and (kind != CONTINUATION or stream != self.block_stream):
+        kind, stream = head & 0xFF, stream & http2.STREAM_MAX
+        if self.block_stream and (kind != http2.CONTINUATION or stream != self.block_stream):
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} inside a header block")
         taker = _TAKERS.get(kind)
-        return stop, taker(self, flags, stream, data[start:stop]) if taker else None
+        if taker is None:
+            return stop, None
+        payload = data[start:stop]
+        _check(kind, stream, payload)
+        return stop, taker(self, flags, stream, payload)
 
     def take_outgoing(self) -> bytes:
         """What is to be sent now."""
@@ -161,7 +118,7 @@ class Endpoint:
     def grant(self) -> None:
         """Gives the peer new window for what was ``received``, once it is half of it."""
         if self.received >= self._grant_bytes:
-            self.outgoing += window_update(0, self.received)
+            self.outgoing += http2.window_update(0, self.received)
             self.received = 0
 
     # ---- sending bodies
@@ -201,10 +158,10 @@ class Endpoint:
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
         self.send_window -= stop - held.at
         frames = []
-        for at in range(held.at, stop, FRAME_BYTES_MAX):
-            piece = held.body[at : min(at + FRAME_BYTES_MAX, stop)]
+        for at in range(held.at, stop, http2.FRAME_BYTES_MAX):
+            piece = held.body[at : min(at + http2.FRAME_BYTES_MAX, stop)]
             ends = held.end_stream and at + len(piece) == total
-            frames.append(frame(DATA, END_STREAM if ends else 0, stream, piece))
+            frames.append(frame(http2.DATA, http2.END_STREAM if ends else 0, stream, piece))
         held.at = stop
         return b"".join((*frames, held.after) if stop == total else frames)
 
@@ -223,11 +180,11 @@ class Endpoint:
 
     def _widen(self, count: int) -> None:
         """Counts a WINDOW_UPDATE of the connection."""
-        window = self.send_window + (count & WINDOW_MAX)
+        window = self.send_window + (count & http2.WINDOW_MAX)
         if not self._greeted or window == self.send_window:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of 0, or before SETTINGS")
-        if window > WINDOW_MAX:
-            raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {window} bytes, allowed: {WINDOW_MAX}")
+        if window > http2.WINDOW_MAX:
+            raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {window} bytes, allowed: {http2.WINDOW_MAX}")
         was_shut, self.send_window = self.send_window <= 0, window
         if was_shut:
             self._send_held()
@@ -240,44 +197,42 @@ class Endpoint:
         GOAWAY may come before, from a peer that takes nobody.
         """
         length, kind = head >> 8, head & 0xFF
-        if not self._greeted and (kind != SETTINGS or flags & ACK) and kind != GOAWAY:
+        if not self._greeted and (kind != http2.SETTINGS or flags & http2.ACK) and kind != http2.GOAWAY:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the peer does not begin with SETTINGS: it speaks no HTTP/2")
-        if length > FRAME_BYTES_MAX:
-            raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes, allowed: {FRAME_BYTES_MAX}")
+        if length > http2.FRAME_BYTES_MAX:
+            raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes, allowed: {http2.FRAME_BYTES_MAX}")
 
     def _take_data(self, flags: int, stream: int, payload: bytes) -> Event:
-        _check(stream, payload, DATA, of_connection=False)
         self.received += len(payload)
         self.grant()
-        return DATA, stream, bool(flags & END_STREAM), _unpadded(payload, flags)
+        return http2.DATA, stream, bool(flags & http2.END_STREAM), _unpadded(payload, flags)
 
     def _take_headers(self, flags: int, stream: int, payload: bytes) -> Event | None:
-        _check(stream, payload, HEADERS, of_connection=False)
         block = _unpadded(payload, flags)
-        if flags & PRIORITISED:
+        if flags & http2.PRIORITISED:
             if len(block) < 5:
                 raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for their priority")
             _check_priority(stream, block)
             block = block[5:]
-        if flags & END_HEADERS:
+        if flags & http2.END_HEADERS:
             self._check_block(block)
-            return HEADERS, stream, bool(flags & END_STREAM), block
+            return http2.HEADERS, stream, bool(flags & http2.END_STREAM), block
         self.block_stream = stream
-        self._block_ends = bool(flags & END_STREAM)
+        self._block_ends = bool(flags & http2.END_STREAM)
         self._block += block
         return None
 
     def _take_continuation(self, flags: int, stream: int, payload: bytes) -> Event | None:
         if not self.block_stream:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a CONTINUATION of nothing")
-        if not payload and not flags & END_HEADERS:  # costs the sender little, and would have no end
+        if not payload and not flags & http2.END_HEADERS:  # costs the sender little, and would have no end
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a CONTINUATION without a byte")
         self._block += payload
         self.toil += 15  # a block that must have a continuation has three or four at most
         self._check_block(self._block)
-        if not flags & END_HEADERS:
+        if not flags & http2.END_HEADERS:
             return None
-        event = (HEADERS, stream, self._block_ends, bytes(self._block))
+        event = (http2.HEADERS, stream, self._block_ends, bytes(self._block))
         self.block_stream = 0
         self._block = bytearray()
         return event
@@ -288,38 +243,38 @@ class Endpoint:
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, detail)
 
     def _take_settings(self, flags: int, stream: int, payload: bytes) -> None:
-        _check(stream, payload, SETTINGS, of_connection=True)
-        if len(payload) % 6 or (flags & ACK and payload):
+        if len(payload) % 6 or (flags & http2.ACK and payload):
             raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
-        if flags & ACK:
+        if flags & http2.ACK:
             return
         if not self._greeted:
             self._greeted = True
-            self.streams_max = STREAM_MAX  # unless they say otherwise
+            self.streams_max = http2.STREAM_MAX  # unless they say otherwise
         for setting, value in _SETTING.iter_unpack(payload):
             self._apply(setting, value)
         self.toil += len(payload) // 48
-        self._answer(frame(SETTINGS, ACK, 0))
+        self._answer(frame(http2.SETTINGS, http2.ACK, 0))
         self.toil += len(self.held) // 2
         self._send_held()
 
     def _apply(self, setting: int, value: int) -> None:
-        if setting == INITIAL_WINDOW_SIZE:
-            if value > WINDOW_MAX:
-                raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {value} bytes, allowed: {WINDOW_MAX}")
+        if setting == http2.INITIAL_WINDOW_SIZE:
+            if value > http2.WINDOW_MAX:
+                detail = f"a window of {value} bytes, allowed: {http2.WINDOW_MAX}"
+                raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, detail)
             self.stream_window = value
-        elif setting == MAX_CONCURRENT_STREAMS:
+        elif setting == http2.MAX_CONCURRENT_STREAMS:
             self.streams_max = value
-        elif setting == MAX_FRAME_SIZE and not FRAME_BYTES_MAX <= value < 2**24:
-            raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frames of {value} bytes, allowed: {FRAME_BYTES_MAX} and more")
-        elif setting == ENABLE_PUSH and value > 1:
+        elif setting == http2.MAX_FRAME_SIZE and not http2.FRAME_BYTES_MAX <= value < 2**24:
+            detail = f"frames of {value} bytes, allowed: {http2.FRAME_BYTES_MAX} and more"
+            raise Http2Error(ErrorCode.PROTOCOL_ERROR, detail)
+        elif setting == http2.ENABLE_PUSH and value > 1:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH of {value}, allowed: 0 and 1")
 
     def _take_ping(self, flags: int, stream: int, payload: bytes) -> None:
-        _check(stream, payload, PING, of_connection=True)
-        if not flags & ACK:
+        if not flags & http2.ACK:
             self.pings += 1
-            self._answer(frame(PING, ACK, 0, payload))
+            self._answer(frame(http2.PING, http2.ACK, 0, payload))
 
     def _answer(self, answer: bytes) -> None:
         self._answers += 1
@@ -328,8 +283,7 @@ class Endpoint:
         self.outgoing += answer
 
     def _take_window_update(self, flags: int, stream: int, payload: bytes) -> Event | None:
-        _check(stream, payload, WINDOW_UPDATE, of_connection=None)
-        count = _U32.unpack(payload)[0] & WINDOW_MAX
+        count = _U32.unpack(payload)[0] & http2.WINDOW_MAX
         if not stream:
             self._widen(count)
             return None
@@ -337,24 +291,21 @@ class Endpoint:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"a WINDOW_UPDATE of 0 on stream {stream}")
         held = self.held.get(stream)
         if held is not None:
-            if self.stream_window + held.credit + count - held.at > WINDOW_MAX:
+            if self.stream_window + held.credit + count - held.at > http2.WINDOW_MAX:
                 raise Http2Error(ErrorCode.FLOW_CONTROL_ERROR, f"a WINDOW_UPDATE of {count} bytes on stream {stream}")
             held.credit += count
             self._send_on(stream, held)
-        return WINDOW_UPDATE, stream, False, payload
+        return http2.WINDOW_UPDATE, stream, False, payload
 
     def _take_rst_stream(self, flags: int, stream: int, payload: bytes) -> Event:
-        _check(stream, payload, RST_STREAM, of_connection=False)
-        return RST_STREAM, stream, True, payload
+        return http2.RST_STREAM, stream, True, payload
 
     def _take_goaway(self, flags: int, stream: int, payload: bytes) -> Event:
-        _check(stream, payload, GOAWAY, of_connection=True)
         if len(payload) < 8:
             raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {len(payload)} bytes")
-        return GOAWAY, 0, False, payload
+        return http2.GOAWAY, 0, False, payload
 
     def _take_priority(self, flags: int, stream: int, payload: bytes) -> None:
-        _check(stream, payload, PRIORITY, of_connection=False)
         _check_priority(stream, payload)
 
     def _take_push_promise(self, flags: int, stream: int, payload: bytes) -> None:
@@ -362,22 +313,22 @@ class Endpoint:
 
 
 _TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
-    DATA: Endpoint._take_data,
-    HEADERS: Endpoint._take_headers,
-    PRIORITY: Endpoint._take_priority,
-    RST_STREAM: Endpoint._take_rst_stream,
-    SETTINGS: Endpoint._take_settings,
-    PUSH_PROMISE: Endpoint._take_push_promise,
-    PING: Endpoint._take_ping,
-    GOAWAY: Endpoint._take_goaway,
-    WINDOW_UPDATE: Endpoint._take_window_update,
-    CONTINUATION: Endpoint._take_continuation,
+    http2.DATA: Endpoint._take_data,
+    http2.HEADERS: Endpoint._take_headers,
+    http2.PRIORITY: Endpoint._take_priority,
+    http2.RST_STREAM: Endpoint._take_rst_stream,
+    http2.SETTINGS: Endpoint._take_settings,
+    http2.PUSH_PROMISE: Endpoint._take_push_promise,
+    http2.PING: Endpoint._take_ping,
+    http2.GOAWAY: Endpoint._take_goaway,
+    http2.WINDOW_UPDATE: Endpoint._take_window_update,
+    http2.CONTINUATION: Endpoint._take_continuation,
 }
 
 
-def _check(stream: int, payload: bytes, kind: int, of_connection: bool | None) -> None:
-    """That a frame is on a stream, or on none, as its kind asks, and as long as that. None: either will do."""
-    if of_connection is not None and of_connection == bool(stream):
+def _check(kind: int, stream: int, payload: bytes) -> None:
+    """That a frame is on a stream, or on none, as its kind asks, and as long. WINDOW_UPDATE may be on either."""
+    if kind != http2.WINDOW_UPDATE and (kind in _OF_CONNECTION) == bool(stream):
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")
     expected = _PAYLOAD_BYTES.get(kind)
     if expected is not None and len(payload) != expected:
@@ -386,13 +337,13 @@ def _check(stream: int, payload: bytes, kind: int, of_connection: bool | None) -
 
 def _check_priority(stream: int, payload: bytes) -> None:
     """That a stream does not depend on itself; what it depends on is ignored."""
-    if _U32.unpack_from(payload)[0] & STREAM_MAX == stream:
+    if _U32.unpack_from(payload)[0] & http2.STREAM_MAX == stream:
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {stream} depends on itself")
 
 
 def _unpadded(payload: bytes, flags: int) -> bytes:
     """A DATA or HEADERS frame's payload without its padding."""
-    if not flags & PADDED:
+    if not flags & http2.PADDED:
         return payload
     padding = payload[0] if payload else 0
     if padding >= len(payload):

@@ -29,8 +29,6 @@ needs one in ten seconds. gRPC's own servers allow two, and one in five minutes.
 class Patience:
     """One connection's credits. One thread's at a time."""
 
-    __slots__ = ("_answered", "_credits", "_now_ns", "_pinged", "_pinged_ns", "_pings", "_sent_bytes", "_since_ns")
-
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._credits = CREDITS_FIRST

@@ -145,26 +145,6 @@ class Overdue(Enum):
 class ServedStream(Generic[Request]):
     """See the module. All is the reading thread's but ``replied``, and what it reads."""
 
-    __slots__ = (
-        "_active_ns",
-        "_blocked_ns",
-        "_decoder",
-        "_ended",
-        "_held",
-        "_last_words",
-        "_objection",
-        "_partial_ns",
-        "_pipeline_max",
-        "_session",
-        "_waiting",
-        "_waiting_bytes",
-        "answered",
-        "queued",
-        "received",
-        "state",
-        "unsent",
-    )
-
     def __init__(
         self,
         decoder: RequestDecoder[Request],
@@ -210,8 +190,7 @@ class ServedStream(Generic[Request]):
     @property
     def idle(self) -> bool:
         """Whether no request is under way, and its client has been given all replies."""
-        settled = self.state is READING and self.received == self.answered and not self.unsent
-        return settled and (self._session is None or not (self._session.held or self._session.occupied))
+        return self.state is READING and not self.owes
 
     @property
     def idle_since_ns(self) -> int:

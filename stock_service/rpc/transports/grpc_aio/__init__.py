@@ -70,6 +70,5 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
         raise UsageError("--host", options.host, allowed)
     from stock_service.rpc.transports.grpc_aio.server import AioServer
 
-    own = options.own or AioOptions()
-    assert isinstance(own, AioOptions), f"the options of another transport: {own}"
+    own: AioOptions = options.own or AioOptions()
     return AioServer(service, executor, own.dispatch != "request", options)

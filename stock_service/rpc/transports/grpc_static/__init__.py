@@ -48,8 +48,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     from stock_service.rpc.server_core.reactor import RequestServer
     from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 
-    own = options.own or ReadOptions()
-    assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
+    own: ReadOptions = options.own or ReadOptions()
     service = replace(service.with_health(), streams={**service.streams, **reflection(service.name)})
     methods = methods_of(service)
     protocol = GrpcRequests(service, methods, options.frame_bytes_max, options.pipeline_max)

@@ -33,6 +33,5 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     """A server that listens when this returns. Raises OSError where it cannot."""
     from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 
-    own = options.own or ReadOptions()
-    assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
+    own: ReadOptions = options.own or ReadOptions()
     return GrpcServer(service, executor, own.delay_target_ms, options)

@@ -42,8 +42,7 @@ codec = HttpCodec
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot."""
-    own = options.own or ReadOptions()
-    assert isinstance(own, ReadOptions), f"the options of another transport: {own}"
+    own: ReadOptions = options.own or ReadOptions()
     service = service.with_health()
     methods = methods_of(service)
     in_order = replace(options, pipeline_max=1)

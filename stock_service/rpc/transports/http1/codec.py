@@ -93,8 +93,6 @@ class HttpCodec:
 class HttpNull:
     """See ``codec.NullAnswers``."""
 
-    __slots__ = ("_decoder", "_response", "hello")
-
     def __init__(self, response: bytes) -> None:
         self.hello = b""
         self._response = response

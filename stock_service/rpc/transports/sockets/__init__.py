@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, assert_never, get_args
+from typing import Literal, get_args
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import UsageError
@@ -65,8 +65,7 @@ def own_options(options: argparse.Namespace) -> SocketOptions:
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """A server that listens when this returns. Raises OSError where it cannot, UsageError for TLS by connection."""
-    own = options.own or SocketOptions()
-    assert isinstance(own, SocketOptions), f"the options of another transport: {own}"
+    own: SocketOptions = options.own or SocketOptions()
     service = service.with_health()
     methods = methods_of(service)
     if options.access is None:
@@ -82,17 +81,13 @@ def _serve(
     methods: Methods, protocol: WireProtocol[Request], executor: Executor, options: ServeOptions, own: SocketOptions
 ) -> Server:
     """The server of the dispatch that is asked for."""
-    match own.dispatch:
-        case "request":
-            return RequestServer(methods, protocol, executor, options, own.reading)
-        case "connection" if options.tls is not None:
-            raise UsageError("--dispatch", own.dispatch, "request with --tls-cert: a connection's thread speaks no TLS")
-        case "connection":
-            from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
+    if own.dispatch == "request":
+        return RequestServer(methods, protocol, executor, options, own.reading)
+    if options.tls is not None:
+        raise UsageError("--dispatch", own.dispatch, "request with --tls-cert: a connection's thread speaks no TLS")
+    from stock_service.rpc.transports.sockets.connection_server import ConnectionServer
 
-            return ConnectionServer(methods, protocol, executor, options, own.reading.read_timeout_s)
-        case unknown:
-            assert_never(unknown)
+    return ConnectionServer(methods, protocol, executor, options, own.reading.read_timeout_s)
 
 
 def codec(address: Address, token: str = "") -> Codec:

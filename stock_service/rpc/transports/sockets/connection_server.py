@@ -251,8 +251,6 @@ class ConnectionServer(Generic[Request]):
 class _Unread:
     """Since when bytes of a connection may wait unread, as far as its thread knows; ``time.monotonic_ns``."""
 
-    __slots__ = ("_connection", "_empty_ns", "_waits")
-
     def __init__(self, connection: socket.socket) -> None:
         """Of one that may have waited for a thread. Raises OSError where it is gone."""
         self._connection = connection

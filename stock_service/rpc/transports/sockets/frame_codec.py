@@ -31,8 +31,6 @@ _REPLY = Struct("!IIB")
 class SocketCodec:
     """See ``codec.Codec``."""
 
-    __slots__ = ("_call", "_decoder", "_given_up", "_lost", "_open", "_peer", "hello", "preceded")
-
     def __init__(self, address: tuple[str, int], token: str = "") -> None:
         """``token``: is shown in a hello that nobody waits for. Where it is refused, each request is refused too."""
         self.preceded = False

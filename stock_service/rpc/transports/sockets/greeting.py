@@ -24,8 +24,6 @@ class UnjudgedFrame(RequestFrame):
 class Greeting:
     """What a connection has shown: the last hello's token, by its digest. One thread's."""
 
-    __slots__ = ("_access", "_shown")
-
     def __init__(self, access: Access) -> None:
         self._access = access
         self._shown: Shown = None

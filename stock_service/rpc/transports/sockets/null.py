@@ -11,8 +11,6 @@ from stock_service.rpc.wire.framing import encode_reply
 class SocketNull:
     """See ``codec.NullAnswers``."""
 
-    __slots__ = ("_head", "_rest", "_tail", "hello")
-
     def __init__(self, head: bytes, tail: bytes) -> None:
         self.hello = b""
         self._head = head

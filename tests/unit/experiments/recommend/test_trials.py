@@ -100,12 +100,12 @@ def test_the_trials_write_each_row_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_the_recorded_trials_hold() -> None:
-    """Of the twelve in the README ten pools are right at least, and ten rates; its sentence counts them."""
+    """Of the twelve in the README eleven pools are right at least, and ten rates; its sentence counts them."""
     text = README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == list(SHAPES)
     assert summary(rows) in text
-    assert sum("wrong" not in row.split("|")[3] for row in rows) >= 10
+    assert sum("wrong" not in row.split("|")[3] for row in rows) >= 11
     assert sum("wrong" not in row.split("|")[6] for row in rows) >= 10
 
 
@@ -125,7 +125,7 @@ def faults_of(text: str) -> list[str]:
         is_found = abs(said_hz / hz - 1) <= MEASURED_ERROR
         right = [right[0] + is_right, right[1] + is_found]
         shares = float(of_best.removesuffix(" %")) - 100 * hz / best_hz
-        holds = [rates[workers] == hz, int(smallest) == enough, abs(shares) < 0.2]
+        holds = [rates[workers] == hz, int(smallest) == enough, abs(shares) < 1]  # rates have three digits
         holds += [is_right != ("wrong" in advised), is_found != ("wrong" in said)]
         faults += [] if all(holds) else [name]
     counts = [

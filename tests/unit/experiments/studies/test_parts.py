@@ -1,11 +1,18 @@
 """What holds of every part of every study, whatever it asks."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from experiments.design.arms import ServerKey
-from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Slices, Sweep
+from experiments.compare.sweep import LOOKS, side
+from experiments.compare.sweep import sweep as of_compare
+from experiments.design.arms import Arm, Group, ServerKey, equally_loaded, twins
+from experiments.design.levels import Level
+from experiments.design.setting import Setting, read
+from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Slices, Sweep, Windows
+from experiments.selfcheck import ab
 from experiments.show.content import left_out
 from experiments.studies import PARTS
 from experiments.studies.study import Part, Scale
@@ -44,15 +51,66 @@ def test_every_transport_that_is_compared_has_an_equal_pair(sweep: Sweep) -> Non
     assert same == compared
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_both_servers_of_an_equal_pair_carry_the_largest_load(sweep: Sweep) -> None:
-    """So that both have started as many threads, and hold as many connections."""
-    most: dict[ServerKey, int] = {}
-    for arm in sweep.arms:
-        most[arm.server] = max(arm.connections, most.get(arm.server, 0))
-    for each in sweep.comparisons:
-        if each.kind == "same":
-            assert most[each.above.server] == most[each.below.server]
+LOADS: tuple[dict[str, Level], ...] = ({}, {"rate_hz": 100.0})
+
+OTHERS = [
+    pytest.param(
+        of_compare(side(one, "grpc", load), side(other, "grpc", load), LOOKS, 1), id=f"compare {one} and {other}"
+    )
+    for load in LOADS
+    for one, other in (
+        ("sockets", "grpc"),
+        ("sockets", "sockets"),
+        ("sockets workers=4", "sockets workers=8"),
+        ("sockets clients=1", "sockets clients=5"),
+        ("./one --port 0", "./other --port 0"),
+    )
+]
+OTHERS += [
+    pytest.param(ab.design(transport, 10.0, ab.MINUTES, 1), id=f"selfcheck ab {transport}")
+    for transport in ab.HALF_WIDTHS
+]
+"""Designs that are no study's."""
+
+
+def loads_apart(sweep: Sweep) -> list[str]:
+    """A/A pairs whose second server carries other loads than the first, or as many less often. Where servers are
+    started for their group's turn, only what the pair's own groups have counts."""
+    in_turn = isinstance(sweep.turns, Windows) and sweep.turns.in_turn
+    found = []
+    for pair in (each for each in sweep.comparisons if each.kind == "same"):
+        own = [each for each in sweep.groups if not in_turn or {pair.above, pair.below} <= set(each.arms)]
+        first, second = (_loads(sweep, own, arm.server) for arm in (pair.below, pair.above))
+        if first != second:
+            found.append(pair.name)
+    return found
+
+
+def _loads(sweep: Sweep, groups: Sequence[Group], server: ServerKey) -> Counter[Setting]:
+    """How often each of a server's loads stands in a block."""
+    often: Counter[Setting] = Counter()
+    for group in groups:
+        for arm in group.arms:
+            often[arm.setting] += (arm.server == server) * group.times * -(-sweep.rounds // group.every)
+    return +often
+
+
+@pytest.mark.parametrize("sweep", [*SWEEPS, *OTHERS])
+def test_both_servers_of_an_equal_pair_carry_equal_loads(sweep: Sweep) -> None:
+    """So that both have started as many threads, hold as many connections, and are as warm."""
+    assert not loads_apart(sweep)
+
+
+def test_a_second_server_that_carries_less_is_found() -> None:
+    """By a load of its own less, or by the same load less often: the sweeps that stand here before it was asked."""
+    same, first, again = twins(read("sockets"), "same")
+    other = Arm(first.setting.but(mix="trade"))
+    pair = Group((first, again), times=4)
+    assert not loads_apart(Sweep("stock", "stock", (pair,), (same,), 4, (10,)))
+    for beside in (Group((first,)), Group((other,)), Group((first, other), every=2)):
+        apart = Sweep("stock", "stock", (pair, beside), (same,), 4, (10,))
+        assert loads_apart(apart) == [same.name]
+        assert not loads_apart(replace(apart, groups=equally_loaded(apart.groups, apart.comparisons)))
 
 
 @pytest.mark.parametrize("sweep", SWEEPS)

@@ -167,7 +167,7 @@ def test_both_questions_are_answered_with_their_numbers() -> None:
     assert [each.comparison.name for each in transport.deciding] == ["transport"]
     assert [each.comparison.name for each in transport.further] == ["as_started", "executor"]
     assert [each.typical.value for each in service.deciding] == pytest.approx([1.08, 1.05], abs=0.01)
-    assert "A Lookup on sockets takes 1.08" in service.sentence
+    assert re.search(r"A Lookup on sockets takes 1\.0[78]", service.sentence)
     early, _ = PART.answers(Seen(planted(GOOD, blocks=3)))
     assert early.sentence.startswith("No verdict. ")
     assert early.to_decide == "To go on: `python -m experiments run server_cost --out FOLDER --resume`"
@@ -325,7 +325,7 @@ def test_a_ratio_that_is_a_bound_is_said_to_be_one(
     ours_us: Mapping[str, float], limited: Sequence[str], said: tuple[str, str]
 ) -> None:
     """A ratio that the client limits is never the least, and leaves open how large the largest is."""
-    usual = {"same": 100.0, "deadline": 200.0, "token": 800.0, "traceparent": 800.0, "2560B": 700.0}
+    usual = {"same": 100.0, "deadline": 200.0, "token": 850.0, "traceparent": 800.0, "2560B": 700.0}
     sweep = real_clients.sweep(replace(SMALL, peers=frozenset()))
 
     def mean_us(arm: Arm, _: str) -> float:

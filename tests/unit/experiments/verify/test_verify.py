@@ -130,7 +130,7 @@ def test_an_edited_report_is_named(tmp_path: Path) -> None:
     """As any text that is computed from the blocks."""
     folder = recording(tmp_path, blocks(10))
     (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
-    (found,) = differences(folder, lambda _: Expected({"report.md": "sockets lose\n"}, DESIGNED))
+    (found,) = differences(folder, lambda _: Expected({"report.md": lambda: "sockets lose\n"}, DESIGNED))
     assert "report.md line 1: has" in found
 
 
@@ -140,7 +140,7 @@ def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
     """Its report is told of, and no fault; an arm may have had another name; an edited number is one."""
 
     def computed(_: Path) -> Expected:
-        return Expected({"report.md": "sockets lose\n"}, DESIGNED)
+        return Expected({"report.md": lambda: "sockets lose\n"}, DESIGNED)
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "EDITION", files.EDITION - 1)

@@ -1,14 +1,13 @@
 """A client's connection over TLS whose socket does not block."""
 
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
 
-from stock_service.rpc.dialing import TlsSocket
+from stock_service.rpc.dialing import TlsSocket, dial
+from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.server_core.tls import FailedHandshakes, TlsStream
 from tests.conformance.running import WAIT_S
 from tests.tls import credentials, server_tls, trusting
@@ -23,11 +22,13 @@ def ends() -> Iterator[Ends]:
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     context = trusting(credentials()).context()
     assert context is not None
-    client = TlsSocket(near, context, "localhost")
+    context.sslsocket_class = TlsSocket
+    client = context.wrap_socket(near, server_hostname="localhost", do_handshake_on_connect=False)
+    assert isinstance(client, TlsSocket)
     far.settimeout(WAIT_S)
     server = TlsStream(far, ("", 1), server_tls(credentials()), FailedHandshakes())
     with ThreadPoolExecutor(1) as pool:
-        shaken = pool.submit(client.handshake, time.monotonic() + WAIT_S)
+        shaken = pool.submit(client.do_handshake)
         while server.opening:
             taken(server)
         shaken.result(WAIT_S)
@@ -64,11 +65,13 @@ def test_what_the_kernel_does_not_take_is_sent_once(ends: Ends) -> None:
 
 
 def test_all_that_was_taken_is_given(ends: Ends) -> None:
-    """Many records at once, since nothing would tell of those behind the first; then nothing, or the end."""
+    """A record at a time. None is taken before it is asked for: nothing would tell of one. Then nothing, or the end."""
     client, server = ends
     for _ in range(20):
         assert server.send(b"a" * 50) == 50
-    assert client.recv(65536) == b"a" * 1000
+    for _ in range(20):
+        assert client.recv(65536) == b"a" * 50
+        assert not client.pending()
     with pytest.raises(BlockingIOError):
         client.recv(65536)
     server.half_close()
@@ -77,10 +80,23 @@ def test_all_that_was_taken_is_given(ends: Ends) -> None:
 
 def test_a_server_without_tls_is_named_as_such() -> None:
     """In plain words, and not in OpenSSL's."""
-    near, far = socket.socketpair()
-    context = trusting(credentials()).context()
-    assert context is not None
-    far.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    with far, closing(TlsSocket(near, context, "localhost")) as client:
-        with pytest.raises(ConnectionAbortedError, match="the server spoke no TLS"):
-            client.handshake(time.monotonic() + WAIT_S)
+
+    def answer() -> None:
+        with listener.accept()[0] as far:
+            far.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            far.recv(65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer)
+        with pytest.raises(Unavailable, match="the server spoke no TLS"):
+            dial(listener.getsockname(), WAIT_S, trusting(credentials()).context())
+        answered.result(WAIT_S)
+
+
+def test_a_send_that_does_not_wait_leaves_the_timeout(ends: Ends) -> None:
+    """As a plain socket's: what the kernel has no room for is refused at once."""
+    client, _ = ends
+    client.settimeout(WAIT_S)
+    with pytest.raises(BlockingIOError):
+        client.send(bytes(1 << 20), socket.MSG_DONTWAIT)
+    assert client.gettimeout() == WAIT_S

@@ -157,7 +157,7 @@ def test_size_shows_where_it_does() -> None:
     flat = World(lambda _, __: 100.0, slice_noise=0.02)
     assert verdict(seen(world=flat), "10 and 100 KB") == "INCONCLUSIVE"
     slight = World(
-        lambda arm, _: 106.0 if arm.setting["size"] == 100_000 else 100.0, block_noise=0.03, slice_noise=0.06
+        lambda arm, _: 106.0 if arm.setting["size"] == 100_000 else 100.0, block_noise=0.05, slice_noise=0.06
     )
     (claim,) = (each for each in claims(seen(world=slight)) if each.text.startswith("10 and 100 KB"))
     assert (claim.verdict, "INCONCLUSIVE" in claim.said) == ("CONFIRMED", True)

@@ -1,7 +1,7 @@
 """What the study ``sort`` would see, made from planted means: sweeps, and the rows of cold runs."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
 
@@ -32,13 +32,19 @@ def truth(setting: Setting) -> float:
     return CALL_US.get(setting.text("transport"), 100.0) + setting.whole("array_len") / 10
 
 
-def judged(sweep: Sweep, of: Truth = truth, number: int = 10) -> Judgement:
-    """So many blocks of a sweep, judged."""
+def judged(sweep: Sweep, of: Truth = truth, number: int = 10, errors: Sequence[Arm] = ()) -> Judgement:
+    """So many blocks of a sweep, judged; these arms' requests fail."""
 
     def mean_us(arm: Arm, _: str) -> float:
         return of(arm.setting)
 
-    world = World(mean_us, block_noise=0.002, slice_noise=0.0, effective=2000.0)
+    world = World(
+        mean_us,
+        block_noise=0.002,
+        slice_noise=0.0,
+        effective=2000.0,
+        errors=lambda arm: 100 if arm in errors else 0,
+    )
     return judge(sweep, blocks(sweep, number, world))
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.judge.verdicts import Judgement
-from experiments.show.content import Seen
+from experiments.show.content import Claim, Seen
 from experiments.studies.sort import claims, sweeps
 from tests.unit.experiments.studies.sort.planted import SCALE, Truth, cold_rows, judged, seen, truth
 
@@ -19,10 +19,15 @@ MORE_BY_LENGTH = "The more so as the input grows"
 ALGORITHMS = "The algorithms differ by less"
 
 
+def the(of: Seen, words: str) -> Claim:
+    """The one claim with these words."""
+    (claim,) = [each for each in claims.claims(of) if words in each.text]
+    return claim
+
+
 def verdict(of: Seen, words: str) -> str:
     """Of the one claim with these words."""
-    (claim,) = [each for each in claims.claims(of) if words in each.text]
-    return claim.verdict
+    return the(of, words).verdict
 
 
 def net_rpc_slower(setting: Setting) -> float:
@@ -110,16 +115,63 @@ def test_cold_runs_that_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "words"), [("mechanism_quick", NET_RPC), ("growth_grpc_merge", FALLS_BY_LENGTH)])
-def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen, name: str, words: str) -> None:
-    """The others of the claim decide nothing without it."""
+def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen) -> None:
+    """The other of the claim decides nothing without it."""
+    judged = {name: each for name, each in ours.main.judged.items() if name != "mechanism_quick"}
+    assert verdict(ours, NET_RPC) != "INCONCLUSIVE"
+    assert verdict(replace(ours, main=replace(ours.main, judged=judged)), NET_RPC) == "INCONCLUSIVE"
 
-    def without(judgement: Judgement) -> Judgement:
-        return replace(judgement, judged={each: of for each, of in judgement.judged.items() if each != name})
 
-    found = replace(ours, main=without(ours.main), after={part: without(of) for part, of in ours.after.items()})
-    assert verdict(ours, words) != "INCONCLUSIVE"
-    assert verdict(found, words) == "INCONCLUSIVE"
+@pytest.mark.slow
+def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> None:
+    """From 1,000 calls to 10,000 one mean rises by a tenth, or stays; 100 still take longer than both. It is named."""
+    of = sweeps.go("grpc", "merge")
+    before = {row.block: row for row in ours.cold if row.cell.setting == of and row.cell.calls == 1000}
+    for times, said in ((1.1, "The mean rises at"), (1.0, "The mean is flat at")):
+        cold = tuple(
+            replace(row, with_connect_us=times * before[row.block].with_connect_us)
+            if row.cell.setting == of and row.cell.calls == 10_000
+            else row
+            for row in ours.cold
+        )
+        claim = the(replace(ours, cold=cold), FALLS_BY_CALLS)
+        assert claim.verdict == "CONTRADICTED"
+        assert f"{said} gRPC, merge sort, 1,000 ÷ 10,000. " in claim.said
+
+
+@pytest.mark.slow
+def test_a_mean_falls_with_length_only_if_it_does_at_every_step() -> None:
+    """1,000 numbers take longer than 100, and 10,000 less than either. A step without a block leaves it open."""
+    claim = the(seen(lambda of: {100: 90.0, 1000: 100.0}.get(of.whole("array_len"), 80.0)), FALLS_BY_LENGTH)
+    assert claim.verdict == "CONTRADICTED"
+    assert (
+        "The mean rises at gRPC, merge sort, 1,000 ÷ 100 numbers; gRPC, quicksort, 1,000 ÷ 100 numbers;" in claim.said
+    )
+    failed = Arm(sweeps.go("grpc", "merge", 100))
+    lacking = judged(sweeps.array_len(SCALE), falling, errors=[failed])
+    claim = the(replace(seen(falling), after={"sort_array_len": lacking}), FALLS_BY_LENGTH)
+    assert claim.verdict == "INCONCLUSIVE"
+    assert "The mean is not known to rise or fall at gRPC, merge sort, 1,000 ÷ 100 numbers." in claim.said
+
+
+@pytest.mark.slow
+def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
+    """gRPC takes thrice the time of net/rpc with the most, twice with the fewest, and half as long again between."""
+    times = {100: 2.0, 1000: 1.5, 10_000: 3.0}
+
+    def between(of: Setting) -> float:
+        return 30.0 * (times.get(of.whole("array_len"), 2.0) if of["transport"] == "grpc" else 1)
+
+    claim = the(seen(between), MORE_BY_LENGTH)
+    assert claim.verdict == "CONTRADICTED"
+    assert "The ratio is smaller at merge sort, from 100 to 1,000; quicksort, from 100 to 1,000." in claim.said
+    cold = tuple(
+        replace(row, mean_us=30.0, with_connect_us=30.0 * (times[row.cell.calls] if on_grpc else 1) + row.block / 100)
+        for row, on_grpc in ((each, each.cell.setting["transport"] == "grpc") for each in ours.cold)
+    )
+    claim = the(replace(ours, cold=cold), MORE_BY_CALLS)
+    assert claim.verdict == "CONTRADICTED"
+    assert "The ratio is smaller at merge sort, from 100 to 1,000; quicksort, from 100 to 1,000." in claim.said
 
 
 @pytest.mark.slow

@@ -7,11 +7,12 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.judge.stats import Estimate
+from experiments.judge.steps import Step
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results.observed import Window
 from experiments.show.content import Claim, Seen
 from experiments.studies.stock import sweeps
-from experiments.studies.stock.claims import ENTRIES, Step, _rising, claims
+from experiments.studies.stock.claims import ENTRIES, _rising, claims
 from tests.unit.experiments.blocks import World, stage_summary
 from tests.unit.experiments.judge.synthetic_blocks import with_arm
 from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judgement, planted, seen
@@ -106,13 +107,17 @@ def test_latency_rises_only_if_it_does_at_every_step(second: float, verdict: str
     scale = replace(SCALE, clients=tuple(rising))
     found = {each.text: each for each in claims(Seen(judgement(sweeps.stock(scale), 10, planted(times))))}
     assert the(found, "Figure 4").verdict == verdict
-    assert "Step by step: 2 ÷ 1 client" in the(found, "Figure 4").said
+    said = the(found, "Figure 4").said
+    assert "Step by step: 2 ÷ 1 client" in said
+    named = {0.77: "Latency falls from 1 to 2 clients.", 1.0: "Latency is flat from 1 to 2 clients."}
+    assert "Latency " not in said if verdict == "CONFIRMED" else said.endswith(named[second])
 
 
 def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:
     """Its interval is above 1, and Holm's p is not below the level: that is no verdict."""
-    small = Step(2, 1, Estimate(1.01, 1.002, 1.018, 10), 0.2)
-    rising = Step(5, 2, Estimate(2.0, 1.9, 2.1, 10), 0.01)
+    one, two, five = (Arm(sweeps.GRPC.but(clients=n)) for n in (1, 2, 5))
+    small = Step(two, one, Estimate(1.01, 1.002, 1.018, 10), 0.2)
+    rising = Step(five, two, Estimate(2.0, 1.9, 2.1, 10), 0.01)
     judged = judgement(sweeps.stock(SCALE), 10, planted())
     assert _rising(judged, (small, rising), all_measured=True) == "INCONCLUSIVE"
     flat = replace(small, ratio=Estimate(1.0, 0.99, 1.01, 10))

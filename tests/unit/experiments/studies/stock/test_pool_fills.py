@@ -28,10 +28,13 @@ def full_us(clients: int) -> float:
     return 1000 * WAIT_MS * max(1.0, clients / POOL)
 
 
-def pool_full(past: float = 1.0, to_the_pool: float = 1.0, starved: bool = True) -> Judgement:
+def pool_full(
+    past: float = 1.0, to_the_pool: float = 1.0, starved: bool = True, at: Mapping[int, float] | None = None
+) -> Judgement:
     """The part where latency is flat up to the pool, then rises; clients past it starve on a kept connection.
 
-    ``past`` and ``to_the_pool``: by this factor more where more clients than threads send, and just as many.
+    ``past`` and ``to_the_pool``: by this factor more where more clients than threads send, and just as many; ``at``:
+    with these numbers of clients.
     """
     sweep = pool_fills.sweep(WHOLE)
     times, windows = {}, {}
@@ -39,6 +42,7 @@ def pool_full(past: float = 1.0, to_the_pool: float = 1.0, starved: bool = True)
         holds = each.setting["dispatch"] == "connection" and each.setting["connection"] == "kept-alive"
         without_reply = max(0, each.connections - POOL) if holds and starved else 0
         beyond = past if each.connections > POOL else to_the_pool if each.connections == POOL else 1.0
+        beyond *= (at or {}).get(each.connections, 1.0)
         times[each] = full_us(min(each.connections, POOL) if holds else each.connections) * beyond
         windows[each] = [Window(None, 480.0, 480.0, without_reply, 0, None, 0.2)]
     return judgement(sweep, 10, planted(times, scatter=0.0002, windows=windows))
@@ -89,7 +93,7 @@ def test_the_answer_counts_each_starved_client() -> None:
     """By the number of clients; with the latency of those that are served, which does not rise."""
     _, second, _ = pool_fills.answers(Seen(pool_full()))
     assert second.sentence.startswith(
-        "On kept connections from 1 of 6 to 5 of 10 clients get no reply. The others are served in 10.0 to 10.0 ms."
+        "On kept connections from 1 of 6 to 5 of 10 clients get no reply. The others are served in 10.0 ms."
     )
     assert second.sentence.endswith("or each request has a new connection, every client is served.")
     _, none, _ = pool_fills.answers(Seen(pool_full(starved=False)))
@@ -109,8 +113,7 @@ def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
     """With its latencies and the ratio; each verdict stands behind it."""
     first, _, third = pool_fills.answers(Seen(pool_full()))
     assert first.sentence.startswith(
-        "A Lookup that waits 10 ms takes 10.0 ms with 1 client and 10.0 ms with 5. "
-        "With 10 clients it takes 20.0 ms, 2.0"
+        "A Lookup that waits 10 ms takes 10.0 ms with 1 client and with 5. With 10 clients it takes 20.0 ms, 2.0"
     )
     assert first.sentence.endswith(": 5 clients wait.")
     assert [each.comparison.name for each in first.deciding] == [
@@ -129,6 +132,37 @@ def test_what_is_not_flat_then_rising_is_told_by_its_verdicts() -> None:
         first, *_ = pool_fills.answers(Seen(pool_full(past=past, to_the_pool=to_the_pool)))
         assert "clients wait." not in first.sentence
         assert "10 clients where a request is a task have" in first.sentence
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ({4: 1.1}, "Latency rises from 3 to 4 clients. Latency falls from 4 to 5 clients."),
+        ({8: 0.8}, "Latency falls from 7 to 8 clients."),
+    ],
+)
+def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping[int, float], said: str) -> None:
+    """A step aside is named, in each line's own answer, though both ends are as before."""
+    before, (first, _, third) = pool_fills.answers(Seen(pool_full()))[0], pool_fills.answers(Seen(pool_full(at=at)))
+    assert "Latency " not in before.sentence
+    assert "Step by step: 2 ÷ 1 client " in before.details[0]
+    for answer in (first, third):
+        assert "clients wait." not in answer.sentence
+        assert said in answer.sentence
+        assert any(said in each for each in answer.details)
+
+
+def test_a_step_that_gates_left_out_bears_nothing_out() -> None:
+    """Nobody knows whether latency stayed there."""
+    sweep = pool_fills.sweep(WHOLE)
+    times = {each: full_us(each.connections) for each in sweep.arms}
+    whole, lacking = (
+        pool_fills.answers(Seen(judgement(sweep, 10, planted(times, scatter=0.0002, errors=errors))))[0].sentence
+        for errors in ((), [arm(REQUEST, 3)])
+    )
+    assert whole.endswith("clients wait.")
+    assert "Of 2 steps the gates left no block." in lacking
+    assert "clients wait." not in lacking
 
 
 @pytest.mark.parametrize("clients", [(1, 2, 3), (5, 10), (7,)])

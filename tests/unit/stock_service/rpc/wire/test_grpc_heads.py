@@ -32,6 +32,19 @@ NAMES = st.sampled_from(
 VALUES = st.sampled_from([b"", b"trailers", b"7", b"application/grpc", b"a b", b" a", b"a\t", b"a\r", b"\0", b"YQ"]) | (
     st.binary(max_size=9)
 )
+FURTHER = st.sampled_from(
+    [
+        (b"x-b", b"1"),
+        (b"x-b", b"2"),
+        (b"x-c-bin", b"YQ,YQ"),
+        (b"x-d-bin", b"!"),
+        (b"grpc-timeout", b"5m"),
+        (b"authorization", b"Bearer a"),
+        (b":path", PATH),
+        (b":authority", b"a"),
+        (b"connection", b"close"),
+    ]
+)
 FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 
 
@@ -75,6 +88,17 @@ def test_what_is_malformed(begins: list[Field], others: list[Field], mixed: bool
     assert (not found.malformed) == well_formed(fields)
     if found.malformed:
         assert found.trails == (sound(fields) and not any(name.startswith(b":") for name, _ in fields))
+
+
+@given(st.lists(st.tuples(st.lists(FURTHER, max_size=3), st.integers(0, 7), st.booleans()), min_size=2, max_size=4))
+def test_a_head_means_the_same_whatever_came_before(calls: list[tuple[list[Field], int, bool]]) -> None:
+    """A connection's kept head changes nothing: not with fields behind it, nor with fields among its own."""
+    kept = Heads({PATH: Kind.UNARY})
+    for others, place, behind in calls:
+        fields = [*CALL, (b"content-type", b"application/grpc"), (b"x-a-bin", b"YQ,YQ"), (b"te", b"trailers")]
+        place = len(fields) if behind else place
+        parts = [part(name, value) for name, value in (*fields[:place], *others, *fields[place:])]
+        assert kept.head([*parts]) == Heads({PATH: Kind.UNARY}).head(parts)
 
 
 @given(

@@ -266,7 +266,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
                 "half": stream in table.half,
                 "open": stream in table.open,
                 "held": stream in endpoint.held,
-                "kept": stream in table.kept.calls and stream not in table.open and stream not in endpoint.held,
+                "kept": stream in table.kept and stream not in table.open and stream not in endpoint.held,
             }
             assert [name for name, is_there in places.items() if is_there] == [call.state] * (call.state != "closed")
 

@@ -1,0 +1,58 @@
+"""Steps of a curve: where each leads, and which of them have blocks."""
+
+import pytest
+
+from experiments.design.arms import Arm, Group
+from experiments.design.setting import read
+from experiments.design.sweep import Sweep
+from experiments.judge.steps import Direction, steps
+from experiments.judge.verdicts import Judgement, judge
+from tests.unit.experiments.blocks import World, blocks
+
+ARMS = tuple(Arm(read(f"sockets clients={clients}")) for clients in (1, 2, 3))
+
+
+def curve(*means_us: float, number: int = 10, scatter: float = 0.002, failed: int | None = None) -> Judgement:
+    """So many blocks of arms with these means; the requests of one arm fail."""
+    sweep = Sweep("stock", "stock", (Group(ARMS),), (), 4, (10, 14))
+    means = dict(zip(ARMS, means_us, strict=True))
+    world = World(
+        lambda arm, _: means[arm],
+        block_noise=scatter,
+        slice_noise=0.0,
+        errors=lambda arm: 100 if failed is not None and arm == ARMS[failed] else 0,
+    )
+    return judge(sweep, blocks(sweep, number, world))
+
+
+def directions(of: Judgement) -> list[Direction]:
+    """Of every step that has a block."""
+    return [each.direction(of) for each in steps(of, ARMS)]
+
+
+@pytest.mark.parametrize(
+    ("means_us", "expected"),
+    [
+        ((100.0, 130.0, 150.0), [Direction.RISES, Direction.RISES]),
+        ((100.0, 80.0, 150.0), [Direction.FALLS, Direction.RISES]),
+        ((100.0, 100.0, 150.0), [Direction.FLAT, Direction.RISES]),
+        ((100.0, 102.0, 102.0), [Direction.RISES, Direction.FLAT]),
+    ],
+)
+def test_each_step_leads_somewhere_by_itself(means_us: tuple[float, ...], expected: list[Direction]) -> None:
+    """A small rise that is certain is a rise, and is small."""
+    found = curve(*means_us)
+    assert directions(found) == expected
+    ratios = [means_us[1] / means_us[0], means_us[2] / means_us[1]]
+    assert [each.is_small(found.sweep.limits) for each in steps(found, ARMS)] == [0.95 < each < 1.05 for each in ratios]
+
+
+def test_a_step_is_open_where_it_is_not_certain_and_at_no_look() -> None:
+    """Blocks that scatter by half show no 10 %; however clear they are, seven of ten blocks decide nothing."""
+    assert directions(curve(100.0, 110.0, 120.0, scatter=0.5)) == [Direction.OPEN] * 2
+    assert directions(curve(100.0, 200.0, 400.0, number=7)) == [Direction.OPEN] * 2
+
+
+def test_a_step_with_an_arm_that_gates_left_out_is_missing() -> None:
+    """Of two steps the second is left where the first arm's requests failed."""
+    assert [each.above for each in steps(curve(100.0, 130.0, 150.0, failed=0), ARMS)] == [ARMS[2]]

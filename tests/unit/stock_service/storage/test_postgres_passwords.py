@@ -1,0 +1,78 @@
+"""The password of a DSN: no message of the program has it."""
+
+import sys
+
+import pytest
+
+from stock_service.__main__ import main
+
+SECRET = "open-sesame"
+
+SERVE = ("serve", "--transport", "sockets")
+
+
+def refused(capfd: pytest.CaptureFixture[str]) -> str:
+    """All that the program prints before it ends over bad usage."""
+    with pytest.raises(SystemExit) as left:
+        main(sys.argv[1:])
+    assert left.value.code == 2
+    printed = capfd.readouterr()
+    return printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        f"host=127.0.0.1 port=1 password={SECRET}",
+        f"user=a password={SECRET} port='",
+        SECRET,
+        f"postgresql://a:{SECRET}@127.0.0.1:1/b",
+        f"//a:{SECRET}@127.0.0.1:1/b",
+        f"postgresql://a:{SECRET}@{SECRET}@127.0.0.1/b",
+        f"postgresql://a:b/{SECRET}@127.0.0.1/b",
+        f"postgresql://a:b:{SECRET}@127.0.0.1/b",
+        f"postgresql://a:{SECRET}/b",
+        f"host=127.0.0.1,password={SECRET} port=1",
+        f"host=127.0.0.1 port=1 dbname='password={SECRET}'",
+        f"host=a:{SECRET}@127.0.0.1 port=1",
+    ],
+)
+def test_a_password_is_never_shown(
+    dsn: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of a server that is not reached, and not of a DSN that cannot be read."""
+    for command in ((*SERVE, "--store", f"postgres:{dsn}"), ("store", "init", dsn), (*SERVE, "--store", dsn)):
+        monkeypatch.setattr("sys.argv", ["stock_service", *command])
+        assert SECRET not in refused(capfd)
+
+
+@pytest.mark.parametrize(
+    "unquoted",
+    [
+        f"host=127.0.0.1 port=1 password={SECRET}",
+        f"password={SECRET} host=127.0.0.1 port=1",
+        f"password=my {SECRET} host=127.0.0.1",
+        f"password=my --{SECRET}",
+        f"host=127.0.0.1 user=a password = {SECRET}",
+        f"host=127.0.0.1 user=a password ={SECRET}",
+        f"postgresql://a:my {SECRET}@127.0.0.1:1/b",
+    ],
+)
+def test_a_password_of_a_dsn_without_quotes_is_never_shown(
+    unquoted: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell makes several arguments of such a DSN; the error names a mistyped option before it."""
+    first, *others = unquoted.split()
+    words = ("--store", f"postgres:{first}", *others)
+    monkeypatch.setattr("sys.argv", ["stock_service", *SERVE, "--prot", "0", *words])
+    assert "--prot 0" in refused(capfd)
+    for command in (
+        (*SERVE, *words),
+        (*SERVE, f"--stor=postgres:{first}", *others),
+        ("store", "init", first, *others),
+        ("store", "show", first, *others),
+        ("store", first, *others, "init"),
+        ("store", "backup", unquoted, f"{unquoted}/no"),
+    ):
+        monkeypatch.setattr("sys.argv", ["stock_service", *command])
+        assert SECRET not in refused(capfd)
