@@ -9,6 +9,7 @@ PYTHON ?= python3
 PROFILE ?= quick
 ARGS ?=
 STUDY ?=
+RUNS ?= 8
 OUT ?= .
 VENV ?= .venv
 
@@ -43,7 +44,7 @@ export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 # Some machines tell Python to keep nothing that it compiled. Then each process compiles all anew: 0.1 to 1 s each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install bench record test check check-reliability check-reliability-overnight notebook generate generate-go \
+.PHONY: help install bench bench-overnight record test check check-reliability check-reliability-overnight notebook generate generate-go \
 	peers go-tools node-client tonic-client clean
 
 help: ## Lists the commands
@@ -53,6 +54,13 @@ install: $(VENV)/.synced ## Installs all that the project needs, into this folde
 
 bench: $(VENV)/.synced ## Measures both servers and writes the report; PROFILE=smoke|quick|paper, quick unless told
 	@$(VENV)/bin/python -m experiments run stock --profile $(PROFILE)
+
+bench-overnight: $(VENV)/.synced ## Eight whole runs, and what they agree on; RUNS=3 makes three; goes on after a stop
+	@echo "$(RUNS) runs of about 6 minutes each, into results/overnight"
+	@for run in $$(seq $(RUNS)); do \
+		out="results/overnight/$(PROFILE)-$$run"; [ -d "$$out" ] && resume=--resume || resume=; \
+		$(VENV)/bin/python -m experiments run stock --profile $(PROFILE) --out "$$out" $$resume || exit $$?; done
+	@$(VENV)/bin/python -m experiments agree $$(seq -f "results/overnight/$(PROFILE)-%g" $(RUNS))
 
 record: $(VENV)/.synced ## Makes the recordings of studies anew, in hours, and writes the pages; STUDY=stock one study's
 	@$(VENV)/bin/python -m experiments record $(STUDY) $(ARGS)

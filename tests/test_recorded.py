@@ -53,8 +53,8 @@ IN_ITS_PLACE = dict(zip(EXECUTORS, [*EXECUTORS][1:] + [*EXECUTORS][:1], strict=T
 
 
 def untrue(page: Content, also: str = "") -> list[str]:
-    """Executors that a page names, in its texts or figures, and that its recording lacks."""
-    judgements = (page.seen.main, *page.seen.after.values())
+    """Executors that a page names, in its texts or figures, and that its recording lacks, and those beside it."""
+    judgements = (page.seen.main, *page.seen.after.values(), *page.seen.beside.values())
     has = {arm.setting.text("executor") for each in judgements for arm in each.sweep.arms}
     told = (also, report.markdown(page), *(f"{each.title} {each.alternative}" for each in page.pictures))
     text = " ".join(told).lower()

@@ -95,10 +95,10 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
             raise UsageError(str(folder), found, f"a run of the same sweep as {folders[0]}")
     said = list(agreements(runs, [run_sources(folder) for folder in folders]))
     lines = [_cells(each, len(runs)) for each in said]
-    named = "".join(f"\n{line}" for line in versions(said))
+    named = "".join(f"\n{line}" for line in [*versions(said), summary(said, len(runs))])
     if markdown:
-        return f"{_markdown(lines)}{named}{bool(named) * chr(10)}"
-    return f"{_text(lines)}{named}{bool(named) * chr(10)}\n{_legend('  {}: {}')}"
+        return f"{_markdown(lines)}{named}\n"
+    return f"{_text(lines)}{named}\n\n{_legend('  {}: {}')}"
 
 
 def run_sources(folder: Path) -> Sources:
@@ -113,6 +113,16 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
         named = dict.fromkeys(name for names in apart for name in names)
         of = counted(len(apart), "comparison")
         yield f"Runs 1 and {place + 1} are not of one version, in {of}: {', '.join(named)}."
+
+
+def summary(found: Sequence[Agreement], runs: int) -> str:
+    """Two sentences: how many comparisons every run decided, and how many have runs that contradict each other."""
+    decided = sum(each.decided == runs for each in found)
+    against = sum(bool(each.contradictions) for each in found)
+    said = f"{counted(against, 'comparison')} {'has' if against == 1 else 'have'}" if against else "No comparison has"
+    return (
+        f"{counted(runs, 'run')} decided {decided} of {counted(len(found), 'comparison')} each. {said} a contradiction."
+    )
 
 
 def whole_run(folder: Path) -> Judgement:

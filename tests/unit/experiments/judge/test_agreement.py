@@ -182,7 +182,7 @@ def written(
 def test_the_command_prints_a_table(tmp_path: Path) -> None:
     """As text, or as Markdown: a line for each headline, then one for each column that says what it is."""
     folders = [written(tmp_path / str(true), sweep(), true) for true in (0.25, 0.27, 0.3)]
-    head, line, empty, *legend = agree(folders).splitlines()
+    head, line, empty, summary, empty, *legend = agree(folders).splitlines()
     assert head.split()[:2] == ["comparison", "decided"]
     assert line.startswith("sockets ÷ gRPC  3 of 3   FASTER")
     assert line.endswith("none")
@@ -191,7 +191,10 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert {text.count(" | ") for text in (markdown[0], markdown[2])} == {7}
     assert empty == ""
     assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
-    assert [text.split("**")[1] for text in markdown[4:]] == list(HEAD[1:])
+    assert [text.split("**")[1] for text in markdown[4:-2]] == list(HEAD[1:])
+    assert summary == markdown[-1] == "3 runs decided 1 of 1 comparison each. No comparison has a contradiction."
+    folders[2] = written(tmp_path / "other", sweep(), 4.0)
+    assert "each. 1 comparison has a contradiction." in agree(folders)
 
 
 def test_the_command_names_the_versions(tmp_path: Path) -> None:
@@ -206,7 +209,7 @@ def test_the_command_names_the_versions(tmp_path: Path) -> None:
     assert agree(folders).splitlines()[3] == said
     assert "of several versions" in agree(folders)
     assert "| FASTER | of several versions |  |  |  |  |" in agree(folders, markdown=True)
-    assert agree(folders, markdown=True).endswith(f"\n\n{said}\n")
+    assert agree(folders, markdown=True).splitlines()[-2] == said
     assert "version" not in agree(folders[:2])
 
 
