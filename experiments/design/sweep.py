@@ -16,7 +16,7 @@ from experiments.design.factors import FACTORS
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
 
-SERVERS_MAX = 10
+SERVERS_MAX = 11
 """Servers alive at once: each is idle but in its own slices."""
 
 ROUNDS_MIN = 4

@@ -109,7 +109,7 @@ STOCK = Study(
     },
     scales={
         "smoke": Scale(rounds=4, looks=(2,), clients=CLIENTS, block_s=5.0),
-        "quick": Scale(rounds=15, looks=(10, 14), clients=CLIENTS, block_s=18.0),
+        "quick": Scale(rounds=15, looks=(10, 14), clients=CLIENTS, block_s=16.0),
         "paper": Scale(rounds=45, looks=(12, 16, 20), clients=CLIENTS, block_s=90.0),
     },
 )

@@ -5,7 +5,7 @@ N requests under way, so mean latency is N ÷ throughput (Little's law). Growth 
 What the lock costs comes from ``lock_waits``, where it was measured after the main part.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -17,7 +17,7 @@ from experiments.show.numbers import number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details, trade_wait
-from experiments.studies.stock.sweeps import FIGURES, HEADLINE, POOL
+from experiments.studies.stock.sweeps import COMPUTE_MS, COMPUTING, FIGURES, HEADLINE, POOL
 from experiments.studies.stock.wording import (
     at_work,
     clients,
@@ -198,29 +198,44 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Without waiting, and with it: the headline is asked where the load is far from its limit."""
+    """Without waiting, and with it: both headlines are asked where the load is far from its limit."""
     apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
     grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
+    plain = _without_waiting(judgement, staged, grown)
+    asked = tuple(name for name in COMPUTING if declared(judgement, name))  # recordings of before lack them
+    own = asked or (("past_pool",) if waiting is None else ())
     second = () if waiting is None else (pool_fills.waiting(waiting),)
     names = () if waiting is None else tuple(each.name for each in waiting.sweep.comparisons if each.family == HEADLINE)
     return Answer(
         question="What happens when there are more clients than threads in the pool?",
-        sentence=" ".join((_without_waiting(judgement, staged, grown), *second)),
-        deciding=found(judgement, "past_pool") if waiting is None else (),
-        further=() if waiting is None else found(judgement, "past_pool"),
-        details=(*_pool_means(judgement), grown, *(apart if waiting is None else pool_fills.details(waiting))),
+        sentence=" ".join((_computing(judgement, asked) if asked else plain, *second)),
+        deciding=found(judgement, *own),
+        further=() if "past_pool" in own else found(judgement, "past_pool"),
+        details=(
+            *([plain] if asked and plain != grown else []),
+            *_pool_means(judgement),
+            grown,
+            *(apart if waiting is None else pool_fills.details(waiting)),
+        ),
         estimand=(
-            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, sockets, {POOL} threads. It is "
+            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, {POOL} threads. It is "
             "held against 2: a cost of queueing beside the clients' own number would lift it above. "
             f"{confidence(judgement)}"
         ),
         not_concluded=(
             "That requests do not queue: in a closed loop every wait is part of clients ÷ throughput (Little's law).",
             "That a pool's size never matters: requests that wait for a disk or another server differ.",
+            "That it holds for other computing: to hand the interpreter from thread to thread takes time, too.",
         ),
         figure="figure_5",
-        to_decide=to_decide(judgement, ("past_pool",)) if waiting is None else to_decide(waiting, names),
+        to_decide=(to_decide(judgement, own) if own else None) or (to_decide(waiting, names) if waiting else None),
     )
+
+
+def _computing(judgement: Judgement, names: Sequence[str]) -> str:
+    """Growth past the pool on each transport, where the server is the limit and not the load."""
+    computing = f"whose Lookups compute {COMPUTE_MS:g} ms,"
+    return " ".join(_grown(judgement, name, f"on {label(Arm(COMPUTING[name]))}, {computing}") for name in names)
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:

@@ -21,7 +21,7 @@ from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
-from experiments.studies.stock.wording import brief, clients, contrary, found, mean_us, step_by_step
+from experiments.studies.stock.wording import brief, clients, contrary, declared, found, mean_us, step_by_step
 
 Finding = tuple[ClaimVerdict, str]
 
@@ -210,9 +210,10 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """A jump is growth by more than the clients', and by more than 5 %."""
-    text = brief(parts["stock"], "past_pool")
-    for judged in found(parts["stock"], "past_pool"):
+    """A jump is growth by more than the clients', and by more than 5 %. Lookups that compute decide, where any are."""
+    names = [each for each in ("computing_sockets", "past_pool") if declared(parts["stock"], each)]
+    text = " ".join(brief(parts["stock"], each) for each in names or ["past_pool"])
+    for judged in found(parts["stock"], *names[:1]):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
             break
         if judged.verdict is not Verdict.SUPERLINEAR or _is_small(judged):

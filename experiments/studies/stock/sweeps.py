@@ -9,10 +9,14 @@ Arms with a headline comparison, or an A/A pair, stand in every round; the inner
 fifth, as no verdict is asked of them. An A/A pair of each transport stands beside Lookup with one client, that of gRPC
 on the static pool. Both servers of a pair carry the same loads, as often.
 
+Question 4 is asked of a Lookup that computes 0.1 ms, on both transports. Of a Lookup by itself the load may be the
+limit: past the pool, ten client processes share the load's core. So the load is the lean client here, with a connection
+for each of the clients.
+
 A figure's clients are processes with one connection each. The catalog's limits are so far off that no trade is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
@@ -65,6 +69,15 @@ FIGURES = {
 """The five figures of the original, at one client; each goes on over the clients."""
 
 
+COMPUTE_MS = 0.1
+"""Of a Lookup of question 4: some ten times what it takes by itself, so that the server is the limit."""
+
+COMPUTING = {
+    f"computing_{base.text('transport')}": base.but(workers=POOL, cpu_ms=COMPUTE_MS, client="lean")
+    for base in (SOCKETS, GRPC)
+}
+"""Figure 5's pool, with requests that compute: settings at one connection, by the comparisons' names."""
+
 POOLED = ("figure_4", "figure_5")
 """Beside these stands how many threads ran the requests."""
 
@@ -92,7 +105,7 @@ def stock(scale: Scale) -> Sweep:
     static, equal = (Arm(each.but(clients=few)) for each in (STATIC, GRPCIO))
     trade = Arm(GRPC.but(mix="trade", clients=few))
     plain = Arm(ON_PLAIN.but(clients=few))
-    at_pool, past_pool = (Arm(FIGURES["figure_5"].but(clients=clients)) for clients in (POOL, 2 * POOL))
+    past_pool = tuple(_past_the_pool())
     others = [
         tuple(Arm(FIGURES[figure].but(clients=clients)) for clients in (few, most))
         for figure in ("figure_1", "figure_3")
@@ -104,7 +117,7 @@ def stock(scale: Scale) -> Sweep:
         Group((equal, same_grpc[2]), times=3),
         Group((sockets, same_sockets[2]), times=3),
         Group((static, same_static[2]), times=4),
-        Group((at_pool, past_pool)),
+        *(Group((each.below, each.above)) for each in past_pool),
         Group((sockets, static, equal, *([static_most] if most > few else []))),
     ]
     if most > few:
@@ -115,14 +128,7 @@ def stock(scale: Scale) -> Sweep:
         *_question_1(sockets, grpc, equal, plain),
         *_apart(sockets, static, equal),
         Comparison("trade", f"gRPC, {clients_of(few)}: Trade ÷ Lookup", trade, grpc, ("mix",), family=HEADLINE),
-        Comparison(
-            "past_pool",
-            f"Lookup on sockets, {POOL} threads: {2 * POOL} ÷ {POOL} clients",
-            past_pool,
-            at_pool,
-            ("clients",),
-            "per client",
-        ),
+        *past_pool,
         Comparison("executor", pools, equal, grpc, ("executor",)),
         same_grpc[0],
         same_sockets[0],
@@ -147,6 +153,18 @@ def growth(
     below, above = arms
     title = f"{what}: {above.connections} ÷ {clients_of(below.connections)}"
     return Comparison(name, title, above, below, differ, "growth", family=family)
+
+
+def _past_the_pool() -> Iterator[Comparison]:
+    """Twice as many clients as threads ÷ just as many, against 2: of Lookups that compute, and of Lookups alone."""
+    size = f"{POOL} threads: {2 * POOL} ÷ {POOL} clients"
+    for name, base in COMPUTING.items():
+        at_pool, past_pool = (Arm(base.but(connections=clients)) for clients in (POOL, 2 * POOL))
+        on = {"sockets": "sockets", "grpc": "gRPC"}[base.text("transport")]
+        title = f"Lookup that computes {COMPUTE_MS:g} ms, on {on}, {size}"
+        yield Comparison(name, title, past_pool, at_pool, ("connections",), "per client", family=HEADLINE)
+    at_pool, past_pool = (Arm(FIGURES["figure_5"].but(clients=clients)) for clients in (POOL, 2 * POOL))
+    yield Comparison("past_pool", f"Lookup on sockets, {size}", past_pool, at_pool, ("clients",), "per client")
 
 
 def three_arms(scale: Scale) -> tuple[Arm, ...]:

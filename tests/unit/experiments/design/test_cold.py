@@ -45,7 +45,7 @@ def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float
         ((ColdCell(SOCKETS, 1, 0),), 1, "at least one"),
         (CELLS, 0, "at least one"),
         ((ColdCell(SOCKETS, 0),), 1, "at least one"),
-        (tuple(ColdCell(SOCKETS.but(workers=n), 1) for n in range(1, 12)), 1, "11 servers"),
+        (tuple(ColdCell(SOCKETS.but(workers=n), 1) for n in range(1, 13)), 1, "12 servers"),
     ],
 )
 def test_what_could_not_be_run_is_refused(cells: tuple[ColdCell, ...], blocks: int, said: str) -> None:

@@ -86,12 +86,15 @@ def test_question_1_says_why_compare_has_other_ratios() -> None:
 
 @pytest.mark.parametrize("times", [0.5, 1.0, 3.0, 8.0])
 def test_questions_2_and_4_tell_each_growth(times: float) -> None:
-    """On each transport, and past the pool, which has its means in milliseconds too."""
-    _, second, _, last = of(planted(dict.fromkeys((GRPC_5, SOCKETS_5, PAST_POOL), times * MEAN_US)))
+    """On each transport, and past the pool on each, which has its means in milliseconds too."""
+    computing = [Arm(base.but(connections=10)) for base in sweeps.COMPUTING.values()]
+    _, second, _, last = of(planted(dict.fromkeys((GRPC_5, SOCKETS_5, PAST_POOL, *computing), times * MEAN_US)))
     for name in ("on gRPC", "on sockets"):
         assert f"5 clients {name}" in second.sentence
-    assert "10 clients on a pool of 5 threads" in last.sentence
+        assert f"10 clients {name}, whose Lookups compute 0.1 ms, have" in last.sentence
+    assert [each.comparison.name for each in last.deciding] == list(sweeps.COMPUTING)
     assert "ms with 5 clients and" in last.details[0]
+    assert last.details[1].startswith("10 clients on a pool of 5 threads have")
 
 
 def test_question_2_says_what_littles_law_makes_of_it() -> None:

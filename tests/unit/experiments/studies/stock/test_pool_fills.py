@@ -1,13 +1,15 @@
 """A pool that fills: every client is planned, drawn and told of, those without a reply most of all."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from experiments.design.arms import Arm
+from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import Window
-from experiments.show.content import Seen
+from experiments.show.content import Answer, Seen
 from experiments.studies.stock import STOCK, answers, pool_fills, sweeps
 from experiments.studies.stock.pool_fills import CLIENTS, CONNECTION, LINES, REQUEST, WAIT_MS
 from experiments.studies.study import Scale
@@ -173,7 +175,7 @@ def test_other_numbers_of_clients_say_what_they_lack(clients: tuple[int, ...]) -
     assert "this sweep has not the numbers of clients that it needs." in first.sentence
 
 
-def question_4(waits: bool, at_work_us: float | None) -> str:
+def question_4(waits: bool, at_work_us: float | None, of: Sweep) -> Answer:
     """The answer to the main part's question, with what was measured after it."""
     after = {}
     if waits:
@@ -184,23 +186,39 @@ def question_4(waits: bool, at_work_us: float | None) -> str:
         sweep = sweeps.stages(SCALE)
         stamped = {each: {"all": stage_summary(at_work_us - 30.0, queue_us=400.0)} for each in sweep.arms}
         after["stages"] = judgement(sweep, 3, planted(scatter=0.0002, stages=stamped))
-    return answers.answers(Seen(judgement(sweeps.stock(SCALE), 10, planted(scatter=0.0002)), after))[3].sentence
+    return answers.answers(Seen(judgement(of, 10, planted(scatter=0.0002)), after))[3]
+
+
+def without_computing() -> Sweep:
+    """The main part as it was before Lookups that compute."""
+    of = sweeps.stock(SCALE)
+    computing = {arm for each in of.comparisons if each.name in sweeps.COMPUTING for arm in (each.above, each.below)}
+    return replace(
+        of,
+        groups=tuple(each for each in of.groups if not computing & {*each.arms}),
+        comparisons=tuple(each for each in of.comparisons if each.name not in sweeps.COMPUTING),
+    )
+
+
+FILLED = "Lookups that do not wait never fill the pool: 10 clients keep 1.0 of 5 threads at work."
 
 
 def test_question_4_is_answered_without_waiting_and_with_it() -> None:
     """Threads at work at once are told: each of 10 clients has one for a tenth of its latency."""
-    sentence = question_4(waits=True, at_work_us=50.0)
-    assert sentence.startswith(
-        "Lookups that do not wait never fill the pool: 10 clients keep 1.0 of 5 threads at work. "
-        "A Lookup that waits 10 ms takes 10.0 ms with 1 client"
-    )
+    last = question_4(waits=True, at_work_us=50.0, of=sweeps.stock(SCALE))
+    assert last.sentence.startswith("10 clients on sockets, whose Lookups compute 0.1 ms, have ")
+    assert "A Lookup that waits 10 ms takes 10.0 ms with 1 client" in last.sentence
+    assert last.details[0] == FILLED
+    assert last.to_decide is None
 
 
 def test_question_4_of_an_older_recording_has_what_it_has() -> None:
-    """Without the threads the verdict, without the waiting its command."""
-    assert question_4(waits=True, at_work_us=None).startswith("10 clients on a pool of 5 threads have")
-    main = judgement(sweeps.stock(SCALE), 10, planted())
-    last = answers.answers(Seen(main))[3]
+    """Without Lookups that compute the threads at work, without these the verdict, without the waiting its command."""
+    older = without_computing()
+    assert question_4(waits=True, at_work_us=50.0, of=older).sentence.startswith(f"{FILLED} A Lookup that waits 10 ms")
+    last = question_4(waits=True, at_work_us=None, of=older)
+    assert last.sentence.startswith("10 clients on a pool of 5 threads have")
+    last = answers.answers(Seen(judgement(older, 10, planted())))[3]
     assert "waits" not in last.sentence
     assert any("run past_pool" in each for each in last.details)
 
