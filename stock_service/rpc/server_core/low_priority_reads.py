@@ -65,6 +65,7 @@ class LowPriorityReads(Generic[Request]):
         """Connections that wait, the longest first; only to be looked at."""
         self._cheap: OrderedDict[ServedConnection[Request], None] = OrderedDict()  # of these, in the same order
         self._cheap_next = True  # whether the next turn is theirs
+        self._is_reading = False
         self._joined: list[ServedConnection[Request]] = []  # since the last look at what epoll watches
         self._rests_until_ns = 0
 
@@ -74,9 +75,13 @@ class LowPriorityReads(Generic[Request]):
             connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns
             self.queue[connection] = None
-            if connection.cost_ns <= WHILE_NS:
-                self._cheap[connection] = None
             self._joined.append(connection)
+            if not self._is_reading:  # else it was read just now, and its cost is not known yet
+                self._join_cheap(connection)
+
+    def _join_cheap(self, connection: ServedConnection[Request]) -> None:
+        if connection.low_priority and connection.cost_ns <= WHILE_NS:
+            self._cheap[connection] = None
 
     def forget(self, connection: ServedConnection[Request]) -> None:
         """Removes a connection that is closed, so that its memory does not wait for a turn."""
@@ -91,6 +96,7 @@ class LowPriorityReads(Generic[Request]):
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
             thread_ns, took_ns = time.thread_time_ns(), 0
+            self._is_reading = True
             for _ in range(len(self.queue)):
                 if not self.queue:  # reading one may close others
                     break
@@ -102,6 +108,9 @@ class LowPriorityReads(Generic[Request]):
                 took_ns += cost_ns
                 if took_ns > WHILE_NS:
                     break
+            self._is_reading = False
+            for connection in self._joined:  # only now: each is read once at a time
+                self._join_cheap(connection)
             now_ns = time.monotonic_ns()
             self._rests_until_ns = now_ns + REST * took_ns
         joined, self._joined = self._joined, []

@@ -92,6 +92,36 @@ def test_in_one_while_each_is_read_once() -> None:
     assert list(reader.low_priority.queue) == [reader.made[0]]
 
 
+def test_a_cheap_one_that_joins_again_is_read_once_in_a_while() -> None:
+    """Its next turn of the cheap ones' comes once all that waited were read."""
+    reader = Reader(4)
+    reader.low_priority.clear()
+    for each in reader.made[:3]:
+        each.cost_ns = 10**9
+    for each in reader.made:
+        reader.low_priority.join(each, NOW)
+    reader.more = [1, 1, 1, 2]
+    reader.low_priority.serve(others=False)
+    assert sorted(reader.order) == [0, 1, 2, 3]
+    reader.low_priority.serve(others=False)
+    assert sorted(reader.order[4:]) == [0, 1, 2, 3]
+
+
+def test_one_that_turned_out_costly_is_cheap_no_more() -> None:
+    """It joins again before the cost of its read is known."""
+    reader = Reader(3)
+    reader.low_priority.clear()
+    reader.made[1].cost_ns = 10**9
+    reader.made[0].later_ns = 10**9
+    reader.more[0] = 1
+    for each in reader.made[:2]:
+        reader.low_priority.join(each, NOW)
+    reader.low_priority.serve(others=False)
+    reader.low_priority.join(reader.made[2], NOW)
+    reader.low_priority.serve(others=False)
+    assert reader.order == [0, 1, 2, 0]
+
+
 def test_they_rest_while_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """For as long as ``REST`` says; where nothing else comes they are read all the same."""
     monkeypatch.setattr(module, "REST", 1_000_000)
