@@ -11,6 +11,7 @@ ARGS ?=
 STUDY ?=
 RUNS ?= 8
 OUT ?= .
+OVERNIGHT = $(if $(filter-out .,$(OUT)),$(OUT),results/overnight)
 VENV ?= .venv
 
 TOOLS := .tools
@@ -55,12 +56,13 @@ install: $(VENV)/.synced ## Installs all that the project needs, into this folde
 bench: $(VENV)/.synced ## Measures both servers and writes the report; PROFILE=smoke|quick|paper, quick unless told
 	@$(VENV)/bin/python -m experiments run stock --profile $(PROFILE)
 
-bench-overnight: $(VENV)/.synced ## Eight whole runs, and what they agree on; RUNS=3 makes three; goes on after a stop
-	@echo "$(RUNS) runs of about 6 minutes each, into results/overnight"
+bench-overnight: $(VENV)/.synced ## Eight whole runs, and their agreement; RUNS=3 makes three; goes on after a stop; OUT=DIR
+	@[ "$(RUNS)" -ge 2 ] 2>/dev/null || { echo "RUNS=$(RUNS): allowed are 2 runs or more"; exit 2; }
+	@echo "$(RUNS) whole runs of the profile $(PROFILE), into $(OVERNIGHT); quick takes about 6 minutes a run"
 	@for run in $$(seq $(RUNS)); do \
-		out="results/overnight/$(PROFILE)-$$run"; [ -d "$$out" ] && resume=--resume || resume=; \
+		out="$(OVERNIGHT)/$(PROFILE)-$$run"; [ -d "$$out" ] && resume=--resume || resume=; \
 		$(VENV)/bin/python -m experiments run stock --profile $(PROFILE) --out "$$out" $$resume || exit $$?; done
-	@$(VENV)/bin/python -m experiments agree $$(seq -f "results/overnight/$(PROFILE)-%g" $(RUNS))
+	@$(VENV)/bin/python -m experiments agree $$(seq -f "$(OVERNIGHT)/$(PROFILE)-%g" $(RUNS))
 
 record: $(VENV)/.synced ## Makes the recordings of studies anew, in hours, and writes the pages; STUDY=stock one study's
 	@$(VENV)/bin/python -m experiments record $(STUDY) $(ARGS)

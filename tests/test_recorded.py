@@ -97,7 +97,8 @@ def test_a_page_names_the_executors_of_its_recording(folder: Path) -> None:
     page = replace(recording.read(folder), document="")
     written = [file.read_text(encoding="utf-8").partition("\n")[2] for file in folder.glob(report.MARKDOWN)]
     assert untrue(page, " ".join(written)) == []
-    seen = replace(page.seen, main=re_made(page.seen.main), after={n: re_made(j) for n, j in page.seen.after.items()})
+    after, beside = ({n: re_made(j) for n, j in of.items()} for of in (page.seen.after, page.seen.beside))
+    seen = replace(page.seen, main=re_made(page.seen.main), after=after, beside=beside)
     assert untrue(content(PARTS[page.seen.main.sweep.part][1], seen)) == []
 
 

@@ -116,13 +116,21 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
-    """Two sentences: how many comparisons every run decided, and how many have runs that contradict each other."""
-    decided = sum(each.decided == runs for each in found)
+    """Sentences: how many comparisons every run decided, how many have runs that contradict each other, how many have
+    runs of several versions, which cannot."""
+    decided, apart = sum(each.decided == runs for each in found), sum(bool(each.apart) for each in found)
     against = sum(bool(each.contradictions) for each in found)
-    said = f"{counted(against, 'comparison')} {'has' if against == 1 else 'have'}" if against else "No comparison has"
-    return (
-        f"{counted(runs, 'run')} decided {decided} of {counted(len(found), 'comparison')} each. {said} a contradiction."
-    )
+    told = [f"Every one of the {runs} runs decided {decided} of the {counted(len(found), 'comparison')}."]
+    if apart:
+        told.append(f"{apart} {_has(apart)} runs of several versions, which are not compared.")
+    if apart < len(found):
+        none, said = ("None", str(against)) if not apart else ("Of the others none", f"Of the others {against}")
+        told.append(f"{said if against else none} {_has(against)} a contradiction.")
+    return " ".join(told)
+
+
+def _has(number: int) -> str:
+    return "have" if number > 1 else "has"
 
 
 def whole_run(folder: Path) -> Judgement:

@@ -204,8 +204,11 @@ def contradict(one: Judged, other: Judged) -> bool:
     """Whether two runs say opposite things of a comparison.
 
     One says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one says that the difference is under 5 %,
-    and the other's interval lies wholly outside 0.95 to 1.05. So it is with growth beside the clients.
+    and the other's interval lies wholly outside 0.95 to 1.05. So it is with growth beside the clients. Where the load
+    was the limit in both, the statements are those on client and server together.
     """
+    if not (one.rulings or other.rulings):
+        one, other = one.as_clients_see_it, other.as_clients_see_it
     return any(
         {a.verdict, b.verdict} in _OPPOSITES
         or (_within(one, a) and _outside(other, b))

@@ -19,7 +19,7 @@ from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
 from experiments.judge.gates import rate_off
 from experiments.judge.points import CONFIDENCE
-from experiments.judge.stats import Estimate, mean_interval
+from experiments.judge.stats import Estimate, positive_interval
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ArmSeen
 from experiments.show.content import Answer, Section, Seen
@@ -105,7 +105,7 @@ def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
             if (peak_hz := in_time_hz(block.arms[places[peak(server)]])) and seen.windows
         ]
         if found:
-            sent, good = (mean_interval(each, CONFIDENCE) for each in zip(*found, strict=True))
+            sent, good = (positive_interval(each, CONFIDENCE) for each in zip(*found, strict=True))
             yield Overload(times, sent, good, _is_late(judgement, arm))
 
 
@@ -128,11 +128,12 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     past = [times for times in TIMES if times > 1]
     told = []
     for server, found in _found(seen.main).items():
-        shares = [percent(each.in_time.value) for each in found if each.times > 1]
-        if len(shares) == len(past):
-            told.append(f"Of its peak, {NAMES[server]} answers in time {enumeration(shares)}.")
+        shares = {each.times: percent(each.in_time.value) for each in found}
+        if found:
+            every = enumeration([shares.get(each, NOTHING) for each in past])
+            told.append(f"Of its peak, {NAMES[server]} answers in time {every}.")
     if told:
-        told.insert(0, f"Offered are {enumeration([f'{times:g}' for times in past])} times a server's capacity.")
+        told.insert(0, f"Each server is offered {enumeration([f'{times:g}' for times in past])} times its capacity.")
     return (
         Answer(
             QUESTION,

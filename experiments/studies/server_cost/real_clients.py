@@ -142,11 +142,12 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
             continue
         most = max(ratios, key=ratios.__getitem__)
         told = f"{'at least ' * bool(bounds)}{_ratio(judgement, load, most)}"
-        ends = f"The most is with {_had(CALLS[most])}."
+        ends = f"The highest figure is with {_had(CALLS[most])}."
         if exact and (least := min(exact, key=ratios.__getitem__)) != most:
             is_open = any(ratios[each] < ratios[least] for each in bounds)
             told = f"{'at most ' * is_open}{_ratio(judgement, load, least)} to {told}"
-            ends = f"The least is with {_had(CALLS[least])}, the most with {_had(CALLS[most])}."
+            exactly = " exact" * bool(bounds)
+            ends = f"The lowest{exactly} figure is with {_had(CALLS[least])}, the highest with {_had(CALLS[most])}."
         yield f"With {load} calls at once, grpc_static answers {told} times plain grpcio's calls."
         yield ends
 

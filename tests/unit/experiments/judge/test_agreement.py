@@ -192,9 +192,10 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert empty == ""
     assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
     assert [text.split("**")[1] for text in markdown[4:-2]] == list(HEAD[1:])
-    assert summary == markdown[-1] == "3 runs decided 1 of 1 comparison each. No comparison has a contradiction."
+    decided = "Every one of the 3 runs decided 1 of the 1 comparison."
+    assert summary == markdown[-1] == f"{decided} None has a contradiction."
     folders[2] = written(tmp_path / "other", sweep(), 4.0)
-    assert "each. 1 comparison has a contradiction." in agree(folders)
+    assert f"{decided} 1 has a contradiction." in agree(folders)
 
 
 def test_the_command_names_the_versions(tmp_path: Path) -> None:
@@ -208,6 +209,7 @@ def test_the_command_names_the_versions(tmp_path: Path) -> None:
     said = "Runs 1 and 3 are not of one version, in 1 comparison: stock_service/trading."
     assert agree(folders).splitlines()[3] == said
     assert "of several versions" in agree(folders)
+    assert agree(folders).splitlines()[4].endswith("1 has runs of several versions, which are not compared.")
     assert "| FASTER | of several versions |  |  |  |  |" in agree(folders, markdown=True)
     assert agree(folders, markdown=True).splitlines()[-2] == said
     assert "version" not in agree(folders[:2])

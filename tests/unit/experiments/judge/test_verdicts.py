@@ -301,6 +301,14 @@ def test_two_runs_contradict_each_other(one: Judged, other: Judged, so: bool) ->
     assert contradict(other, one) == so
 
 
+def test_statements_on_client_and_server_together_contradict_each_other_alone() -> None:
+    """Not a verdict on the server, which another run has."""
+    faster, slower = run(Verdict.FASTER, 0.5, 0.6), run(Verdict.SLOWER, 1.2, 1.3)
+    together = [replace(each, rulings=(), together=each.rulings) for each in (faster, slower)]
+    assert contradict(*together)
+    assert not contradict(together[0], slower)
+
+
 def test_where_typical_and_whole_do_not_meet_both_are_to_be_said() -> None:
     """Overlapping intervals say one thing."""
     one = run(Verdict.FASTER, 0.5, 0.6)

@@ -285,7 +285,8 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     seen, part = Seen(judge(sweep, blocks(sweep, 10, world))), SERVER_COST.parts["real_clients"]
     (answer,), (section, others), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     told = (
-        r"answers 0\.[45]\d* \([^)]*\) to at least (3\.9|4\.0)\d* \([^)]*\) times plain grpcio's calls\. The least is "
+        r"answers 0\.[45]\d* \([^)]*\) to at least (3\.9|4\.0)\d* \([^)]*\) times plain grpcio's calls\. "
+        "The lowest exact figure is "
     )
     assert len(re.findall(told, answer.sentence)) == len(real_clients.LOADS)
     plain = [line for line in answer.details if "a plain grpcio server" in line]
@@ -314,11 +315,22 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
         (
             {"same": 1600.0},
             ("same",),
-            ("at most 0.5 to at least 2.0", "least is with a token, the most with a deadline of 2 s"),
+            (
+                "at most 0.5 to at least 2.0",
+                "lowest exact figure is with a token, the highest with a deadline of 2 s",
+            ),
         ),
-        ({"token": 50.0}, ("same",), ("0.5 to at least 8.0", "least is with a new traceparent, the most with a token")),
-        ({}, ("same", "token", "deadline", "traceparent", "2560B"), ("at least 4.0", "most is with one block")),
-        ({}, (), ("0.5 to 4.0", "least is with a token, the most with one block")),
+        (
+            {"token": 50.0},
+            ("same",),
+            ("0.5 to at least 8.0", "lowest exact figure is with a new traceparent, the highest with a token"),
+        ),
+        (
+            {},
+            ("same", "token", "deadline", "traceparent", "2560B"),
+            ("at least 4.0", "highest figure is with one block"),
+        ),
+        ({}, (), ("0.5 to 4.0", "lowest figure is with a token, the highest with one block")),
     ],
 )
 def test_a_ratio_that_is_a_bound_is_said_to_be_one(
@@ -361,7 +373,7 @@ def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
     """Requests sent, and requests answered in time, ÷ each server's own peak; a late load is marked."""
     part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
     (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
-    assert answer.sentence.startswith("Offered are 1.4, 2, 5 and 10 times a server's capacity. Of its peak, sockets ")
+    assert answer.sentence.startswith("Each server is offered 1.4, 2, 5 and 10 times its capacity. Of its peak, ")
     assert "Of its peak, sockets answers in time 90 %, 90 %, 90 % and 90 %." in answer.sentence
     assert answer.sentence.endswith("Of its peak, grpcio answers in time 0 %, 0 %, 0 % and 0 %.")
     assert answer.details[0] == "The peak of sockets is 1,000 calls a second."

@@ -289,10 +289,11 @@ of_block("the fastest reply told as faster", 5, lambda _, one: answered(
     one, lambda each: numbers(each, min_ns=each.times.min_ns // 2)
 ))  # fmt: skip
 of_block("the deviation told as none", 5, lambda _, one: answered(one, lambda each: numbers(each, squares=0)))
-of_block("refused requests told as answered", 5, lambda _, one: answered(
-    one, lambda each: replace(each, outcomes={"OK": each.times.count + 5})
-))  # fmt: skip
+of_block("refusals told as answers", 5, lambda _, one: answered(one, lambda each: replace(each, outcomes={"OK": 999})))
 of_block("outcomes left out", 5, lambda _, one: answered(one, lambda each: replace(each, outcomes={"OK": 1})))
+of_block("answers told as errors", 5, lambda _, one: answered(
+    one, lambda each: replace(each, outcomes={"OK": 1}, errors={"closed": each.times.count - 1})
+))  # fmt: skip
 
 
 def _without_last_round(of: Sweep, one: Block) -> Block:
