@@ -1,4 +1,4 @@
-"""How many requests a second a server can answer, and how soon: predicted from what one request needs.
+"""Prediction of a server's throughput and response time from the resources that one request needs.
 
 ``demands`` says what a request needs. ``model`` predicts throughput and response time of a closed loop, and the useful
 pool. ``event_loop`` predicts the throughput on asyncio, where requests wait. ``tail`` predicts a percentile of an open

@@ -1,4 +1,4 @@
-"""What one request needs of one worker, in seconds, and how much that varies."""
+"""Demands of one request on one worker, in seconds, and how much they vary."""
 
 import math
 from dataclasses import astuple, dataclass, replace
@@ -16,17 +16,18 @@ class Demands:
     gil_s: float
     """Processor time that holds the GIL: the transport's own and the service's."""
     free_s: float
-    """Processor time that releases the GIL: hashing, compressing, what the kernel does for a call of it."""
+    """Processor time that releases the GIL: hashing, compressing, the kernel's work for a call."""
     wait_s: float
-    """In the worker and off the processor: waiting for a disk, a database, another server."""
+    """Time in the worker without the processor: waiting for a disk, a database, another server."""
     overhead_s: float
     """The rest of the response time, outside the worker: the client, the wire, wake-ups."""
     lock_s: float = 0.0
-    """The part of the processor time that is spent holding one lock that all requests share."""
+    """Part of the processor time in which the request holds one lock that all requests share."""
     variation: float = 0.5
-    """Of processor time, the standard deviation by the mean: 0 where it is always the same, 1 where exponential."""
+    """Standard deviation of the processor time, divided by its mean: 0 where it is constant, 1 where it is
+    exponential."""
     wait_variation: float = 0.0
-    """The same of ``wait_s``."""
+    """The same ratio for ``wait_s``."""
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(each) and each >= 0 for each in astuple(self)):
@@ -43,12 +44,13 @@ class Demands:
 
     @property
     def without_gil(self) -> "Demands":
-        """The same of an interpreter without a GIL, as quick as this one: all of its computing needs is a core."""
+        """The same demands on an interpreter without a GIL, as quick as this one: all of its computing needs only a
+        core."""
         return replace(self, gil_s=0.0, free_s=self.processor_s)
 
     @property
     def service_s(self) -> float:
-        """The time in a worker that nobody else disturbs."""
+        """The time in a worker that no other request disturbs."""
         return self.gil_s + self.free_s + self.wait_s
 
     @property

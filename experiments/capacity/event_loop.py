@@ -26,24 +26,24 @@ from experiments.capacity.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 CLOCK_S = 0.001
-"""What epoll counts in."""
+"""Unit in which epoll counts time."""
 
 TURNS_BEFORE, TURNS_AFTER = 8, 6
-"""Of grpcio's server on asyncio, 1.85: turns of a request before its wait, and after."""
+"""Turns of a request before its wait and after it, on the asyncio server of grpcio 1.85."""
 
 REPLIED_AFTER = 2
 """The turn after the wait in which the reply is sent; the others tidy up."""
 
 _STARTS = 3
-"""Simulated so often, from another seed: waves may last, or dissolve after some time."""
+"""Number of simulations, each from another seed: waves may last, or dissolve after some time."""
 
 _REPLIES = 2_000
-"""Of each, after a tenth that does not count."""
+"""Replies of each simulation, after a tenth that does not count."""
 
 
 @lru_cache(maxsize=256)
 def event_loop_hz(demands: Demands, clients: int) -> float:
-    """Replies a second to so many clients, 1 or more, who each wait for their reply; UsageError.
+    """Replies a second to ``clients``, 1 or more, who each wait for their reply. Raises UsageError.
 
     All processor time holds the loop. ``wait_s`` is what was asked of the loop's timer. Blocks for some 0.1 s of
     computing, the first time that it is asked this; remembers 256 answers.
@@ -76,7 +76,7 @@ class _Loop:
         return _REPLIES / (self._replied_at[_REPLIES + skipped - 1] - self._replied_at[skipped - 1])
 
     def _look(self) -> None:
-        """Takes what has arrived and what has waited; sleeps until there is something."""
+        """Takes the requests that have arrived and those that have waited; sleeps until there is one."""
         if not self._ready:
             next_s = self._arriving[0] if self._arriving else math.inf
             if self._timers:
@@ -90,7 +90,7 @@ class _Loop:
             self._ready.append((TURNS_BEFORE, heapq.heappop(self._timers)[1]))
 
     def _turn(self, turns: int, slowness: float) -> None:
-        """The next turn of a request that has had so many."""
+        """The next turn of a request; ``turns`` is the number that it has had."""
         self._now_s += self._turn_s * slowness
         turns += 1
         if turns == TURNS_BEFORE and self._demands.wait_s:
@@ -103,6 +103,6 @@ class _Loop:
             self._ready.append((turns, slowness))
 
     def _drawn(self) -> float:
-        """How slow a request is: 1 on average, of a gamma distribution."""
+        """A drawn slowness of a request: 1 on average, of a gamma distribution."""
         variation = self._demands.variation
         return self._random.gammavariate(variation**-2, variation**2) if variation else 1.0

@@ -35,37 +35,37 @@ from experiments.capacity.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95
-"""A pool is useful up to where it reaches this share of the throughput of any pool."""
+"""A pool is useful up to the size that reaches this share of the throughput of any pool."""
 
 
 NEVER = 1e-9
-"""A way of spreading clients over processes that is less probable than this is left out."""
+"""A way of spreading clients over processes is left out where its probability is under this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What no load can go beyond."""
+    """Bounds that no load can go beyond."""
 
     capacity_hz: float
-    """Replies a second of any number of clients."""
+    """Replies a second to any number of clients, at most."""
     limit: str
-    """What it is that is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    """Resource that is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
     response_s: float
     """The response time of one client alone."""
 
     def throughput_hz(self, clients: int) -> float:
-        """Replies a second that so many clients cannot go beyond."""
+        """Replies a second to ``clients``, at most."""
         return min(self.capacity_hz, clients / self.response_s)
 
     @property
     def knee_clients(self) -> float:
-        """Where the two asymptotes meet: more clients than this queue."""
+        """Number of clients at which the two asymptotes meet: with more clients, requests queue."""
         return self.capacity_hz * self.response_s
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a closed loop of some clients gets of a server."""
+    """Throughput and response time of a closed loop of some clients."""
 
     throughput_hz: float
     """Replies a second, of all clients together."""
@@ -74,7 +74,7 @@ class Prediction:
     useful_workers: int
     """The least pool (of each process) that reaches ``USEFUL_SHARE`` of the throughput of any pool."""
     knee_clients: float
-    """Where the two asymptotes meet: more clients than this queue."""
+    """Number of clients at which the two asymptotes meet: with more clients, requests queue."""
 
 
 def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> Bounds:
@@ -90,7 +90,7 @@ def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1)
 
 
 def predict(demands: Demands, workers: int, clients: int, cores: float = 1, processes: int = 1) -> Prediction:
-    """What ``clients`` in a closed loop get of a server of ``processes``, with a pool of ``workers`` threads each.
+    """Predicts a closed loop of ``clients`` on a server of ``processes``, with a pool of ``workers`` threads each.
 
     ``cores`` are those that the server may use. A server without a pool, such as one on asyncio, has as many workers as
     clients. Each number is 1 or more; raises UsageError. Takes milliseconds for 100 clients, half a second for 1,000.
@@ -112,14 +112,14 @@ def predict(demands: Demands, workers: int, clients: int, cores: float = 1, proc
 
 
 def capacity_hz(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> float:
-    """Replies a second where every worker always has a request: what any number of clients gets at most."""
+    """Replies a second where every worker always has a request: the most that any number of clients gets."""
     bound_hz = bounds(demands, workers, cores, processes).capacity_hz
     full_hz = processes * inside_hz(demands, workers, _each(cores, processes))[-1]
     return between(min(full_hz, bound_hz), bound_hz, demands.variation)
 
 
 def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
-    """The throughput of times that vary so much, from that of exponential times and the bound of constant ones.
+    """The throughput for times of this variation, from that of exponential times and the bound of constant ones.
 
     The square root is found by simulation: with a variation of 0.5 seven tenths of the gap are left.
     """
@@ -142,7 +142,7 @@ def _each(cores: float, processes: int) -> float:
 
 
 def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> float:
-    """Of one process. At most ``workers`` requests are inside, and the others queue."""
+    """Replies a second of one process. At most ``workers`` requests are inside, and the others queue."""
     rates = inside_hz(demands, clients, cores)
     pooled = [rates[min(there, workers) - 1] for there in range(1, clients + 1)]
     bound_hz = bounds(demands, workers, cores).throughput_hz(clients)
@@ -158,7 +158,8 @@ def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
 
 
 def processor_hz(demands: Demands, count: int, cores: float) -> float:
-    """Requests a second that the processor does, with ``count`` of them there all the time; inf where it does none.
+    """Requests a second that the processor completes, with ``count`` of them there all the time; inf where they need
+    none.
 
     The states are how many of them need the GIL: one of these has it, and the others wait.
     """
@@ -178,7 +179,7 @@ def processor_hz(demands: Demands, count: int, cores: float) -> float:
 
 
 def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
-    """How often customers go round, who are away for a time each and then at a station; one for each of ``rates``.
+    """Rounds a second of customers who are by turns away and at a station; there is one customer for each of ``rates``.
 
     ``rates`` are those of the station with 1, 2 … customers; inf where it takes no time.
     """
@@ -192,7 +193,8 @@ def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
 
 
 def birth_death(ups: Sequence[float], downs: Sequence[float]) -> list[float]:
-    """The shares of time in states 0, 1 … of a chain that goes up from each but the last, and down to each but it."""
+    """The shares of time in states 0, 1 … of a chain that goes up from each but the last, and down from each but the
+    first."""
     logs = [0.0]
     for up, down in zip(ups, downs, strict=True):
         logs.append(logs[-1] + math.log(up) - math.log(down))

@@ -23,10 +23,10 @@ from experiments.capacity.model import capacity_hz
 from stock_service.rpc.errors import UsageError
 
 SWITCH_S = 0.005
-"""How long a thread keeps the GIL that others want: CPython's ``sys.getswitchinterval()``."""
+"""Seconds for which a thread keeps a GIL that others want: CPython's ``sys.getswitchinterval()``."""
 
 REQUESTS = 20_000
-"""Simulated, after a tenth of it that does not count: 200 of them lie beyond the 99th percentile."""
+"""Requests simulated, after a tenth that does not count: 200 of them lie beyond the 99th percentile."""
 
 
 @dataclass(slots=True)
@@ -34,9 +34,9 @@ class _Request:
     due_s: float
     process: int
     left_s: float = 0.0
-    """Processor time of the part that it is in."""
+    """Processor time left of the part that the request is in."""
     part: int = 0
-    """0 and 3: with the GIL; 1: waiting; 2: without the GIL."""
+    """Part that the request is in. 0 and 3: with the GIL; 1: waiting; 2: without the GIL."""
 
 
 @lru_cache(maxsize=256)
@@ -63,7 +63,7 @@ def tail(
 
 
 class _Simulation:
-    """A server and its requests. ``run`` once. Processor time runs at a speed that all running threads share."""
+    """A server and its requests. Call ``run`` once. All running threads share the processor's speed."""
 
     def __init__(self, demands: Demands, workers: int, cores: float, processes: int) -> None:
         self._cores = cores
@@ -77,14 +77,14 @@ class _Simulation:
         self._held = [False] * processes
         self._now_s = 0.0
         self._work_s = 0.0
-        """Processor time that a thread would have had that always ran."""
+        """Processor time that a thread would have had by now if it always ran."""
         self._running: list[tuple[float, int, _Request]] = []
         self._waits: list[tuple[float, int, _Request]] = []
         self._number = 0
         self._responses: list[float] = []
 
     def run(self, rate_hz: float) -> list[float]:
-        """The response times of all that count, in no order."""
+        """The response times of all requests that count, in no order."""
         skipped, processes = REQUESTS // 10, len(self._idle)
         cores, running, waits, responses = self._cores, self._running, self._waits, self._responses
         arrival_s = self._random.expovariate(rate_hz)
@@ -115,7 +115,7 @@ class _Simulation:
             self._queues[request.process].append(request)
 
     def _begin(self, request: _Request, part: int) -> None:
-        """The request enters a part, or a later one where it needs nothing of this."""
+        """Moves the request into a part, or into a later part where it needs nothing of this one."""
         draws = self._draws
         while part < len(draws):
             if (drawn := draws[part]) is not None:
@@ -134,7 +134,7 @@ class _Simulation:
             self._next_holder(request.process)
 
     def _part_done(self, request: _Request) -> None:
-        """A thread ends its part on the processor, or its turn with the GIL."""
+        """Ends a thread's part on the processor, or its turn with the GIL."""
         if request.part == 2:
             self._begin(request, 3)
             return
@@ -168,7 +168,8 @@ class _Simulation:
         heappush(heap, (at_s, self._number, request))
 
     def _times(self, mean_s: float, variation: float) -> Callable[[], float] | None:
-        """Draws times of this mean and variation, of a gamma distribution; None where they are all 0."""
+        """A function that draws times of this mean and variation, of a gamma distribution; None where all times are
+        0."""
         if not mean_s:
             return None
         if not variation:

@@ -52,7 +52,7 @@ EXITS = {
     UNDECIDED_EXIT: "--fail-if: it is not known whether B is beyond it",
     INTERRUPTED_EXIT: "Ctrl-C; what was measured is shown",
 }
-"""What each exit code is for."""
+"""Meaning of each exit code."""
 
 BEGINS = "Each block starts {started} anew, and takes some 6 s: longer on a busy machine or with slow servers."
 """Line said at once: the first block says nothing else until its servers have started."""
@@ -101,7 +101,7 @@ Exit codes:
 
 
 def add_options(parser: Parser) -> None:
-    """What ``compare`` takes."""
+    """Adds the options of ``compare``."""
     add = parser.add_argument
     parser.epilog = _epilog()
     add("a", metavar="A", help="a setting ('sockets workers=8'), a command that prints 'ready HOST:PORT', or HOST:PORT")
@@ -240,5 +240,5 @@ def _words(of: Factor) -> str:
 
 
 def _default(of: Factor) -> str:
-    """Where it is one, and not the transport's own."""
+    """The default in brackets; empty where the default follows from the transport."""
     return "" if callable(of.default) else f" (default: {shown(of.default)})"

@@ -1,4 +1,4 @@
-"""What both sides are sent: whether the load can speak to them, and how soon they answer it.
+"""The load of both sides: checks that it can speak to them, and measures how soon they answer it.
 
 Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. The others are load
 programs: where our client would be the limit, they drive both sides. They send one request again and again, in a
@@ -40,10 +40,10 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
         7: "its processor time",
     },
 }
-"""Of each load program: the gates that it gives nothing to, and what they lack."""
+"""Gates that need what a load program does not give, by program, each with what is missing."""
 
 _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
-"""Factors of the load that such a program has at their defaults alone."""
+"""Factors of the load that such a program can only have at their defaults."""
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
 """Requests of routes, in JSON."""
@@ -51,7 +51,7 @@ ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswit
 NAMED = "Requests name the stocks of --catalog: give the one that the server has."
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
-"""How long a server is asked beforehand; the second where nothing was answered within the first."""
+"""Seconds for which a server is asked beforehand; the second number where nothing was answered within the first."""
 
 
 def option(factor: str) -> str:
@@ -108,7 +108,8 @@ def _check_mix(of: Setting) -> None:
 
 @contextmanager
 def programs(of: Setting) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load program of a setting, built if it must be; none for our own client. UsageError where it is absent."""
+    """The load program of a setting, built where that is needed; none for our own client. UsageError where it is
+    absent."""
     name = of.text("client")
     if name not in LOAD_PROGRAMS:
         yield {}

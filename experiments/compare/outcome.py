@@ -1,4 +1,4 @@
-"""What a comparison came to: one sentence, a small table, JSON, and the exit code for somebody's CI.
+"""Result of a comparison: one sentence, a small table, JSON, and the exit code for somebody's CI.
 
 The sentence is ``show.sentences``' own. Table and verdict are of the same blocks: what a gate left out is in neither.
 """
@@ -37,7 +37,7 @@ STRONGER_LOAD = (
 )
 
 LOST_SAID = 0.02
-"""Lost slices are said over this share."""
+"""Share of lost slices over which they are mentioned."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 """For ``--fail-if``: the whole interval is beyond the limit; the limit lies inside it after the last look."""
@@ -45,17 +45,18 @@ BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What must not be: B slower, or faster, than A by more than so much. ``ratio`` is that of B ÷ A."""
+    """A limit that must not be passed: B slower, or faster, than A by more than a share. ``ratio`` is the limit of B ÷
+    A."""
 
     text: str
     ratio: float
 
     def is_beyond(self, at: Estimate) -> bool:
-        """Whether the whole interval is beyond it."""
+        """True where the whole interval is beyond the limit."""
         return at.low > self.ratio if self.ratio > 1 else at.high < self.ratio
 
     def is_inside(self, at: Estimate) -> bool:
-        """Whether the interval holds it, so that it is not known."""
+        """True where the limit lies inside the interval, so that the answer is not known."""
         return at.low <= self.ratio <= at.high
 
 
@@ -67,46 +68,47 @@ class Side:
     mean_us: float | None
     p50_us: float | None
     p99_us: float | None
-    """None where the requests do not carry it."""
+    """None where there are too few requests for this percentile."""
     server_cpu_us: float | None
     """For each request; None for a process that was not started here."""
     requests: int
     errors: int
     lost_share: float
-    """Of its slices, those in which a pause outlasted the slice; they are in no pair."""
+    """Share of its slices in which a pause outlasted the slice; these slices are in no pair."""
     load_limited: bool | None
-    """Its latency is that of client and server together; None where the load's processor time is not recorded."""
+    """True where its latency is that of client and server together; None where the load's processor time is not
+    recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What ``--json`` writes. Ratios are B ÷ A of mean response times."""
+    """Content of the file of ``--json``. Ratios are B ÷ A of mean response times."""
 
     load: str
-    """What both were sent: ``lean``, ``c connections=16``."""
+    """Load that both sides were sent: ``lean``, ``c connections=16``."""
     a: Side
     b: Side
     blocks: int
     seed: int
     """Seed that drew cores, requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
-    """Blocks that are in no number here, each with why."""
+    """Blocks that are in no number here, each with its reason."""
     rounds: str
-    """Rounds that are in no number here since others took the cores, in a sentence."""
+    """A sentence on the rounds that are in no number here, since others took the cores."""
     not_checked: tuple[str, ...]
-    """What the load does not record, by the gate that needs it."""
+    """Measurements that the load does not record, by the gate that needs them."""
     confidence: float
     ratio: float | None
     low: float | None
     high: float | None
     whole_ratio: float | None
-    """Of whole means, nothing trimmed, as are the two that follow."""
+    """Ratio of whole means, with nothing trimmed; the next two are the ends of its interval."""
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
-    """None: it was interrupted, or stands at no declared look."""
+    """None where the comparison was interrupted, or stands at no declared look."""
     blocks_needed: int | None
-    """Where the verdict is INCONCLUSIVE: blocks in all that decide with 80 % power."""
+    """Number of blocks in all that decide with 80 % power; only where the verdict is INCONCLUSIVE."""
     refusals: tuple[str, ...]
     sentence: str
     environment: Environment
@@ -122,7 +124,7 @@ def parsed_limit(text: str) -> Limit:
 
 
 def outcome(judgement: Judgement, environment: Environment) -> Outcome:
-    """What the blocks so far say."""
+    """The result of the blocks so far."""
     judged = judgement.judged.get(COMPARED)
     comparison = _comparison(judgement)
     used = [block for block in judgement.blocks if judged is not None and block.number in judged.log_ratios]
@@ -205,7 +207,7 @@ def exit_code(judgement: Judgement, limit: Limit | None) -> int:
 
 
 def save(of: Outcome, file: Path) -> None:
-    """Writes it as JSON. Raises OSError."""
+    """Writes the outcome as JSON. Raises OSError."""
     write_at_once(file, msgspec.json.format(msgspec.json.encode(of), indent=2) + b"\n")
 
 
@@ -232,7 +234,8 @@ def _served(of: Setting) -> str:
 
 
 def _load(of: Setting) -> str:
-    """Which client sends, and what of its load is not at its default; a method of ``--call`` by that name."""
+    """The client that sends, and the factors of its load that are not at their defaults; a method of ``--call`` by that
+    name."""
     own = dict(of.of("load"))
     called = "/" in of.text("mix")
     words = (
@@ -269,7 +272,7 @@ def _time(value_us: float | None) -> str:
 
 
 def _numbers(of: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    """Its value and ends; None for what is not there."""
+    """An estimate's value and both ends of its interval; None for each that is not there."""
     if of is None:
         return None, None, None
     return (of.value, of.low, of.high) if has_interval(of) else (of.value, None, None)

@@ -22,16 +22,16 @@ from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.lifeline import tied
 
 COLUMNS = 118
-"""Of the terminal: as many as the longest line that is rewritten."""
+"""Columns of the terminal: as many as the longest line that is rewritten."""
 
 REWRITTEN = "\r\x1b[K"
-"""Before every state of the line that ``Progress`` rewrites."""
+"""Characters before every state of the line that ``Progress`` rewrites."""
 
 _BLOCK = re.compile(r"block (\d+) of")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs it; gives the exit code of ``compare``. Blocks for as long as that takes."""
+    """Runs ``compare``; gives its exit code. Blocks for as long as that takes."""
     parser = Parser("python -m experiments.compare.recorded", "Runs compare in a terminal, and keeps what is seen.")
     parser.add_argument("--picture", type=Path, required=True, metavar="FILE", help="where it goes, as SVG")
     parser.add_argument("words", nargs="+", metavar="A B", help="what compare is given")
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def in_terminal(command: Sequence[str]) -> tuple[str, int]:
-    """What a program writes to a terminal, and its exit code. Blocks until it has ended."""
+    """The text that a program writes to a terminal, and its exit code. Blocks until the program has ended."""
     ours, its = pty.openpty()
     try:
         termios.tcsetwinsize(its, (40, COLUMNS))

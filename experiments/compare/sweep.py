@@ -24,10 +24,10 @@ COMPARED = "headline"
 """The name of the comparison, and of its family."""
 
 ROUNDS, WINDOW_ROUNDS = 30, 4
-"""Of a block."""
+"""Rounds of a block: in slices, and in windows."""
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
-"""A window has so many mean responses, up to so many seconds."""
+"""Mean responses that a window lasts, and its longest duration in seconds."""
 
 LOOKS = (10, 14, 20)
 
@@ -35,7 +35,7 @@ _ADDRESS = re.compile(r"[^\s=]+:\d+")
 
 
 def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
-    """The setting that one side's words stand for. ``load`` is what both sides are sent.
+    """The setting that one side's words stand for. ``load`` is the load of both sides.
 
     Words that begin with a transport or with FACTOR=LEVEL are a setting; HOST:PORT is a server that runs; all else is a
     command. ``transport`` is what those two speak. Raises UsageError.
@@ -49,7 +49,7 @@ def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
 
 
 def is_running(of: Setting) -> bool:
-    """Whether a side is a server that runs already."""
+    """True where a side is a server that runs already."""
     return bool(_ADDRESS.fullmatch(of.text("service")))
 
 

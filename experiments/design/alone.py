@@ -1,4 +1,4 @@
-"""One server by itself: how soon it is ready, and what it takes while nobody asks anything of it.
+"""One server by itself: how soon it is ready, and what it uses while nobody sends it a request.
 
 Nothing is compared by turns here, as no load shares the machine with it: each figure is the server's own. A repetition
 starts every server afresh, one after the other, in random order. Pure.
@@ -11,40 +11,40 @@ from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 
 HELD_MAX = 15_000
-"""Connections held, at most: half of the ports that a machine here gives its clients."""
+"""Most connections held: half of the ports that a machine here gives its clients."""
 
 IDLE_S_MAX = 250.0
-"""Under the 300 s after which servers here close an idle connection."""
+"""Longest time of a watch: under the 300 s after which servers here close an idle connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneServer:
-    """A server, and how many connections it is to hold; none at first, then each number of ``held``, ascending."""
+    """A server, and the numbers of connections that it is to hold: none at first, then each of ``held``, ascending."""
 
     setting: Setting
     held: tuple[int, ...] = ()
 
     @property
     def arm(self) -> Arm:
-        """As what starts servers knows it."""
+        """The same server as an arm, which is the form that is started."""
         return Arm(self.setting)
 
     @property
     def connections(self) -> tuple[int, ...]:
-        """Every number of connections that it is looked at with."""
+        """Every number of connections with which the server is watched."""
         return 0, *self.held
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """What is to be looked at. Raises ValueError for what could not be."""
+    """Plan of a measurement of lone servers. Raises ValueError for one that cannot be carried out."""
 
     study: str
     part: str
     servers: tuple[LoneServer, ...]
     repetitions: int
     idle_s: float
-    """How long each number of connections is watched."""
+    """Seconds for which each number of connections is watched."""
     seed: int = 1
 
     def __post_init__(self) -> None:

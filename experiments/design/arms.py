@@ -24,7 +24,7 @@ Measure = Literal["response", "cpu", "wall"]
 is 1 ÷ throughput."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
-"""What makes a server process: the levels of its factors, and which copy it is."""
+"""Key of a server process: the levels of its factors, and which copy it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +36,23 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """Unique among arms; reads back as the setting, but for the copy."""
+        """Name that no other arm has; it reads back as the setting, without the copy."""
         return f"{self.setting} (again)" if self.copy == 1 else f"{self.setting}" + f" ({self.copy})" * bool(self.copy)
 
     @property
     def connections(self) -> int:
-        """Of all its clients."""
+        """Connections of all its clients together."""
         return self.setting.whole("clients") * self.setting.whole("connections")
 
     @property
     def server(self) -> ServerKey:
-        """Arms with the same are loads of one server process."""
+        """Key of the arm's server process. Arms with the same key are loads of one process."""
         return self.setting.of("server"), self.copy
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Arms side by side. ``times`` in a round, in every ``every``-th round."""
+    """Arms side by side: ``times`` in a round, in every ``every``-th round."""
 
     arms: tuple[Arm, ...]
     times: int = 1
@@ -71,7 +71,7 @@ class Comparison:
 
     name: str
     title: str
-    """For people: what is compared, such as ``Lookup, 1 client: sockets ÷ gRPC``."""
+    """Title for people, such as ``Lookup, 1 client: sockets ÷ gRPC``."""
     above: Arm
     below: Arm
     differ: tuple[str, ...]
@@ -95,12 +95,12 @@ class Comparison:
 
     @property
     def clients_ratio(self) -> float:
-        """Connections that send above ÷ below."""
+        """Ratio of the numbers of connections that send: above ÷ below."""
         return self.above.connections / self.below.connections
 
     @property
     def tests(self) -> int:
-        """How many verdicts it has."""
+        """Number of verdicts that the comparison has."""
         return 2 if self.kind == "growth" else 1
 
 

@@ -15,13 +15,14 @@ from experiments.design.setting import Setting
 from experiments.design.sweep import BLOCKS_MAX
 
 CLIENT = "c-http"
-"""What loads cells: the program that ends after so many requests, and tells connecting from the rest."""
+"""Program that loads cells: it ends after a given number of requests, and tells the time of connecting from the
+rest."""
 
 SAMPLED_S = 0.1
-"""A server's processor time and memory are read so often …"""
+"""Seconds between two readings of a server's processor time and memory …"""
 
 SHORT_SAMPLED_S = 0.01
-"""… and so often in a cell of under ``SHORT_S``."""
+"""… and in a cell of under ``SHORT_S``."""
 
 SHORT_S = 1.0
 
@@ -30,32 +31,33 @@ TURNS_MIN = 5
 mean is under N ÷ throughput, by a tenth at most."""
 
 Quantity = str
-"""What is compared: the name of one of ``judge.cells.QUANTITIES``."""
+"""Quantity that is compared: the name of one of ``judge.cells.QUANTITIES``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A server under a load of so many requests; others, which count nowhere, come before them, and end first."""
+    """A server under a load of a number of requests. Other requests, which count nowhere, are sent and end before
+    them."""
 
     setting: Setting
     requests: int
     pinned: bool = True
-    """Server and load have a core each; else both are free on all cores."""
+    """True where server and load have a core each; else both are free on all cores."""
 
     @property
     def warm_up(self) -> int:
-        """Requests beforehand: one of each connection, and 100 at least."""
+        """Requests sent beforehand: one on each connection, and 100 at least."""
         return max(100, self.setting.whole("connections"))
 
     @property
     def start(self) -> tuple[tuple[tuple[str, Level], ...], int, bool]:
-        """Cells with the same have one server process."""
+        """Key of the cell's server process. Cells with the same key share one process."""
         return Arm(self.setting).server[0], self.setting.whole("connections"), self.pinned
 
 
 @dataclass(frozen=True, slots=True)
 class CellRatio:
-    """Above ÷ below, pair by pair: the first of ``above`` with the first of ``below``, and so on."""
+    """Ratio above ÷ below, pair by pair: the first of ``above`` with the first of ``below``, and so on."""
 
     name: str
     title: str
@@ -68,7 +70,7 @@ class CellRatio:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What is to be measured. Raises ValueError for what could not be."""
+    """Plan of cells and ratios. Raises ValueError for one that cannot be measured."""
 
     study: str
     part: str
@@ -96,7 +98,7 @@ class Cells:
                 raise ValueError(f"{ratio.name}: allowed: as many cells above as below, all of them measured")
 
     def order(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """The starts of a block in their order, each as the places of its cells in theirs."""
+        """The starts of a block in order, each as the places of its cells in order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
             starts.setdefault(cell.start, []).append(place)

@@ -15,7 +15,7 @@ from experiments.design.sweep import SERVERS_MAX
 
 @dataclass(frozen=True, slots=True)
 class ColdCell:
-    """A setting with one client, how many calls a run has, and how many runs a block.
+    """A setting with one client, the number of calls in a run, and the number of runs in a block.
 
     A mean of few calls varies more, and costs less: such a cell wants more runs.
     """
@@ -26,13 +26,13 @@ class ColdCell:
 
     @property
     def arm(self) -> Arm:
-        """As what starts servers knows it."""
+        """The same setting as an arm, which is the form that is started."""
         return Arm(self.setting)
 
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """What is to be run. Raises ValueError for what could not be."""
+    """Plan of cold runs. Raises ValueError for one that cannot be carried out."""
 
     study: str
     part: str
@@ -40,7 +40,7 @@ class Cold:
     blocks: int
     seed: int = 1
     warm_up_calls: int = 200
-    """By an uncounted run on each server, before the others."""
+    """Calls of an uncounted run on each server, before the others."""
 
     def __post_init__(self) -> None:
         if not self.cells or len({(each.setting, each.calls) for each in self.cells}) != len(self.cells):
@@ -60,7 +60,7 @@ class Cold:
         return tuple(dict.fromkeys(each.arm.server for each in self.cells))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The cells of a block by their places, each so often as it has runs, in the order in which they run."""
+        """The places of a block's cells, each as often as it has runs, in the order in which they run."""
         places = [place for place in range(len(self.cells)) for _ in range(self.cells[place].runs)]
         random.Random(f"{self.seed}/cold/{number}").shuffle(places)
         return tuple(places)

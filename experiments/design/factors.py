@@ -43,7 +43,7 @@ LOAD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "h2load": _GRPC,
     GRPC_GO: _GRPC,
 }
-"""Load programs that are none of our client, and the transports that each speaks."""
+"""Load programs that are not our own client, and the transports that each speaks."""
 
 SAME = "same"
 
@@ -64,13 +64,13 @@ PROCESSES_MAX = 16
 """Processes of a server that is measured: on few cores more of them are not ready within the time of a start."""
 
 OWN_EXECUTOR = "own"
-"""The executor of a server that is none of ours."""
+"""Executor of a server that is not ours."""
 
 EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
 """Executors whose names for people are not their levels with spaces."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
-"""Where server and load stand: a core each, or anywhere."""
+"""Placement of server and load: a core each, or anywhere."""
 
 SLICED_MS_MAX = 5.0
 """Work in a request that a slice can serve, in milliseconds."""
@@ -81,25 +81,25 @@ SLICED_LEN_MAX = 2000
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One thing that may vary."""
+    """A factor: one thing that may vary."""
 
     name: str
     of: Literal["server", "load"]
-    """Whose level it is: servers that differ in one are two processes."""
+    """Side that has the level. Two servers that differ in a factor of the server are two processes."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
-    """Where nothing is said: a level, or one that follows from the factors before it in the table."""
+    """Level where none is given: fixed, or computed from the factors before it in the table."""
     help: str
     options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
-    """What a server is started with at a level that is not the default."""
+    """Options that start a server at a level that is not the default."""
     plan: Callable[[Level], Mapping[str, object]] = field(default=lambda _: {})
     """Fields of ``LoadPlan`` at a level."""
     wire: bool = False
-    """Whether it changes the bytes of a request on the wire."""
+    """True where the factor changes the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
-    """Whether a load at this level cannot be served in slices."""
+    """Tells if a load at this level cannot be served in slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
-    """What shows that an arm at these levels did not have its level of this factor; None: nothing does."""
+    """Fault which shows that an arm at these levels did not have its level of this factor; None where none was seen."""
 
     former: Mapping[str, str] = field(default_factory=dict)
     """Levels that only recordings of earlier versions have, each with its name for people."""
@@ -129,7 +129,7 @@ def _parse_served(text: str) -> Level:
 
 MEMORY, SQLITE = "memory", "sqlite"
 OPEN, TOKEN, TLS = "open", "token", "tls"
-"""Whom a server answers, and how: everybody; who shows a token, in the clear; everybody, over TLS."""
+"""Protection of a server: open to everybody; open to holders of a token, in the clear; open to everybody, over TLS."""
 
 SIZE = whole(8, 1_000_000, none=True)
 

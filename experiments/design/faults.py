@@ -10,14 +10,14 @@ from experiments.services import OURS
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a block saw of an arm and its server, by which a factor says whether its level was kept."""
+    """Observations of an arm and its server in a block, by which a factor tells if its level was kept."""
 
     threads: int | None
-    """Of the server's processes after the last slice; None: a process that was not started here."""
+    """Threads of the server's processes after the last slice; None for a process that was not started here."""
     processes: int | None
-    """Of the server: with several a parent among them; None: as above, or a recording does not say."""
+    """Processes of the server, with a parent among several; None as above, or where a recording does not say."""
     connections: int | None
-    """That the server had then; None: as above, or they are closed behind each window."""
+    """Open connections of the server then; None as above, or where they are closed after each window."""
     updates: int
     """Answered updates of the price updater beside the arm."""
     at_work: int | None = None

@@ -1,4 +1,4 @@
-"""What is foretold of a server under a load, before it is measured: by the model of ``capacity``, from its demands.
+"""Prediction of a server under a load, before it is measured: by the model of ``capacity``, from its demands.
 
 The model knows workers, clients, cores, processes and a rate; a setting says which. A server that answers on an event
 loop has no pool: each of its requests has a worker, and it computes one at a time. Where they wait, they gather into
@@ -16,38 +16,38 @@ from experiments.design.setting import Setting
 from experiments.peers import FREE_THREADED
 
 LOOP_WORKERS = 256
-"""Requests that are under way at once on a loop in an open loop, at most, as far as the model goes."""
+"""Most requests that are under way at once on an event loop in an open loop, as far as the model goes."""
 
 QUANTILE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """A prediction, and what it was made from."""
+    """A prediction, and the values that it was made from."""
 
     setting: Setting
     demands: Demands
     workers: int
-    """Of each process, as the model has them."""
+    """Workers of each process in the model."""
     cores: float
-    """That the server may use; less than are there, where the load runs on them too."""
+    """Cores that the server may use; fewer than the machine has where the load runs on them too."""
     processes: int
     capacity_hz: float
-    """What any load gets at most."""
+    """Throughput that no load can go beyond."""
     limit: str
-    """What is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    """Resource that is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
     throughput_hz: float
-    """Replies a second: of the closed loop, or of the rate as far as the capacity allows it."""
+    """Replies a second: of the closed loop, or of the open loop's rate as far as the capacity allows it."""
     response_s: float
-    """A closed loop's mean; an open loop's 99th percentile, inf where the queue grows without end."""
+    """Mean of a closed loop; 99th percentile of an open loop, inf where the queue grows without end."""
     useful_workers: int
-    """The least pool that gets 95 % of what any pool gets, with these clients."""
+    """The smallest pool that gets 95 % of the throughput of any pool, with these clients."""
     knee_clients: float
-    """More clients than this queue."""
+    """Number of clients from which on requests queue."""
 
 
 def foretell(setting: Setting, demands: Demands, cores: int, load_s: float = 0.0) -> Foretold:
-    """What the model says of a setting, on a machine of so many cores. An open loop takes about half a second.
+    """Predicts a setting on a machine with this number of cores. An open loop takes about half a second.
 
     ``load_s`` is the processor time that the load takes for a request. Where server and load share the cores, that much
     of them is not the server's.

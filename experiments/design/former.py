@@ -11,9 +11,9 @@ class Former:
     """A name that a factor once had, and its levels then."""
 
     now: str
-    """The factor that it is."""
+    """Name of today's factor."""
     read: Callable[[Level], Level]
-    """A level then as the level that it is now …"""
+    """Turns a level of then into the level of today …"""
     written: Callable[[Level], Level]
     """… and back."""
 

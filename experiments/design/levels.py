@@ -11,13 +11,13 @@ Levels = Mapping[str, Level]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the levels of a factor are: how they are read, and in words which there are."""
+    """Kind of a factor's levels: how they are read, and in words which there are."""
 
     parse: Callable[[str], Level]
-    """The level that a text stands for. Raises ValueError."""
+    """Gives the level that a text stands for. Raises ValueError."""
     allowed: str
     levels: str
-    """The same in short: ``1..64``, ``mutex|per-stock``."""
+    """The allowed levels in short: ``1..64``, ``mutex|per-stock``."""
 
 
 def shown(level: Level) -> str:
@@ -45,7 +45,7 @@ def parsed_mix(text: str) -> dict[str, float]:
 
 
 def one_of(*names: str) -> Kind:
-    """Levels that have names."""
+    """Levels that are names."""
 
     def parse(text: str) -> Level:
         if text not in names:

@@ -1,14 +1,14 @@
-"""Limits: by what a sweep is judged. They are written into its folder, and it is judged by them wherever it is read."""
+"""Limits by which a sweep is judged. They are written into its folder, and it is judged by them wherever it is read."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Each is stated with the results. A recording judged by others than these defaults says so."""
+    """Limits, each stated with the results. A recording that was judged by other limits than these defaults says so."""
 
     level: float = 0.05
-    """Of all looks together: how often equal arms may be called different."""
+    """Chance, over all looks together, that equal arms are called different."""
     equivalent_low: float = 0.95
     """Between these two, a ratio counts as no difference …"""
     equivalent_high: float = 1.05
@@ -17,15 +17,15 @@ class Limits:
     wire_share: float = 0.05
     """Bytes a request may differ by this share between arms that are to be the same on the wire (gate 2)."""
     errors_share: float = 0.001
-    """Of the requests, so many may end in errors (4)."""
+    """Share of the requests that may end in errors (gate 4)."""
     law_share: float = 0.02
-    """Response and think times may miss the time that they fill by this share (6)."""
+    """Share by which response and think times together may miss the time that they fill (6)."""
     rate_share: float = 0.02
     """An open loop's rate may be off by this share (7)."""
     late_share: float = 0.1
-    """Of a percentile, so much may be late sends (7)."""
+    """Share of a percentile that may be late sends (7)."""
     load_share: float = 0.8
-    """Of its core: over that, a closed loop's load side is a part of the latency (7)."""
+    """Share of its core over which a closed loop's load side is a part of the latency (7)."""
     steal_ticks: int = 1
     """A round is left out where others, the hypervisor and foreign processes, took more ticks of 10 ms than this …"""
     steal_share: float = 0.1

@@ -1,4 +1,4 @@
-"""What receivers tell: runs on a fresh server each, which says at its end what it received, and when.
+"""Runs that receivers report on: each on a fresh server, which says at its end what it received, and when.
 
 A **cell** is a setting and for how many seconds its client sends. Its server is asked for nothing else, so that all it
 tells is of that run. Pure.
@@ -13,22 +13,22 @@ from experiments.design.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class ReceivedCell:
-    """A setting with one client, how long it sends, and in how many blocks it stands."""
+    """A setting with one client, how long it sends, and the number of blocks that have it."""
 
     setting: Setting
     seconds: int
     blocks: int | None = None
-    """The first so many; None: all. What varies little wants fewer."""
+    """Number of the first blocks that have it; None for all. A cell that varies little needs fewer."""
 
     @property
     def arm(self) -> Arm:
-        """As what starts servers knows it."""
+        """The same setting as an arm, which is the form that is started."""
         return Arm(self.setting)
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What is to be run. Raises ValueError for what could not be."""
+    """Plan of such runs. Raises ValueError for one that cannot be carried out."""
 
     study: str
     part: str

@@ -42,11 +42,11 @@ class Setting:
         return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 
     def but(self, **levels: Level) -> "Setting":
-        """The same at other levels; defaults that follow from those are taken anew. Raises UsageError."""
+        """The same setting at other levels; defaults that follow from those are taken anew. Raises UsageError."""
         return setting(**(dict(self.said()) | levels))
 
     def said(self) -> Iterator[tuple[str, Level]]:
-        """The transport, and what is not at its default."""
+        """The transport, and every factor that is not at its default."""
         chosen = dict(self.levels)
         for name, level in self.levels:
             if name == "transport" or level != FACTORS[name].default_among(chosen):

@@ -19,15 +19,15 @@ LEAD_RESPONSES, COUNTED_RESPONSES, RESERVE_RESPONSES = 3, 20, 6
 """Parts of a slice in mean response times, at least."""
 
 _WARM_UP_NS = 60_000_000
-"""Of each arm, before the slices are drawn."""
+"""Length of each arm's warm-up, before the slices are drawn."""
 
 COUNTED_S_MAX = 0.25
-"""A slow arm makes no counted part longer than this: windows serve that."""
+"""Longest counted part that a slow arm may make: a slower one is measured in windows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slice: when, of which arm (``turn.load`` is its place among the sweep's), and where in the order."""
+    """One slice: its times, its arm (``turn.load`` is the arm's place in the sweep), and its place in the order."""
 
     round: int
     appearance: int
@@ -54,7 +54,7 @@ def starts(sweep: Sweep, seed: str) -> tuple[ServerKey, ...]:
 
 
 def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
-    """The seed of all that is drawn for a block: it depends on nothing else."""
+    """The seed of every draw for a block. It depends on nothing else."""
     return f"{sweep.seed}/{number}/{attempt}"
 
 

@@ -24,7 +24,7 @@ When = Callable[[Levels], bool]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Files that count together."""
+    """Files that count together for an arm."""
 
     files: str
     """A pattern from the project's root, with the braces of a shell."""
@@ -174,10 +174,10 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""Every row, the special before the general."""
+"""Every row; special ones stand before general ones."""
 
 NO_SOURCES = ("_test.go",)
-"""Ends of the names of files that lie among sources, and that no arm runs."""
+"""Endings of the names of files that lie among sources, and that no arm runs."""
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {

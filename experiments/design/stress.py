@@ -22,17 +22,17 @@ class StressKind:
     per_key: int = 1
     body: str = ""
     expect: str | None = None
-    """Every reply's body; None: all the same."""
+    """Body of every reply; None where all only have to be alike."""
 
     @property
     def requests(self) -> int:
-        """Of all keys."""
+        """Requests of all keys together."""
         return self.keys * self.per_key
 
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """What is read of each of these keys in the end: one of ``turns`` states, whole."""
+    """A state to be read of each of these keys at the end: one of ``turns`` states, whole."""
 
     name: str
     request: str
@@ -45,7 +45,7 @@ class FinalState:
 
 @dataclass(frozen=True, slots=True)
 class Stress:
-    """What is to be tried. Each setting is a server, fresh for each repetition."""
+    """Plan of a stress test. Each setting is a server, fresh for each repetition."""
 
     study: str
     part: str
@@ -54,5 +54,5 @@ class Stress:
     kinds: tuple[StressKind, ...]
     final: tuple[FinalState, ...]
     connections: int
-    """Of each kind."""
+    """Connections of each kind."""
     repetitions: int

@@ -29,7 +29,7 @@ PAIRS_NEAR_1, PAIRS = 60, 15
 """Pairs of slices in a block, at least: where the ratio is expected within 10 % of 1, and else."""
 
 BLOCKS_MIN = 6
-"""With fewer no test reaches p < 0.05, however clear the data: 2 ÷ 2^5 is more."""
+"""Fewest blocks with which a test can reach p < 0.05, however clear the data: with 5 the least p is 2 ÷ 2^5."""
 
 BLOCKS_MAX = 40
 """Blocks of a sweep, at most: the exact sign-flip test then takes some 0.2 s."""
@@ -37,16 +37,16 @@ BLOCKS_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """How long a slice is; a round trip that takes longer makes it longer, see ``slots``."""
+    """Lengths of a slice; a round trip that takes longer makes it longer, see ``slots``."""
 
     counted_s: float = 0.02
-    """Of the counted part, at least."""
+    """Length of the counted part, at least."""
     lead_s: float = 0.003
-    """Before it, at least: the load settles."""
+    """Length of the part before it, at least: the load settles."""
     reserve_s: float = 0.006
-    """Behind it, at least: until the last counted request is answered."""
+    """Length of the part behind it, at least: until the last counted request is answered."""
     block_s: float = 60.0
-    """All slices of a block together, at most: where arms answer slowly it has fewer rounds, but ``ROUNDS_MIN``."""
+    """Longest time of all slices of a block together: where arms are slow it has fewer rounds, but ``ROUNDS_MIN``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +56,43 @@ class Windows:
     warm_up_s: float = 0.1
     duration_s: float = 0.5
     calls: int = 1000
-    """Of each client, where a peer's own client makes the load in a closed loop. With a rate: as many as are due in
-    ``duration_s``."""
+    """Calls of each client, where a peer's own client makes the load in a closed loop. With a rate: as many as are due
+    in ``duration_s``."""
     in_turn: bool = False
-    """Whether a group's servers are started for its turn, and stopped behind it. So a sweep may have more of them than
-    may be alive at once. Else all are alive through a block."""
+    """True where a group's servers are started for its turn and stopped after it, so that a sweep may have more servers
+    than may be alive at once. Else all are alive through a block."""
 
 
 Turns = Slices | Windows
 
 
 def needs_windows(setting: Setting) -> bool:
-    """Whether a load cannot be served in slices: see ``Windows``."""
+    """True where a load cannot be served in slices: see ``Windows``."""
     connections = setting.whole("clients") * setting.whole("connections")
     return connections > SLICED_MAX or any(FACTORS[name].windows(level) for name, level in setting.levels)
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What is to be run. Raises ValueError for groups or comparisons that could not be judged."""
+    """Plan of a run. Raises ValueError for groups or comparisons that could not be judged."""
 
     study: str
     part: str
     groups: tuple[Group, ...]
     comparisons: tuple[Comparison, ...]
     rounds: int
-    """In a block."""
+    """Rounds of a block."""
     looks: tuple[int, ...]
-    """Numbers of blocks, ascending. A sweep whose first is under 6 has no verdicts, and says so."""
+    """Numbers of blocks, ascending. A sweep whose first look is at fewer than 6 has no verdicts, and says so."""
     seed: int = 1
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """A ratio that the headline intervals must not hold for the sweep to end early: somebody's limit."""
+    """Somebody's limit: a ratio that must lie outside the headline intervals for the sweep to end early."""
     fixed: bool = False
-    """True where somebody asked for so many blocks, in place of the looks that its part has."""
+    """True where a fixed number of blocks was asked for, in place of the looks that its part has."""
     timeline: bool = False
-    """Whether servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
+    """True where servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
     """Every arm once, in the groups' order."""
     servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
@@ -121,14 +121,14 @@ class Sweep:
 
     @property
     def alive(self) -> int:
-        """How many servers there are at once, at most."""
+        """Most servers alive at once."""
         if isinstance(self.turns, Windows) and self.turns.in_turn:
             return max(len({arm.server for arm in group.arms}) for group in self.groups)
         return len(self.servers)
 
     @property
     def families(self) -> dict[str, int]:
-        """How many tests each family has."""
+        """Number of tests of each family."""
         sizes: Counter[str] = Counter()
         for each in self.comparisons:
             sizes[each.family] += each.tests
@@ -136,16 +136,16 @@ class Sweep:
 
     @property
     def level(self) -> float:
-        """Of one look."""
+        """Level of one look."""
         return self.limits.level / len(self.looks)
 
     @property
     def has_verdicts(self) -> bool:
-        """Whether it has blocks enough to decide anything."""
+        """True where it has enough blocks to decide anything."""
         return self.looks[0] >= BLOCKS_MIN
 
     def pairs(self, comparison: Comparison) -> int:
-        """Pairs of slices that a block gives a comparison, none lost."""
+        """Pairs of slices that a block gives a comparison, if none is lost."""
         return sum(self._appearances(group) for group in self._holding(comparison))
 
     def _holding(self, comparison: Comparison) -> Iterator[Group]:

@@ -1,1 +1,1 @@
-"""What the blocks say: values, intervals, verdicts, and the gates that keep one back. Starts and draws nothing."""
+"""Judgement of blocks: values, intervals, verdicts, and the gates that keep one back. Starts and draws nothing."""

@@ -45,7 +45,7 @@ SPREAD_FROM = 3
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Statement of all runs together. Ratios; what only three runs have is None for fewer."""
+    """Values of all runs together, as ratios. Some need three runs; they are None for fewer."""
 
     ratio: Estimate
     tau: float | None
@@ -53,7 +53,7 @@ class Pooled:
     tau_high: float | None
     """… and its upper limit, with 95 %."""
     predicted: tuple[float, float] | None
-    """Holds a further run's true ratio with 95 %."""
+    """Range that holds a further run's true ratio with 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,20 @@ class Agreement:
 
     comparison: Comparison
     judged: tuple[Judged, ...]
-    """Of each run that has a value."""
+    """Judgements of the runs that have a value."""
     decided: int
-    """Runs that decided it."""
+    """Number of runs that decided it."""
     contradictions: tuple[tuple[int, int], ...]
-    """Which runs say opposite things, by their places among the runs."""
+    """Pairs of runs that say opposite things, by their places among the runs."""
     pooled: Pooled | None
-    """None for fewer than two runs that have an interval, and for runs of several versions."""
+    """None where fewer than two runs have an interval, or the runs are of several versions."""
     apart: Mapping[int, tuple[str, ...]]
     """Sources that differ from the first run's version, by the place of the run."""
 
 
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
-    """Statements of runs of one sweep, with their sources, of each headline comparison of which any has a value."""
+    """Agreements of runs of one sweep, with their sources: one for each headline comparison of which any run has a
+    value."""
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
             continue
@@ -114,7 +115,7 @@ def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
 
 
 def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
-    """Runs together, from each one's log-ratio and the variance of its mean. ValueError for fewer than two."""
+    """All runs together, from each one's log-ratio and the variance of its mean. ValueError for fewer than two."""
     k = len(values)
     if k < 2:
         raise ValueError(f"{k} runs, needed: 2")
@@ -131,11 +132,11 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
 
 
 _LEAST = 1e-18
-"""A run's variance is taken as no less, so that blocks that are all alike have a weight."""
+"""Least variance that a run is given, so that blocks that are all alike have a weight."""
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
-    """The same with the deviation between earlier runs beside each comparison of which enough are known."""
+    """The judgement with the deviation between earlier runs, at each comparison of which enough runs are known."""
     judged = {
         name: replace(one, between=between)
         for name, one in of.judged.items()
@@ -202,7 +203,7 @@ def _quantile(freedom: int) -> float:
 
 
 def differences(one: Sweep, other: Sweep) -> str:
-    """In what two sweeps differ but for their seeds, in words; empty where they are one sweep.
+    """Differences of two sweeps but for their seeds, in words; empty where they are one sweep.
 
     Of two studies, or two parts of one, only that is said: all else may differ.
     """

@@ -1,4 +1,4 @@
-"""What servers by themselves take: start-up, memory and idle processor time, with intervals over repetitions. Pure.
+"""Use of servers by themselves: start-up, memory and idle processor time, with intervals over repetitions. Pure.
 
 Intervals are Student's t over the repetitions' values. None of these quantities can be negative, so that an interval
 that would reach under 0 ends there.
@@ -16,16 +16,16 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A server with so many connections, over the repetitions."""
+    """A server that holds a number of connections, over the repetitions."""
 
     connections: int
     resident_mib: Estimate
     added_mib: Estimate
-    """Over the same process without connections, each repetition by itself; 0 for none."""
+    """Memory above that of the same process without connections, within each repetition; 0 for none."""
     idle_share: Estimate
-    """Of a core, while nobody sent."""
+    """Share of a core, while nobody sent."""
     threads: int
-    """The most that were seen."""
+    """Most threads that were seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Lone:
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """By ascending connections, none first."""
+    """Values by ascending connections, none first."""
 
     def with_connections(self, connections: int) -> Holding | None:
-        """Where it held so many; None where that was not looked at."""
+        """Values with this number of connections; None where it was not measured."""
         return next((each for each in self.holding if each.connections == connections), None)
 
 

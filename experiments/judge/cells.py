@@ -29,7 +29,7 @@ def _rate_kb(of: int, seen: CellSeen) -> float:
 
 
 def _mean_share(seen: CellSeen) -> float:
-    """Over the time that the samples fill; of a cell too short for two samples, over all of the load."""
+    """Mean share over the time that the samples fill; over all of the load for a cell too short for two samples."""
     return seen.sampled_cpu_s / seen.sampled_s if seen.sampled_s else seen.server_cpu_s / seen.load_s
 
 
@@ -48,13 +48,13 @@ def _memory_max(block: CellBlock, seen: CellSeen) -> float | None:
 
 
 def _cpu_max(seen: CellSeen) -> float | None:
-    """Never under the mean: that is the mean of the samples, each as long as it lasted."""
+    """Largest share of a sample. Never under the mean, which is the mean of the samples, weighted by their lengths."""
     most = _most(seen.cpu_samples)
     return None if most is None else 100 * most
 
 
 SAMPLES_MIN = 5
-"""Of fewer samples nothing is called the largest."""
+"""Fewest samples of which one is called the largest."""
 
 QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
@@ -72,8 +72,9 @@ QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float | None]] = {
     "client_percent": lambda _, seen: 100 * seen.client_cpu_s / seen.load_s,
     "throughput_hz": lambda _, seen: seen.requests / seen.total_s,
 }
-"""What a cell has in a block, by name. ``cpu_us``: the server's processor time a request. Percentages of processors are
-of one core, those of memory of the machine's; KB are 1024 bytes, as ``ab`` has them. None: too little was seen."""
+"""Quantities of a cell in a block, by name. ``cpu_us``: the server's processor time a request. Percentages of
+processors are of one core, those of memory of the machine's; KB are 1024 bytes, as ``ab`` has them. None: too little
+was seen."""
 
 OF_THE_LOAD = frozenset(
     {
@@ -96,19 +97,20 @@ class CellJudged:
 
     ratio: CellRatio
     log_ratios: Mapping[int, float]
-    """By the block's number."""
+    """Values by the block's number."""
     seen: Estimate
-    """Above ÷ below."""
+    """Estimate of above ÷ below."""
     p_holm: float
     verdict: CellVerdict | None
-    """None: too few blocks for any, or not all that were planned."""
+    """None: too few blocks for any verdict, or not all that were planned."""
     load_limited: bool = False
-    """Whether it is of times or rates, and the load was near its limit in a cell of it (gate 7): it cannot be SAME."""
+    """True where it is a ratio of times or rates, and the load was near its limit in one of its cells (gate 7): it
+    cannot be SAME."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellsJudged:
-    """Cells as they stand."""
+    """Cells, judged by the blocks so far."""
 
     plan: Cells
     blocks: tuple[CellBlock, ...]
@@ -129,16 +131,16 @@ class CellsJudged:
         return present if len(present) == len(found) else []
 
     def estimate(self, cell: Cell, quantity: str) -> Estimate | None:
-        """Its mean over blocks, with its interval; None where no block counts."""
+        """Mean of a quantity of a cell over blocks, with its interval; None where no block counts."""
         found = self.values(cell, quantity)
         return positive_interval(found, self.confidence) if found else None
 
     def is_load_limited(self, cell: Cell) -> bool:
-        """Whether the load took so much of its core that times are those of client and server together (gate 7)."""
+        """True where the load took so much of its core that times are those of client and server together (gate 7)."""
         return _is_load_limited(self.plan, self.blocks, cell, self.limits)
 
     def errors(self, cell: Cell) -> int:
-        """In all blocks."""
+        """Errors of a cell in all blocks."""
         place = self.plan.cells.index(cell)
         return sum(block.cells[place].errors for block in self.blocks)
 
@@ -164,7 +166,7 @@ def judge_cells(plan: Cells, blocks: Sequence[CellBlock], limits: Limits = LIMIT
 
 
 def _log_ratios(plan: Cells, blocks: Sequence[CellBlock], ratio: CellRatio, limits: Limits) -> dict[int, float]:
-    """A block's value; none for one in which no pair is whole."""
+    """Each block's value of a ratio; none for a block in which no pair is whole."""
     place, of = {cell: number for number, cell in enumerate(plan.cells)}, QUANTITIES[ratio.quantity]
     found = {}
     for block in blocks:
@@ -182,7 +184,7 @@ def _log_ratios(plan: Cells, blocks: Sequence[CellBlock], ratio: CellRatio, limi
 
 
 def _counts(limits: Limits, block: CellBlock, seen: CellSeen) -> bool:
-    """Whether a cell of a block is used: nobody took its cores, and its requests did not end in errors (gate 4)."""
+    """True where a cell of a block is used: nobody took its cores, and its requests did not end in errors (gate 4)."""
     asked = seen.load_requests + seen.errors
     return not is_robbed(limits, seen.machine, block.cores) and seen.errors <= limits.errors_share * asked
 

@@ -33,7 +33,7 @@ class OneOff:
     """The largest share by which the mean over the blocks, at any N, is off the mean of the blocks' fits there."""
 
     def at(self, calls: float) -> float:
-        """What it says of the mean of so many calls, µs."""
+        """Mean that the fit gives for this number of calls, µs."""
         return self.each_us.value + self.once_us.value / calls
 
 
@@ -59,7 +59,7 @@ def cell_interval(
 def paid_once(
     values: Sequence[ColdRow], setting: Setting, with_connect: bool, confidence: float = CONFIDENCE
 ) -> Estimate | None:
-    """What a run paid once, as it was seen and not fitted: the first call over the others, and connecting if asked for.
+    """Costs that a run paid once, as seen and not fitted: the first call over the others, and connecting if asked for.
 
     A block's value is the mean over its N. None where no run had a second call.
     """

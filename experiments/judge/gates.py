@@ -1,4 +1,4 @@
-"""Gates: what keeps a verdict back, judged on data that were really collected.
+"""Gates: reasons that keep a verdict back, judged on data that were really collected.
 
 Twenty rules guard a conclusion; each is enforced where it is strongest. Ten cannot be broken by construction, and are
 listed with what rules them out in ``README.md``. The others are here, under their numbers. A gate touches the
@@ -23,8 +23,8 @@ from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""What it takes to acknowledge a request and its reply apart, which Linux does 40 ms after either. And what a
-connection takes, from its begin to its end."""
+"""Bytes that acknowledge a request and its reply apart, which Linux does 40 ms after either; and bytes of a connection
+from its begin to its end."""
 
 CHANCE = 4.0
 """Standard deviations by which the number of a Poisson process may be off: 6 in 100,000."""
@@ -32,7 +32,7 @@ CHANCE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a gate has against a conclusion: its number, and what was seen beside what is allowed."""
+    """Reason of a gate against a conclusion: the gate's number, and what was seen beside what is allowed."""
 
     gate: int
     said: str
@@ -49,18 +49,18 @@ NAMES = {
     13: "a percentile beyond its sample",
     20: "smaller than equal arms differ",
 }
-"""What each gate is about, in a few words."""
+"""Subject of each gate, in a few words."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """What leaves a block out of a comparison."""
+    """Reasons to leave a block out of a comparison."""
     for arm in (comparison.above, comparison.below):
         yield from arm_refusals(sweep, block, arm)
     yield from wire_differs(sweep, block, comparison)
 
 
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """What is wrong with an arm's part in a block, whatever it is compared with."""
+    """Faults of an arm's part in a block, whatever it is compared with."""
     seen = block.arms[sweep.arms.index(arm)]
     yield from nothing_changed(sweep, block, arm)
     yield from errors(sweep.limits, arm, seen)
@@ -192,7 +192,7 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
 
 
 def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
-    """Gate 7: of its core, what the load took where it was the limit of a closed loop; None where it was not.
+    """Gate 7: the share of its core that the load took where it limited a closed loop; None where it did not.
 
     Then response times and rates are those of client and server together. An A/A pair asks nothing about a server, and
     processor time is the server's own: neither is touched.
@@ -205,7 +205,7 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 
 
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
-    """Gate 7, a note: whether an arm's times are those of client and server together.
+    """Gate 7, a note: true where an arm's times are those of client and server together.
 
     In a closed loop the load side took over 80 % of its core, as far as that is known. In an open one late sends, at
     their 99th percentile, are over a tenth of the response time's.
@@ -223,7 +223,7 @@ def _is_late(limits: Limits, seen: ArmSeen) -> bool:
 
 
 def far_end(of: Estimate) -> float:
-    """How far, on the log scale, an interval reaches from 1."""
+    """Distance from 1, on the log scale, of the end of an interval that is further away."""
     return max(abs(math.log(of.low)), abs(math.log(of.high)))
 
 
@@ -235,7 +235,7 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
 
 
 def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """What a request took on the wire in the quietest tenth of the slices; 0 where it was not read.
+    """Bytes of a request on the wire, from the quietest tenth of the slices; 0 where they were not read.
 
     What is counted is all that the loopback carries: other programs' traffic can only add to it.
     """
@@ -246,7 +246,8 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """What a request may take more in a window than on a connection that is there and soon answered; 0 in slices."""
+    """Bytes that a request may take in a window beyond those on an open connection that is soon answered; 0 in
+    slices."""
     own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.arms.index(arm)))
     requests = ratios.column(block.slices.requests)[own]
     if isinstance(sweep.turns, Slices) or not requests.any():

@@ -35,7 +35,7 @@ class Point:
     mean_us: Estimate | None
     """None where nothing was answered."""
     times: Times
-    """Of all blocks."""
+    """Times of all blocks."""
     errors: int
     """Counted requests that got no valid reply."""
     effective: float
@@ -43,14 +43,14 @@ class Point:
     load_share: float | None
     """The load side's share of its core; None where its program does not say it."""
     lost_share: float
-    """Of its slices, those that are in no pair."""
+    """Share of its slices that are in no pair."""
     load_limited: bool
-    """The latency is that of client and server together (gate 7)."""
+    """True where the latency is that of client and server together (gate 7)."""
     windows: int
     starved_clients: int
-    """Of all windows together."""
+    """Starved clients of all windows together."""
     refusals: tuple[Refusal, ...]
-    """What gates have against it, in any block."""
+    """Refusals of gates against the arm, in any block."""
 
     @property
     def starved_each(self) -> float:
@@ -103,7 +103,7 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str, refusa
 
 
 def _over_blocks(blocks: Sequence[Block], value: Callable[[Block], float | None]) -> Estimate | None:
-    """The mean of the blocks' values; its interval is that of their logarithms, so that it lies above 0 (rule 12)."""
+    """Mean of the blocks' values; its interval is computed on their logarithms, so that it lies above 0 (rule 12)."""
     values = [each for each in map(value, blocks) if each]
     if not values:
         return None

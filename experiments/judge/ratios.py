@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 class _Values(Generic[_T]):
-    """Values, that one object: equal to nothing else."""
+    """Values that are compared as an object: equal to no other object, whatever it holds."""
 
     __slots__ = ("values",)
 
@@ -41,8 +41,8 @@ class _Values(Generic[_T]):
 
 
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    """A column of a block's slices as an array, to be read. Each is asked for once a comparison and arm: so the last
-    ones are kept, as is what they were made of, which no one changes."""
+    """A column of a block's slices as an array, to be read. Each column is asked for once a comparison and arm, so the
+    last arrays are kept, together with the values that they were made of, which nothing changes."""
     return _array(_Values(values))
 
 
@@ -64,26 +64,26 @@ def is_robbed_block(limits: Limits, block: Block) -> bool:
 
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Which slices of a block make pairs: those that are kept, in rounds that were not robbed."""
+    """Marks the slices of a block that make pairs: those that are kept, in rounds that were not robbed."""
     kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
     return kept
 
 
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Which slices are in whole means: those that were answered late too."""
+    """Marks the slices that are in whole means: the kept ones, and those that were answered late."""
     fates = column(block.slices.fate)
     counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
     return counting
 
 
 def lost_share(block: Block, arm: int) -> float:
-    """Of an arm's slices in a block, those that are not kept."""
+    """Share of an arm's slices in a block that are not kept."""
     fates = [fate for fate, each in zip(block.slices.fate, block.slices.arm, strict=True) if each == arm]
     return sum(fate != KEPT for fate in fates) / len(fates) if fates else 0.0
 
 
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Slices that stand in rounds that are left out; to be read. The last ones are kept, as columns are."""
+    """Marks the slices in rounds that are left out; to be read. The last results are kept, as columns are."""
     return _in_left_out(limits, _Values(block.rounds), block.cores, _Values(block.slices.round))
 
 
@@ -99,7 +99,7 @@ def _in_left_out(
 
 
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """The log-ratio of each pair of the block, and the round that it is of. Empty where no pair is whole."""
+    """Log-ratio of each pair of the block, and the round of each pair. Empty where no pair is whole."""
     above, below = _slices(sweep, block, comparison)
     pairs = sorted(above.keys() & below.keys())
     rounds = [block.slices.round[above[pair][0]] for pair in pairs]
@@ -156,7 +156,7 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 def _slices(
     sweep: Sweep, block: Block, comparison: Comparison
 ) -> tuple[dict[int, tuple[int, float]], dict[int, tuple[int, float]]]:
-    """Of either arm, by appearance: the slice's place and its mean. Only slices that have one."""
+    """Slices of both arms by appearance: the slice's place and its mean. Only slices that have one."""
     places = {arm: place for place, arm in enumerate(sweep.arms)}
     totals, counts = _columns(block, comparison)
     counting = used(sweep.limits, block) & (totals > 0) & (counts > 0)
@@ -169,7 +169,7 @@ def _slices(
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """What is added up in each slice, and over how many requests."""
+    """Sums of each slice, and the number of requests that each sum is over."""
     slices = block.slices
     if comparison.measure != "response":
         spent = slices.server_cpu_ns if comparison.measure == "cpu" else slices.active_ns

@@ -1,4 +1,4 @@
-"""What receivers told, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
+"""Reports of receivers, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
 
 A block's value of a cell is its run's. Runs in which the hypervisor took the cores are left out, by the rule that
 rounds of a sweep are left out by. A ratio's interval is Student's t on the logarithms. Two cells differ where it
@@ -20,23 +20,23 @@ from experiments.results.received import ReceivedBlock, ReceivedRow, rows
 CONFIDENCE = 0.95
 
 Value = Callable[[ReceivedRow], float | None]
-"""What is asked of a run, such as its throughput."""
+"""Reads a value of a run, such as its throughput."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRatio:
-    """Above ÷ below, over the blocks that have both."""
+    """Ratio above ÷ below, over the blocks that have both."""
 
     above: Setting
     below: Setting
     ratio: Estimate
     together: Estimate
-    """The same with an interval that holds for all ratios of its family at once."""
+    """The same ratio, with an interval that holds for all ratios of its family at once."""
     p_holm: float
 
     @property
     def differs(self) -> bool:
-        """Whether the two are told apart."""
+        """True where the two are told apart."""
         return self.p_holm < 1 - CONFIDENCE and not self.ratio.low <= 1 <= self.ratio.high
 
 
@@ -50,7 +50,7 @@ def counting_rows(plan: Received, blocks: Sequence[ReceivedBlock], limits: Limit
 
 
 def interval(values: Sequence[ReceivedRow], of: Setting, value: Value) -> Estimate | None:
-    """The geometric mean over the blocks, since all these are positive. None for no value."""
+    """Geometric mean over the blocks, as all values are positive. None where there is no value."""
     logs = list(_logs(values, of, value).values())
     return ratio_interval(logs, CONFIDENCE) if logs else None
 

@@ -25,13 +25,13 @@ import scipy
 from experiments.design.sweep import BLOCKS_MAX
 
 POWER = 0.8
-"""How likely the number of blocks said to be needed decides, if what was seen so far holds."""
+"""Chance that the stated number of blocks decides, if what was seen so far holds."""
 
 _ROUNDING = 1e-12
-"""Of the values' sum of magnitudes: by how much two sums may differ and be equal."""
+"""Largest difference of two sums that count as equal, as a share of the sum of the values' magnitudes."""
 
 _BLOCKS_LOOKED_AT = 1000
-"""The search for the number of blocks that would decide ends here."""
+"""Number of blocks at which the search for the number that decides ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Distance at which the true ratios of earlier runs of one version lie apart: the deviation of their logarithms."""
+    """Distance between the true ratios of earlier runs of one version: the deviation of their logarithms."""
 
     tau: float
     freedom: int
@@ -58,12 +58,12 @@ class Deviation:
     tau_high: float
     """The upper limit of tau, with 95 %."""
     over_s: float
-    """From the first run of a version to the last: the shortest such time of all versions."""
+    """Time from the first run of a version to its last: the shortest such time of all versions."""
 
     @property
     def reach(self) -> float:
-        """By how much a further run, as far away in time, may move the logarithm of a ratio, with 95 %: the difference
-        of two runs."""
+        """Difference by which a further run, as far away in time, may move the logarithm of a ratio, with 95 %: that of
+        two runs."""
         return float(scipy.special.stdtrit(self.freedom, 0.975)) * math.sqrt(2) * self.tau
 
 
@@ -106,7 +106,7 @@ def median_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Estimate:
-    """The ratio that the blocks' log-ratios speak for: exp of their mean, and of its t interval's ends."""
+    """The ratio that the blocks' log-ratios stand for: exp of their mean, and of the ends of its t interval."""
     mean = mean_interval(block_log_ratios, confidence)
     high = math.inf if math.isinf(mean.high) else math.exp(mean.high)
     return Estimate(math.exp(mean.value), math.exp(mean.low), high, mean.n)
@@ -125,7 +125,7 @@ def sign_flip_p(values: Sequence[float]) -> float:
 
 @lru_cache(16384)
 def _sign_flip_p(values: tuple[float, ...]) -> float:
-    """The same, remembered: each look, and each set of looks, asks again for what it has in common with others."""
+    """The same, remembered: each look, and each set of looks, asks again for values that it shares with others."""
     seen = np.asarray(values, dtype=np.float64)
     if len(seen) < 2 or not np.isfinite(seen).all():
         return 1.0
@@ -178,7 +178,8 @@ def blocks_min(family: int, level: float) -> int:
 
 
 def blocks_needed(values: Sequence[float], family: int, level: float, about: tuple[float, float]) -> int | None:
-    """How many blocks in all decide with 80 % power, if mean and spread stay as they are; None: over 1000, or unknown.
+    """Number of blocks in all that decide with 80 % power, if mean and spread stay as they are; None: over 1000, or
+    unknown.
 
     ``values`` are logarithms of ratios to what they are tested against; ``about`` is what counts as no difference.
     Power by the usual sum of two quantiles of Student's t; a difference must show at Holm's strictest step, which is
@@ -203,7 +204,7 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
 
 
 def _share_beyond(n: int, *ends: float) -> float:
-    """How likely Student's t, for n values, is over one of these."""
+    """Sum of the chances that Student's t, for n values, is over each of these ends."""
     return float(sum(scipy.special.stdtr(n - 1, -end) for end in ends))
 
 

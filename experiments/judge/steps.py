@@ -21,12 +21,12 @@ from experiments.results.observed import ALL
 
 
 class Direction(Enum):
-    """Where a step leads."""
+    """Direction in which a step leads."""
 
     RISES = "rises"
     FALLS = "falls"
     FLAT = "is flat"
-    """By no difference at all: its interval lies inside 0.95 to 1.05, and reaches 1."""
+    """Difference too small to count: the interval lies inside 0.95 to 1.05, and reaches 1."""
     OPEN = "is not known to rise or fall"
 
 
@@ -38,10 +38,11 @@ class Step:
     below: Arm
     ratio: Estimate
     p_holm: float
-    """Over the steps of a curve."""
+    """Holm's p over the steps of a curve."""
 
     def direction(self, judgement: Judgement) -> Direction:
-        """A step whose whole interval is above 1 is not flat, however small it is. OPEN at no look."""
+        """Direction of the step. A step whose whole interval is above 1 is not flat, however small it is. OPEN at no
+        look."""
         level, limits = judgement.sweep.level, judgement.sweep.limits
         if judgement.look is None:
             return Direction.OPEN
@@ -57,7 +58,7 @@ class Step:
 
 
 def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
-    """Every step between neighbours that has a block left."""
+    """Every step between neighbours that has a block that counts."""
     pairs = list(pairwise(arms))
     logs = [[*mean_log_ratios(judgement, (above, ALL), (below, ALL)).values()] for below, above in pairs]
     p_values = holm([sign_flip_p(each) for each in logs])
@@ -69,8 +70,8 @@ def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
 
 
 def mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> dict[int, float]:
-    """Of the mean latencies of two arms and their request types, by the numbers of blocks that no gate leaves out of
-    either."""
+    """Log-ratios of the mean latencies of two arms and their request types, by the numbers of the blocks that no gate
+    leaves out of either."""
     sweep, found = judgement.sweep, {}
     for block in judgement.blocks:
         means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), of) for arm, of in (above, below)]

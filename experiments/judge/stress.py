@@ -1,4 +1,4 @@
-"""Stress: what each kind did, as rows, and the final state of all keys, over the repetitions. Pure."""
+"""Stress: a row for each kind of request, and the final state of all keys, over the repetitions. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class StressRow:
     server: Setting
     kind: str
     samples: int
-    """Of all repetitions, errors too."""
+    """Samples of all repetitions, errors too."""
     errors: int
     throughput_hz: Estimate
     received_kb_s: Estimate
@@ -29,18 +29,18 @@ class StressRow:
 
 @dataclass(frozen=True, slots=True)
 class StressJudged:
-    """All that there is of a plan."""
+    """Rows and final states of a plan."""
 
     plan: Stress
     repetitions: int
     rows: tuple[StressRow, ...]
 
     right: dict[Setting, int]
-    """Keys whose final state is as it should be, over the repetitions; by server."""
+    """Number of keys whose final state is as it should be, over the repetitions; by server."""
     wrong: dict[Setting, int]
 
     def row(self, server: Setting, kind: str) -> StressRow | None:
-        """A kind's on a server; None where it was not measured."""
+        """The row of a kind on a server; None where it was not measured."""
         return next((each for each in self.rows if (each.server, each.kind) == (server, kind)), None)
 
 

@@ -24,7 +24,7 @@ from experiments.results.observed import Block
 
 
 class Verdict(Enum):
-    """How a comparison ended, in the words of its kind."""
+    """Verdict on a comparison, in the words of its kind."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
@@ -47,7 +47,7 @@ _WORDS: Mapping[Kind, tuple[tuple[Verdict, Verdict, Verdict], ...]] = {
     "growth": ((Verdict.FALLS, Verdict.GROWS, Verdict.FLAT), _AGAINST_CLIENTS),
     "per client": (_AGAINST_CLIENTS,),
 }
-"""For under, over and about what it is tested against; of growth, for both of its tests."""
+"""Verdicts for a ratio under, over and about the value that it is tested against; for growth, of both tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Ruling:
     p_holm: float
     verdict: Verdict
     blocks_needed: int | None = None
-    """For INCONCLUSIVE: blocks in all that decide with 80 % power; None: over 1000, or unknown."""
+    """Blocks in all that decide with 80 % power, for INCONCLUSIVE; None: over 1000, or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +67,32 @@ class Judged:
 
     comparison: Comparison
     log_ratios: Mapping[int, float]
-    """The typical one of each block that counts, by the block's number."""
+    """Typical log-ratio of each block that counts, by the block's number."""
     typical: Estimate
     whole: Estimate
     rulings: tuple[Ruling, ...]
-    """One, or for growth two: against 1, and against the clients. None without verdicts."""
+    """Rulings: one, or two for growth, against 1 and against the clients. Empty without verdicts."""
     refusals: tuple[Refusal, ...] = ()
-    """What gates have against its verdict."""
+    """Refusals of gates against its verdict."""
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
-    """Blocks that gates left out of it."""
+    """Blocks that gates left out of it, with the refusals."""
     equivalent: tuple[float, float] = (0.95, 1.05)
     """Within these two, a ratio counts as no difference."""
     load_share: float | None = None
-    """Of its core, what the load took, where that made it the limit: then there are no rulings …"""
+    """Share of its core that the load took, where that made it the limit: then there are no rulings …"""
     together: tuple[Ruling, ...] = ()
-    """… but on client and server together."""
+    """… but those on client and server together."""
     between: Deviation | None = None
-    """Deviation that earlier runs on such a machine show between runs; None: too few are known."""
+    """Deviation between earlier runs on such a machine; None where too few are known."""
 
     @property
     def verdict(self) -> Verdict:
-        """The first ruling's; INCONCLUSIVE without."""
+        """Verdict of the first ruling; INCONCLUSIVE without rulings."""
         return self.rulings[0].verdict if self.rulings else Verdict.INCONCLUSIVE
 
     @property
     def decided(self) -> bool:
-        """Whether every ruling is something else than INCONCLUSIVE."""
+        """True where there are rulings, and none is INCONCLUSIVE."""
         return bool(self.rulings) and all(each.verdict is not Verdict.INCONCLUSIVE for each in self.rulings)
 
     @property
@@ -116,7 +116,7 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """The same, with the rulings on client and server together where the load was the limit."""
+        """The same, where the load was the limit with the rulings on client and server together."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
@@ -132,29 +132,30 @@ class Judged:
 
     @property
     def typical_is_not_whole(self) -> bool:
-        """Whether the two intervals do not meet: then both are to be said."""
+        """True where the two intervals do not meet, so that both have to be shown."""
         return self.typical.high < self.whole.low or self.whole.high < self.typical.low
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A sweep as it stands."""
+    """Judgement of a sweep by the blocks so far."""
 
     sweep: Sweep
     blocks: tuple[Block, ...]
     judged: Mapping[str, Judged]
-    """By the comparisons' names; those that have no value yet are missing."""
+    """Judged comparisons by name; those that have no value yet are missing."""
     look: int | None
     """The number of blocks that it was judged at; None: it stands at no look, and has no verdicts."""
 
     @property
     def confidence(self) -> float:
-        """Of the intervals."""
+        """Confidence of the intervals."""
         return 1 - self.sweep.level
 
     @property
     def decided(self) -> bool:
-        """True where every headline comparison is settled, and apart from what the sweep is to end apart from."""
+        """True where every headline comparison is settled, and apart from the limit that the sweep has to decide
+        about."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
@@ -168,12 +169,13 @@ class Judgement:
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
     def comparisons(self, family: str) -> Iterator[Judged]:
-        """Those of a family, in the order in which they were declared."""
+        """Judged comparisons of a family, in the order in which they were declared."""
         return (each for each in self.judged.values() if each.comparison.family == family)
 
 
 def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
-    """Judges what there is. Verdicts only at a declared look, of a sweep whose every look could decide."""
+    """Judges a sweep by the blocks so far. Verdicts only at a declared look, of a sweep whose every look could
+    decide."""
     look = len(blocks) if len(blocks) in sweep.looks and sweep.has_verdicts else None
     values = {
         name: one for name, one in ((each.name, _values(sweep, blocks, each)) for each in sweep.comparisons) if one
@@ -196,12 +198,12 @@ def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) 
 
 
 def _of_both(one: Judged) -> Judged:
-    """The same without a verdict on the server: the load was the limit."""
+    """The same with its rulings on client and server together, and none on the server: the load was the limit."""
     return replace(one, rulings=(), together=one.rulings)
 
 
 def contradict(one: Judged, other: Judged) -> bool:
-    """Whether two runs say opposite things of a comparison.
+    """True where two runs say opposite things of a comparison.
 
     One says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one says that the difference is under 5 %,
     and the other's interval lies wholly outside 0.95 to 1.05. So it is with growth beside the clients. Where the load
@@ -227,7 +229,7 @@ class Values:
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     load_share: float | None = None
-    """As ``Judged`` has it."""
+    """Share of its core that the load took, as in ``Judged``."""
 
 
 def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:
@@ -305,8 +307,8 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 
 
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
-    """The same; where an A/A pair was called different, or its halves contradict each other, effects of its transport
-    that are smaller are not concluded: of several pairs, the worst counts."""
+    """The same judgements, but INCONCLUSIVE for an effect smaller than that of an A/A pair of its transport that was
+    called different, or whose halves contradict each other. Of several pairs, the worst counts."""
     ends: dict[str, float] = {}
     for one in judged.values():
         told_apart = one.verdict in (Verdict.FASTER, Verdict.SLOWER) or bool(one.refusals)

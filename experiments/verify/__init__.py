@@ -40,13 +40,13 @@ TEXTS_FILE = "texts.sha256"
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Sweep that a part makes of one scale."""
+    """The sweep that a part makes at one scale."""
 
     sweep: Sweep
     apart: Mapping[str, object]
     """The plans of what is measured apart from the sweep, by the files' names."""
     folders: Mapping[str, str]
-    """Of the sweeps that are measured before and after it: the parts, by the folders' names."""
+    """Parts whose sweeps are measured before and after it, by the folders' names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Expected:
     texts: Mapping[str, Callable[[], str]]
     """Its report and figures, by the files' names; each is computed only where the text is compared."""
     designs: Sequence[Design]
-    """Its sweep is one of theirs; none where no part is known that makes it."""
+    """Sweeps of the part, of which the folder's sweep must be one; none where no part is known that makes it."""
     former: bool = False
     """True where its sweep is known as the design of an earlier version."""
 
@@ -65,7 +65,8 @@ Expecting = Callable[[Path], Expected]
 
 
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
-    """What is not as it should be, a line each. Raises UsageError for a folder that cannot be read or was edited."""
+    """Differences between a folder and its expected content, a line each. Raises UsageError if it is edited or
+    unreadable."""
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
     yield from (f"{folder}: {said}" for said in _faults(folder, sweep, every))
     yield from unfinished(folder)
@@ -111,7 +112,7 @@ def _apart_faults(plan: object, seen: Sequence[Timed]) -> Iterator[str]:
 
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
-    """A sweep that its part does not make; files and folders that its part leaves, and that are not there."""
+    """Faults where no part makes the sweep, and files and folders that its part writes and that are missing."""
     if expected.former:
         return
     if not expected.designs:
@@ -136,7 +137,7 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
-    """In what two sweeps differ."""
+    """Differences of two sweeps."""
     for each in fields(one):
         if each.compare and getattr(one, each.name) != getattr(other, each.name):
             yield each.name
@@ -156,7 +157,7 @@ def earlier(folder: Path, expecting: Expecting) -> str | None:
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[str]:
-    """True where it ended where its looks let it end: at the first that decides, or at the last.
+    """Faults of a sweep that did not end where its looks let it end: at the first that decides, or at the last.
 
     In editions before this one a comparison whose load is at its limit was not settled: its verdict was waited for.
     """
@@ -174,7 +175,7 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[s
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """What is kept beside the sweep and was broken off: fewer blocks than its own plan has."""
+    """Measurements beside the sweep that were broken off: they have fewer blocks than their own plan."""
     for name, read in APART.items():
         if (folder / name).exists():
             plan, seen = read(folder)
@@ -184,7 +185,7 @@ def unfinished(folder: Path) -> Iterator[str]:
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
-    """Whether what was foretold was written after the first block began."""
+    """A fault where the predictions were written after the first block had begun."""
     if not (folder / FORETOLD_FILE).exists():
         return
     written_at, _ = foretold.load(folder)
@@ -209,8 +210,8 @@ def _measured(block: Any) -> tuple[Any, ...]:
 
 
 def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
-    """The rows without the factors that the recorded ones lack, as they came later: every arm is at their default. A
-    factor that the recorded ones have under its former name is under that."""
+    """The rows without the factors that the recorded ones lack: these came later, and every arm is at their default. A
+    factor that the recorded rows have under its former name is under that name."""
     try:
         header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",")
     except OSError:
@@ -299,7 +300,7 @@ def _text_differs(file: Path, should: str) -> Iterator[str]:
 
 
 def _cell(has: str, should: str) -> str:
-    """Where two lines part, in a few words."""
+    """The place at which two lines part, in a few words."""
     place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
     begin = max(0, place - 20)
     return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

@@ -28,14 +28,14 @@ LABEL_S = 1.0
 """A moment is written in whole seconds, rounded down."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
-"""Of the same messages, HTTP/2 carries more bytes: it has headers, and frames of its own."""
+"""Transports of the same messages, of which the second carry more bytes: HTTP/2 has headers, and frames of its own."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
-"""Factors that change no byte of a message, but for the first."""
+"""Factors that change no byte of a message; the first, the transport, is the exception."""
 
 
 class Timed(Protocol):
-    """Anything that is measured block by block."""
+    """Any measurement in blocks."""
 
     @property
     def number(self) -> int: ...
@@ -48,7 +48,7 @@ class Timed(Protocol):
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Of all blocks of a sweep, every attempt."""
+    """Faults of all blocks of a sweep, with every attempt."""
     yield from attempt_faults(sweep, every)
     yield from time_faults(every)
     for one, other in pairwise(sorted(every, key=_content)):
@@ -60,7 +60,7 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """True where blocks were run again by the rule alone: since others took its time, and not for what they said."""
+    """Faults of the attempts: a block may be run again only since others took its time, and not for its values."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -85,7 +85,7 @@ def time_faults(every: Sequence[Timed]) -> Iterator[str]:
 
 
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
-    """Claims of blocks that the machine's accounts from before the sweep until after it do not hold of the blocks."""
+    """Faults where the machine's accounts, from before the sweep until after it, contradict the blocks."""
     if machine.after is None:
         yield "no account of the machine after the sweep"
         return
@@ -108,7 +108,7 @@ def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str
 
 
 def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Of one block."""
+    """Faults of one block."""
     slices = block.slices
     columns = (slices.appearance, slices.arm, slices.fate, slices.counted_ns, slices.requests, slices.active_ns)
     others = (slices.server_cpu_ns, slices.client_cpu_ns, slices.wire_bytes)
@@ -134,7 +134,7 @@ def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """An order that is not the drawn one; rounds left out though there was time for them."""
+    """Faults of the order: it is not the drawn one, or rounds were left out though there was time for them."""
     rounds, slices = len(block.rounds), block.slices
     drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
     seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
@@ -152,7 +152,7 @@ def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
-    """Sums of the slices of an arm, and what its histograms hold."""
+    """Faults of the sums of an arm's slices beside the content of its histograms."""
     own = used_whole(sweep.limits, block) & (column(block.slices.arm) == place)
     for name, answered in block.arms[place].answered.items():
         times = answered.times
@@ -173,7 +173,8 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered, in_slices: bool) -> bool:
-    """True where the numbers beside a histogram can be of it. In windows an error may have a time, in slices none."""
+    """True where the numbers beside a histogram can belong to it. In windows an error may have a time, in slices
+    none."""
     times = answered.times
     outcomes, errors = sum(answered.outcomes.values()), 0 if in_slices else sum(answered.errors.values())
     if outcomes and not outcomes <= times.count + times.out_of_range <= outcomes + errors:
@@ -202,7 +203,7 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Median over blocks; None where nothing was read."""
+    """Median over blocks of the bytes a request; None where nothing was read."""
     place, found = sweep.arms.index(arm), []
     for block in every:
         if len(block.slices.wire_bytes) == len(block.slices.arm):
