@@ -37,18 +37,18 @@ LEGEND = (
     ("a further run", f"where the true ratio of one more run would lie, with {CONFIDENCE:.0%} (prediction interval)"),
     ("contradictions", "pairs of runs of which one says the opposite of the other"),
 )
-"""What each column is, behind the first."""
+"""Meaning of each column after the first."""
 
 SEVERAL_VERSIONS = "of several versions"
 
 THREE_NEEDED = f"{SPREAD_FROM} runs needed"
 
 TAU_SHOWN = 0.0005
-"""A smaller deviation would be shown as 0.0%."""
+"""Smallest deviation that is shown as a number: a smaller one would be shown as 0.0%."""
 
 
 def add_options(parser: Parser) -> None:
-    """What ``agree`` takes."""
+    """Adds the options of ``agree``."""
     parser.add_argument(
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
@@ -81,7 +81,7 @@ def earlier_run(folder: Path) -> EarlierRun:
 
 
 def table(folders: Sequence[Path], markdown: bool = False) -> str:
-    """The table of these runs, ended by a line break. UsageError for what cannot be compared."""
+    """The table of these runs, with a line break at its end. UsageError for runs that cannot be compared."""
     if len(folders) < 2:
         raise UsageError("RESULTS", " ".join(map(str, folders)) or None, "two folders of results or more")
     twice = [
@@ -116,8 +116,8 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
-    """Sentences: how many comparisons every run decided, how many have runs that contradict each other, how many have
-    runs of several versions, which cannot."""
+    """Sentences with three counts: comparisons that every run decided, those with runs that contradict each other, and
+    those with runs of several versions, which are not compared."""
     decided, apart = sum(each.decided == runs for each in found), sum(bool(each.apart) for each in found)
     against = sum(bool(each.contradictions) for each in found)
     told = [f"Every one of the {runs} runs decided {decided} of the {counted(len(found), 'comparison')}."]

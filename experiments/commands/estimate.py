@@ -1,4 +1,4 @@
-"""About how long measuring takes, before it is known: so many slices, windows, starts. Pure."""
+"""Estimate of how long measuring takes, before it begins: from the numbers of slices, windows and starts. Pure."""
 
 from collections.abc import Mapping
 from itertools import repeat
@@ -14,27 +14,28 @@ from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.peers import PEER_CLIENT
 
 REPORT_S = 8.0
-"""What drawing and reporting take."""
+"""Seconds for drawing and reporting."""
 
 START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
-"""What the start of a block's processes takes, a slice, and what a window takes beside its own time."""
+"""Seconds for the start of a block's processes, for a slice, and for a window beside its own time."""
 
 CALL_S = 1e-4
-"""A call in a closed loop of a client that a process was started for."""
+"""Seconds for a call in a closed loop of a client that a process was started for."""
 
 GROUP_START_S, SERVER_START_S = 0.2, 0.15
-"""What the start of a group's servers takes where they are started for its turn: in all, and for each."""
+"""Seconds for the start of a group's servers where they are started for its turn: in all, and for each."""
 
 LONE_S, COLD_S, PEER_COLD_S, RECEIVED_S = 0.8, 0.4, 0.04, 0.5
-"""A server alone, a cold run of our client, one of a peer's, and what a receiver tells of. Each takes so long beside
-the time for which it is watched, or beside its calls."""
+"""Seconds for a server alone, a cold run of our client, one of a peer's, and a receiver's run. Each is added to the
+time for which it is watched, or to that of its calls."""
 
 CELL_START_S, CELL_S, ANSWERED_HZ, READ_HZ = 0.25, 0.1, 8000.0, 5000.0
-"""What the start of a cell's server takes, a cell beside its requests, how many of them a second, and reads of keys."""
+"""Seconds for the start of a cell's server and for a cell beside its requests; then requests a second, and reads of
+keys a second."""
 
 
 def block_s(sweep: Sweep) -> float:
-    """A block."""
+    """Seconds for a block."""
     turns = [sweep.arms[arm] for _, _, arm in order(sweep, "")]
     if isinstance(sweep.turns, Slices):
         return START_S + min(SLICE_S * len(turns), sweep.turns.block_s)
@@ -43,7 +44,7 @@ def block_s(sweep: Sweep) -> float:
 
 
 def _starts_s(sweep: Sweep) -> float:
-    """Of groups' servers, each for its turn."""
+    """Seconds for the starts of groups' servers, each for its turn."""
     total_s = 0.0
     for group in sweep.groups:
         turns = group.times * -(-sweep.rounds // group.every)
@@ -60,7 +61,7 @@ def _window_s(arm: Arm, of: Windows) -> float:
 def after_s(
     after: Mapping[str, Sweep], alone: Alone | None, cold: Cold | None, received: Received | None = None
 ) -> float:
-    """What comes after a part's own sweep, the report included."""
+    """Seconds for all that follows a part's own sweep, the report included."""
     swept = sum(each.looks[-1] * block_s(each) for each in after.values())
     watched = alone.repetitions * sum(_lone_s(len(each.connections), alone) for each in alone.servers) if alone else 0.0
     runs = cold.blocks * (START_S + sum(map(_cold_s, cold.cells))) if cold else 0.0
@@ -78,7 +79,7 @@ def _received_s(number: int, received: Received) -> float:
 
 
 def cells_s(cells: Cells | None) -> float:
-    """Cells, a server at a time."""
+    """Seconds for cells, a server at a time."""
     if cells is None:
         return 0.0
     starts = len({each.start for each in cells.cells})
@@ -87,7 +88,7 @@ def cells_s(cells: Cells | None) -> float:
 
 
 def stress_s(stress: Stress | None) -> float:
-    """Servers under stress, each key read in the end."""
+    """Seconds for servers under stress, with each key read at the end."""
     if stress is None:
         return 0.0
     requests = sum(each.requests for each in (*stress.before, *stress.kinds))

@@ -31,7 +31,7 @@ RECORDED = "quick"
 OUT = Path("results/index")
 
 WORDS, WORDS_HEADING = HERE.parent / "README.md", "How two servers are compared"
-"""Where the words of every study and its verdicts are explained."""
+"""Page and heading that explain the words of every study and its verdicts."""
 
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 
@@ -40,7 +40,7 @@ LISTS = ("Figures and tables", "Factors and levels", "Metrics", "Claims", "What 
 
 
 def add_options(parser: Parser) -> None:
-    """What ``index`` takes."""
+    """Adds the options of ``index``."""
     add = parser.add_argument
     add(
         "results",
@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write(out: Path, folders: Sequence[Path], why: Mapping[str, str] = NOTHING_SAID) -> tuple[Path, Path]:
-    """Writes both forms into a folder, made if need be; the files' paths. ``why``: what kept studies back, by name."""
+    """Writes both forms into a folder, made if need be, and gives the files' paths. ``why``: reasons that kept studies
+    back, by name."""
     out.mkdir(parents=True, exist_ok=True)
     of = made(folders, out, why)
     files = {out / index.HTML: index.html(of), out / index.MARKDOWN: index.markdown(of)}
@@ -130,7 +131,7 @@ def _entry(name: str, folder: Path, content: Content, further: Sequence[Content]
 
 
 def _way(path: Path, at: Path) -> str:
-    """From a page's folder to a file; empty where it is not there."""
+    """Path from a page's folder to a file; empty where the file is not there."""
     return Path(os.path.relpath(path, at)).as_posix() if path.exists() else ""
 
 
@@ -140,5 +141,5 @@ def _headings(readme: Path) -> list[str]:
 
 
 def _anchor(heading: str) -> str:
-    """As GitHub makes it."""
+    """A heading's anchor, made as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,4 +1,4 @@
-"""``list``: prints what can be run."""
+"""``list``: prints the parts that can be run."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from stock_service.rpc.process.command_line import Parser
 
 
 def add_options(_: Parser) -> None:
-    """None."""
+    """Adds no options."""
 
 
 def run(_: argparse.Namespace) -> int:

@@ -43,7 +43,7 @@ WIDTH = 118
 NOT_YET = "not recorded yet"
 
 BRACKETS = "Brackets: the interval over blocks."
-"""What stands in brackets behind a ratio."""
+"""Meaning of the brackets behind a ratio."""
 
 Runs = Sequence[tuple[Path, Content]]
 """Recordings, each with its folder."""
@@ -123,7 +123,7 @@ def _inverse(ratio: Estimate) -> Estimate:
 
 
 def _minutes(runs: Runs) -> str:
-    """From the first look at the machine to the last, of each run."""
+    """Minutes from the first look at the machine to the last, of each run."""
     return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
 
 
@@ -134,7 +134,7 @@ def _took_s(folder: Path) -> float:
 
 
 def _versions(runs: Runs) -> str:
-    """Each once."""
+    """Versions of the runs, each once."""
     return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
 
 
@@ -161,14 +161,14 @@ def _begun(runs: Runs) -> str:
 
 
 def _changes(runs: Runs) -> Iterator[str]:
-    """What changed since the runs, in a few words: their reports have the list."""
+    """Changes since the runs, in a few words: their reports have the list."""
     first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
     if first:
         yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """The ratio of every run that has it."""
+    """Ratio of every run that has one."""
     name = judged.comparison.name
     return spread_words(
         [content.judgement.judged[name].typical.value for _, content in runs if name in content.judgement.judged]
@@ -206,7 +206,7 @@ def _table(head: tuple[str, str], lines: Iterator[tuple[str, str]]) -> str:
 
 @cache
 def _read(folder: Path) -> Content:
-    """Each recording once, as several pages say something of it."""
+    """Content of a recording; each is read once, as several pages use it."""
     return read(folder)
 
 

@@ -68,7 +68,7 @@ class Recording:
 
     @property
     def mark(self) -> Path:
-        """The file that says that it was measured to its end."""
+        """File that marks it as measured to its end."""
         return self.scratch.with_suffix(".whole")
 
 
@@ -119,7 +119,7 @@ def every() -> Iterator[Recording]:
 
 
 def selected(names: Sequence[str]) -> list[Recording]:
-    """The recordings that are meant. UsageError for a name that means none."""
+    """The recordings that the names stand for. UsageError for a name that stands for none."""
     known = list(every())
     for name in names:
         if not any(name in _names(each) for each in known):
@@ -128,12 +128,13 @@ def selected(names: Sequence[str]) -> list[Recording]:
 
 
 def _names(recording: Recording) -> tuple[str, ...]:
-    """Names that mean it: its study, its part, its folder."""
+    """Names of a recording: its study, its part, its folder."""
     return recording.study, recording.part, str(recording)
 
 
 def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[str]:
-    """About how long it takes; of each recording how long, and of which server what is kept is."""
+    """Lines before the start: how long all takes, and for each recording how long, and of which server the kept one
+    is."""
     took = {each: (0.0, 0.0) if each in done else _span_s(each) for each in chosen}
     least_s, most_s = (sum(seconds[place] for seconds in took.values()) for place in (0, 1))
     lines = [f"{counted(len(chosen), 'recording')}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -152,7 +153,7 @@ def _span_s(recording: Recording) -> tuple[float, float]:
 
 
 def age(recording: Recording) -> str:
-    """Of which server the kept recording is, how many days ago it was made, and what changed since."""
+    """Version of the server in the kept recording, its age in days, and the changes since."""
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     made = datetime.fromisoformat(environment.load(recording.folder).before.at)
@@ -165,14 +166,14 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Of a folder and those inside it: the first that is not of this version, if there is one."""
+    """Version of a folder and those inside it: the first that is not today's, if there is one."""
     settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
     found = [version.of(each, settings) for each in _environments(folder)] if settings else []
     return next((each for each in found if not each.is_this), found[0]) if found else UNKNOWN
 
 
 def _environments(folder: Path) -> list[Environment]:
-    """Of a folder and those inside it."""
+    """Environments of a folder and of those inside it."""
     return [environment.load(file.parent) for file in sorted(folder.glob(f"**/{environment.ENVIRONMENT_FILE}"))]
 
 
@@ -181,7 +182,7 @@ def _changed(found: Version) -> str:
 
 
 def _hindrance(folder: Path) -> str:
-    """Why a recording that was begun cannot be gone on with; empty where it can. Blocks for some 0.5 s."""
+    """Reason why a recording that was begun cannot be continued; empty where it can. Blocks for some 0.5 s."""
     found = _version(folder)
     if not found.is_this:
         return _changed(found)
@@ -191,7 +192,7 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """True where it was measured to its end, of the sources that are here."""
+    """True where it was measured to its end, with the sources that are here."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 
@@ -218,7 +219,7 @@ def measure(recording: Recording) -> int:
 
 
 def put(recording: Recording) -> None:
-    """Has a whole recording take the place of the one that is kept. Raises OSError."""
+    """Puts a whole recording in the place of the kept one. Raises OSError."""
     fresh = recording.folder.with_name(f"{recording.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.copytree(recording.scratch, fresh, ignore=_LEFT_OUT)

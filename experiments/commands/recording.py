@@ -30,22 +30,22 @@ from experiments.verify import Design, Expected
 from stock_service.rpc.process.command_line import Parser
 
 DIFFERS_EXIT = 1
-"""Something is not as it should be."""
+"""Exit code where a difference was found."""
 
 AFTER_BLOCKS = FIRST_BLOCKS = 3
-"""Blocks of what has no verdict, behind a part's own sweep and before it."""
+"""Blocks of a sweep without verdicts, measured after a part's own sweep or before it."""
 
 FORMER_DESIGNS = Path(experiments.studies.__file__).parent / "former_designs.sha256"
 """Digests of the ``sweep.json`` of recordings whose parts have other designs by now; ``sha256sum --check`` reads it."""
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
-    """The folder that a command reads."""
+    """Adds the folder that a command reads."""
     parser.add_argument("results", type=Path, metavar="RESULTS", help=help_text)
 
 
 def read(folder: Path) -> Content:
-    """A folder of results, and all that its part says of it. Raises UsageError."""
+    """Reads a folder of results, with all that its part says of it. Raises UsageError."""
     found = content.read(folder, {name: part for name, (_, part) in PARTS.items()}, recorded_beside(folder))
     study, _ = PARTS[found.judgement.sweep.part]
     return replace(found, document=study.document)
@@ -79,8 +79,8 @@ def expected(folder: Path) -> Expected:
 
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
-    """Texts that the report and the figures of a folder should say, and what was foretold of its arms: each is computed
-    when it is called."""
+    """Texts that a folder's report and figures should have, and the predictions for its arms. Each is computed when it
+    is called."""
     found = read(folder)
     told = {FORETOLD_FILE: partial(_foretold, folder, found)} if (folder / FORETOLD_FILE).exists() else {}
     figures = {f"{gallery.FOLDER}/{each.name}.svg": partial(_svg, each) for each in found.pictures}
@@ -141,7 +141,7 @@ def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, .
 
 
 def _foretold(folder: Path, found: Content) -> str:
-    """What its part foretells of its arms, from what was measured first."""
+    """Predictions of a part for its arms, from the first measurements."""
     _, part = PARTS[found.judgement.sweep.part]
     assert part.first is not None
     assert part.foretell is not None

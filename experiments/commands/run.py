@@ -44,16 +44,16 @@ from stock_service.rpc.process.command_line import Parser, integer
 PROGRAM = "python -m experiments"
 
 RESULTS = Path("results")
-"""Where the folders of results are, unless told."""
+"""Folder of the folders of results, unless another is given."""
 
 BUSY_SHARE = 0.04
-"""Of the cores' time, taken by others: an idle machine's own services took 1 to 2 % here."""
+"""Share of the cores' time that others may take: an idle machine's own services took 1 to 2 % here."""
 
 INTERRUPTED_EXIT = 130
 
 
 def add_options(parser: Parser) -> None:
-    """What ``run`` takes."""
+    """Adds the options of ``run``."""
     add = parser.add_argument
     parser.epilog = WORDS
     add(
@@ -161,7 +161,7 @@ def _after_s(study: Study, part: Part, scale: Scale) -> float:
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:
-    """The command that goes on."""
+    """The command that continues a run."""
     words = ["run", options.name, "--profile", options.profile, "--seed", str(options.seed)]
     if options.clients is not None:
         words += ["--clients", *map(str, options.clients)]
@@ -171,7 +171,7 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
 
 
 def conclusion(found: Content) -> list[str]:
-    """The answers as sentences; what is undecided, why, and the command that would decide it."""
+    """The answers as sentences; then the undecided ones with the reason, and the command that would decide them."""
     lines = [""]
     for answer in found.answers:
         lines += [answer.question, f"  {answer.sentence}"]
@@ -181,7 +181,7 @@ def conclusion(found: Content) -> list[str]:
 
 
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
-    """A part's sweep, and all that is measured before and after it. Raises UsageError."""
+    """Measures a part's sweep, and everything before and after it. Raises UsageError."""
     scale = _foretelling(study, part, scale, on, folder, resume)
     sweep = _sweep(part, scale)
     if scale.foretell is not None and not (folder / FORETOLD_FILE).exists():
@@ -213,7 +213,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
 
 
 def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> Scale:
-    """The scale with what the part foretells, after what that is made from was measured; the same where it does not."""
+    """The scale with the part's predictions, after the measurements that they need; the same scale where it predicts
+    nothing."""
     if part.first is None or part.foretell is None:
         return scale
     if not resume:
@@ -226,13 +227,13 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 
 
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
-    """What is measured before a part that has such."""
+    """The sweep that is measured before a part, where it has one."""
     assert part.first is not None
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
 
 def _measure_by_http(part: Part, scale: Scale, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
-    """What the C client for HTTP/1.1 loads, a server at a time."""
+    """Measures the cells and stress of a part, a server at a time, with the C client for HTTP/1.1."""
     with http_load() as load:
         if part.cells is not None:
             table = part.cells(scale)
@@ -260,7 +261,7 @@ def _foreign(sweep: Sweep) -> Iterator[Mapping[str, LoadProgram]]:
 
 
 def _say_busy(progress: Progress, first: Block) -> None:
-    """After the first block: whether the machine is too busy for small differences."""
+    """Warns after the first block where the machine is too busy for small differences."""
     stolen_s = sum(each.steal_ticks for each in first.rounds) * TICK_S
     foreign_s = sum(each.foreign_ticks or 0 for each in first.rounds) * TICK_S
     lasted_s = sum(each.duration_s for each in first.rounds) * first.cores
@@ -274,7 +275,7 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 
 def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
-    """How much is run. Raises UsageError."""
+    """Scale of the run. Raises UsageError."""
     profile: ProfileName = options.profile
     built = frozenset(filter(is_built, part.peers))
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
@@ -305,7 +306,7 @@ def _left_out(parts: Iterable[Part]) -> list[str]:
 
 
 def _new(folder: Path) -> Path:
-    """That folder, or the first of FOLDER-2, FOLDER-3 … that is not there yet."""
+    """The folder, or the first of FOLDER-2, FOLDER-3 … that is not there yet."""
     number, found = 1, folder
     while found.exists():
         number += 1

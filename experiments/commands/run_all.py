@@ -26,7 +26,7 @@ ALL = "all"
 FAILED_EXIT = 1
 
 KNOWN = (StockServiceError, OSError)
-"""What measuring raises where something outside of it is wrong."""
+"""Errors of measuring whose cause lies outside of it."""
 
 Measure = Callable[[str, Path], Content]
 """Measures a study's main part into a folder, goes on where that was begun, and writes its report. Blocks."""
@@ -34,17 +34,17 @@ Measure = Callable[[str, Path], Content]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A study that is to be measured."""
+    """A study to be measured."""
 
     name: str
     least_s: float
-    """About how long it takes if its first look decides it."""
+    """Seconds that it takes if its first look decides it, about."""
     most_s: float
-    """If only its last does."""
+    """Seconds that it takes if only its last look decides it."""
     others: tuple[str, ...]
-    """Its parts that are not measured."""
+    """Parts of the study that are not measured."""
     sweep: Sweep | None = None
-    """What is measured; None: these options are not for it, which measuring it says."""
+    """The sweep to be measured; None where these options do not fit it: measuring it says so."""
     beside: tuple[str, ...] = ()
     """Files and folders that measuring leaves beside the sweep's."""
 
@@ -78,7 +78,8 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
 
 
 def is_whole(folder: Path, planned: Planned) -> bool:
-    """Whether this was measured into it to the end: its report stands there, with all that belongs beside it."""
+    """True where the study was measured into the folder to its end: its report is there, with all that belongs beside
+    it."""
     if not all((folder / name).exists() for name in (report.MARKDOWN, *planned.beside)):
         return False
     try:
@@ -91,7 +92,7 @@ def is_whole(folder: Path, planned: Planned) -> bool:
 
 
 def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[str]:
-    """What is measured, where, about how long it takes, and what is not."""
+    """Lines before the start: the studies, the folder, how long it takes, and the studies that are left out."""
     to_do = [each for each in planned if each.name not in done]
     least_s, most_s = sum(each.least_s for each in to_do), sum(each.most_s for each in to_do)
     lines = [f"{len(planned)} studies into {folder}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -126,6 +127,6 @@ def span(least_s: float, most_s: float) -> str:
 
 
 def _line(error: Exception) -> str:
-    """What an error says, in one line; one that is a fault of ours with its kind."""
+    """An error in one line; with its kind where it is a fault of ours."""
     said = " ".join(str(error).split())
     return said if isinstance(error, KNOWN) else f"{type(error).__name__}: {said}"

@@ -1,4 +1,4 @@
-"""``selfcheck``: checks the instrument against what is known beforehand."""
+"""``selfcheck``: checks the instrument against results that are known beforehand."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from stock_service.rpc.process.command_line import Parser
 
 
 def add_options(parser: Parser) -> None:
-    """What ``selfcheck`` takes."""
+    """Adds the options of ``selfcheck``."""
     add = parser.add_argument
     add("checks", nargs="*", metavar="CHECK", help=f"{', '.join(checks.CHECKS)} (default: all)")
     add("--overnight", action="store_true", help="the long versions, which take hours")

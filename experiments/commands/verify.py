@@ -9,7 +9,7 @@ from stock_service.rpc.process.command_line import Parser
 
 
 def add_options(parser: Parser) -> None:
-    """The folder."""
+    """Adds the option for the folder."""
     add_results(parser, "a folder that 'run' or 'compare --out' wrote")
 
 

@@ -1,1 +1,1 @@
-"""The command ``recommend``: how many workers a server should have, and of which kind. See its README."""
+"""The command ``recommend``: the number and kind of workers that a server should have. See its README."""

@@ -1,4 +1,4 @@
-"""What to advise, from what a request needs and what is wished. Pure; the words are in ``words``.
+"""Advice on a pool, from the demands of a request and a wish. Pure; the words are in ``words``.
 
 The rule. Pools are 1, 2, 4 … 64. Advised is the smallest that comes within a few per cent of the best. Where no rate is
 wished, that is the best's highest rate; else it is the largest pool's p99 at that rate. A rate is carried where it is
@@ -16,27 +16,28 @@ from experiments.capacity import Demands, bounds, capacity_hz, tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""The pools that are advised: twice as many each, as less makes no difference that is worth a choice."""
+"""Pools that can be advised. Each is twice the one before, as a smaller difference is not worth a choice."""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
-"""A smaller pool is preferred that has this share of the best's highest rate; or so many times the largest's p99."""
+"""Share of the best pool's highest rate with which a smaller pool is preferred; and factor on the largest pool's
+p99."""
 
 BUSIEST = 0.8
-"""The share of its highest rate that a server should be asked for: beyond it small changes make long queues."""
+"""Share of its highest rate that a server should be asked for, at most: beyond it small changes make long queues."""
 
 USUAL = 0.7
-"""The share at which the tail is told where no rate is wished."""
+"""Share of the highest rate at which the tail is told where no rate is wished."""
 
 UNLIMITED = 512
-"""Requests at once on a server without a pool: so many stand for any number."""
+"""Requests at once that stand for any number, on a server without a pool."""
 
 SHORT_OF = 0.5
-"""Threads are too few where 64 of them reach less than this share of what a server without a pool does. What is
-written anew for asyncio should gain much."""
+"""Share of the rate of a server without a pool, under which 64 threads are too few. A program that is written anew for
+asyncio should gain much."""
 
 
 class Kind(StrEnum):
-    """What the workers are."""
+    """Kind of the workers."""
 
     THREADS = "threads"
     ASYNCIO = "asyncio"
@@ -45,20 +46,20 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the server has to do."""
+    """Wish: the rate and times that the server should reach."""
 
     cores: int
-    """That it may use."""
+    """Cores that it may use."""
     rate_hz: float | None = None
     target_p99_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is chosen, before all is known of it."""
+    """A choice, before its predictions are computed."""
 
     workers: int
-    """Threads of each process; of asyncio ``UNLIMITED``."""
+    """Threads of each process; ``UNLIMITED`` for asyncio."""
     processes: int
     kind: Kind
 
@@ -67,7 +68,7 @@ class Choice:
         return capacity_hz(demands, self.workers, wish.cores, self.processes)
 
     def __str__(self) -> str:
-        """In a few words: ``16 threads``, ``asyncio``, ``2 processes of 8 threads``."""
+        """The choice in a few words: ``16 threads``, ``asyncio``, ``2 processes of 8 threads``."""
         if self.kind is Kind.ASYNCIO:
             return "asyncio"
         threads = "1 thread" if self.workers == 1 else f"{self.workers} threads"
@@ -76,43 +77,43 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A server of some size, and what is predicted of it."""
+    """A server of some size, with its predictions."""
 
     workers: int
-    """Threads of each process; of asyncio ``UNLIMITED``."""
+    """Threads of each process; ``UNLIMITED`` for asyncio."""
     processes: int
     highest_hz: float
     """Replies a second, at most."""
     limit: str
-    """What is busy then; see ``Bounds.limit``."""
+    """Resource that is busy at this rate; see ``Bounds.limit``."""
     rate_hz: float
-    """At which the tail is told."""
+    """Rate at which the tail is told."""
     p99_s: float
-    """Inf where it cannot keep up."""
+    """99th percentile; inf where the server cannot keep up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is advised, and what else was looked at."""
+    """Advice, and the pools that were compared."""
 
     kind: Kind
     chosen: Size
     pools: tuple[Size, ...]
-    """Every pool of as many processes."""
+    """Every pool, with the same number of processes."""
     carried: bool
-    """Whether the wished rate is carried and the wished p99 kept; True where none is wished."""
+    """True where the wished rate is carried and the wished p99 kept, or none is wished."""
     highest_in_target_hz: float | None
     """The highest rate that keeps the wished p99; None where none is wished, 0 where no rate does."""
     changes: tuple[tuple[str, str], ...]
-    """What would change the advice: if this were so, then that would be advised."""
+    """Changes that would change the advice: each is a condition, and the advice under it."""
 
     def __str__(self) -> str:
-        """In a few words."""
+        """The advice in a few words."""
         return str(Choice(self.chosen.workers, self.chosen.processes, self.kind))
 
 
 def advise(demands: Demands, wish: Wish) -> Advice:
-    """What to advise. Computes for some seconds."""
+    """Gives the advice. Computes for some seconds."""
     choice = _chosen(demands, wish)
     pools = tuple(sized(demands, workers, choice.processes, wish) for workers in POOLS)
     chosen = sized(demands, choice.workers, choice.processes, wish)
@@ -122,7 +123,7 @@ def advise(demands: Demands, wish: Wish) -> Advice:
 
 
 def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
-    """A server of that size."""
+    """A server of this size, with its predictions."""
     highest_hz = capacity_hz(demands, workers, wish.cores, processes)
     rate_hz = wish.rate_hz or USUAL * highest_hz
     p99_s = _tail_s(demands, workers, processes, wish.cores, rate_hz)
@@ -131,7 +132,7 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """What the rule gives. More processes are for a rate that one does not carry, or a p99 that they keep."""
+    """Applies the rule. More processes are for a rate that one does not carry, or a p99 that they keep."""
     choice = alone = _of_processes(demands, 1, wish)
     if wish.rate_hz is None:
         return choice
@@ -146,7 +147,7 @@ def _chosen(demands: Demands, wish: Wish) -> Choice:
 
 
 def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
-    """The same for a number of processes."""
+    """The rule's choice for a number of processes."""
     choice = Choice(_pool(demands, processes, wish), processes, Kind.PROCESSES if processes > 1 else Kind.THREADS)
     if processes > 1 or (wish.rate_hz is not None and _is_enough(demands, choice, wish)):
         return choice
@@ -171,7 +172,7 @@ def _pool(demands: Demands, processes: int, wish: Wish) -> int:
 
 
 def _is_enough(demands: Demands, choice: Choice, wish: Wish) -> bool:
-    """Whether it carries the wished rate and keeps the wished p99."""
+    """True where a choice carries the wished rate and keeps the wished p99."""
     highest_hz = choice.highest_hz(demands, wish)
     rate_hz = wish.rate_hz or USUAL * highest_hz
     p99_s = _tail_s(demands, choice.workers, choice.processes, wish.cores, rate_hz)
@@ -206,7 +207,7 @@ def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | Non
 
 
 def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """What else would be advised, were a demand or the wish another."""
+    """Other advices: each with the change of a demand or of the wish that leads to it."""
     others = [
         ("requests waited twice as long", replace(demands, wait_s=2 * demands.wait_s), wish),
         ("requests waited half as long", replace(demands, wait_s=demands.wait_s / 2), wish),
@@ -223,7 +224,7 @@ def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str
 
 
 def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """What a free-threaded Python would do, where it is the GIL that limits the server."""
+    """Gain from a free-threaded Python, where the GIL limits the server."""
     if bounds(demands, choice.workers, wish.cores, choice.processes).limit != "gil":
         return
     then = _chosen(demands.without_gil, wish)

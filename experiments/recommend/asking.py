@@ -31,22 +31,22 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 GROWS = 1.05
-"""Twice the connections that gain less do not count as growth."""
+"""Least gain from twice the connections that counts as growth."""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
-"""Rounds end in between where they agree."""
+"""Fewest and most rounds: they end in between where they agree."""
 
 AGREE = 1.06
-"""Rounds agree where no level's highest rate is so many times its lowest."""
+"""Factor between a level's lowest rate and its highest under which rounds agree."""
 
 NEAR_BEST = 0.5
-"""A level with less than this share of the best rate in the first round is not asked again."""
+"""Share of the best rate in the first round under which a level is not asked again."""
 
 TRIES = 3
-"""Of a window beside which something else took the cores."""
+"""Tries of a window during which something else took the cores."""
 
 BUDGET_S = 15.0
-"""No round begins that would end later than this; the first runs whatever it takes."""
+"""Seconds after which no round may end; the first round runs in any case."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
 """Time for which a load counts, at least and at most; between them, ``RESPONSES`` response times of one connection."""
@@ -54,13 +54,14 @@ WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
 RESPONSES = 20
 
 LONGER = 5
-"""A window in which nothing came back, and nothing failed, is repeated so many times as long."""
+"""Factor on the length of a window that is repeated, as nothing came back and nothing failed."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
-"""Before a window, of a closed and of an open loop: there, what queued at its start has to be gone."""
+"""Seconds of warm-up before a window of a closed loop and of an open one: in an open one the first queue has to be
+gone."""
 
 TIMEOUT_S = 10.0
-"""A server that takes longer than this for a reply is beyond what is asked here."""
+"""Longest time for a reply: slower servers cannot be asked here."""
 
 NO_GIL = re.compile(r"python3\.\d+t\b")
 """The program or library of a Python that was built without a GIL."""
@@ -68,17 +69,17 @@ NO_GIL = re.compile(r"python3\.\d+t\b")
 _LINUX = platform.system() == "Linux"
 
 Watch = Callable[[str], None]
-"""Is told what is being done, in a few words."""
+"""Receives each step of the work, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whom to ask, and what."""
+    """Address to ask, and the request to send."""
 
     transport: str
     address: Address
     request: RequestType | None
-    """None: the stock service's lookup."""
+    """None for the stock service's lookup."""
     stocks: tuple[str, ...]
 
     def plan(self, connections: int, duration_s: float, rate_hz: float | None = None, seed: int = 1) -> LoadPlan:
@@ -101,7 +102,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The processes of a server on this machine. No processes: it is elsewhere, or not ours to read."""
+    """The processes of a server on this machine. Empty where it is on another machine, or this user may not read
+    them."""
 
     pids: tuple[int, ...]
 
@@ -115,7 +117,7 @@ class Server:
             return None
 
     def has_gil(self) -> bool:
-        """Whether it is a Python that has a GIL; True where it is not known."""
+        """True where the server is a Python with a GIL, or its program is not known."""
         try:
             programs = [Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace") for pid in self.pids]
             programs += [psutil.Process(pid).exe() for pid in self.pids]
@@ -143,7 +145,7 @@ def _listening(address: Address) -> tuple[int, ...]:
 
 
 def _processor_s(pid: int) -> float:
-    """Of one process; from its clock in nanoseconds on Linux (``experiments/measure/programs.py``)."""
+    """Processor time of one process; on Linux from its clock in nanoseconds (``experiments/measure/programs.py``)."""
     if _LINUX:
         return time.clock_gettime(~pid << 3 | 2)
     times = psutil.Process(pid).cpu_times()
@@ -209,7 +211,8 @@ def by_turns(
 
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
-    """A window in which nothing else took the cores, or the last try. ``is_alone``: see ``MachineWatch``."""
+    """Loads a level in a window in which nothing else took the cores, or in the last try. ``is_alone``: see
+    ``MachineWatch``."""
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
         found, others = load(level), machine.seen()
@@ -224,7 +227,8 @@ def _agree(rounds: Sequence[Load]) -> bool:
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
-    """One window. Blocks for it; where the machine stood still and nothing came back, for longer ones after it.
+    """Loads one window, and blocks for it; for longer windows after it where the machine stood still and nothing came
+    back.
 
     Raises Unavailable where nothing answers, KeyboardInterrupt after Ctrl-C.
     """

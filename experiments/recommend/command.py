@@ -34,10 +34,10 @@ RPC_MS = 0.15
 """Processor time of an RPC itself, of gRPC in Python under load: 0.10 to 0.17 ms were measured."""
 
 IO_VARIATION = 0.5
-"""Of a wait that is described: a database that answers some requests twice as late as others."""
+"""Variation of a described wait: a database that answers some requests twice as late as others."""
 
 OVERHEAD_S = 0.0001
-"""The client, the wire and wake-ups of a service that is described."""
+"""Seconds for the client, the wire and wake-ups of a described service."""
 
 EXITS = {
     0: "advised",
@@ -83,7 +83,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The same of a server that was measured."""
+    """JSON of ``--json`` for a measured server."""
 
     wish: Wish
     advice: Found
@@ -91,7 +91,7 @@ class Measured:
 
 
 def add_options(parser: Parser) -> None:
-    """What ``recommend`` takes."""
+    """Adds the options of ``recommend``."""
     parser.epilog = _EPILOG.format(exits="\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items()))
     add = parser.add_argument_group("a described service").add_argument
     add(
@@ -175,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def described(options: argparse.Namespace) -> Demands:
-    """What a request of a described service needs."""
+    """Demands of a request on a described service."""
     service_s = options.service_ms / 1000
     wait_s = service_s * (options.io_share or 0.0)
     rpc_s = (RPC_MS if options.rpc_ms is None else options.rpc_ms) / 1000
@@ -192,7 +192,7 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
-    """Whom to ask, and what. May ask the server by reflection."""
+    """The address to ask and the request to send. May ask the server by reflection."""
     stocks = tuple(stock.name for stock in load_catalog(CATALOG))
     request: RequestType | None = None
     if options.call is not None:
@@ -201,7 +201,7 @@ def _asked(options: argparse.Namespace, at: Address) -> Asked:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuses what does not go together. Raises UsageError."""
+    """Refuses options that do not go together. Raises UsageError."""
     ways = ("service_ms", "address", "start", "trials")
     subjects = [name for name in ways if getattr(options, name) is not None]
     if len(subjects) != 1:

@@ -22,7 +22,7 @@ TAIL_S = 2.0
 """Time for which a p99 is measured."""
 
 TAIL_NEAR = 1.25
-"""A pool's p99 is near another's within this: two windows of one pool differ by as much."""
+"""Factor within which a pool's p99 is near another's: two windows of one pool differ by as much."""
 
 TAIL_CONNECTIONS = 64
 
@@ -35,7 +35,7 @@ IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
 
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
-    """Of the server that is asked. Blocks for up to a minute. Raises as ``ask`` does."""
+    """Findings of the server that is asked. Blocks for up to a minute. Raises as ``ask`` does."""
     watch("the client's own floor")
     try:
         floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
@@ -50,7 +50,8 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
 
 
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
-    """Of what a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and ProgramFailed."""
+    """Findings of the servers that a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and
+    ProgramFailed."""
     found = _of_processes(template, 1, asking, wish, watch)
     if wish.rate_hz is None or found.carried(wish) or not started.takes_processes(template):
         return found
@@ -75,7 +76,7 @@ def _of_processes(template: str, processes: int, asking: Callable[[Address], Ask
 
 
 def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
-    """The smallest pool that carries a rate with a p99 near the largest pool's. ``tail_of`` measures one."""
+    """The smallest pool that carries a rate with a p99 near the largest pool's. ``tail_of`` measures a p99."""
     carrying = [level for level in found.levels if rate_hz <= BUSIEST * level.throughput_hz]
     largest = tail_of(carrying[-1].at_once, rate_hz)
     tails = [largest]

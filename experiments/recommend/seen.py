@@ -22,14 +22,14 @@ WAIT_LEAST_S = 0.0003
 """A shorter wait cannot be told from threads that wake up late."""
 
 BUSY = 0.75
-"""A server whose throughput stops growing with less than this share of its GIL, or of the free cores, in use is held
-back by something else than the processor."""
+"""Share of the GIL, or of the free cores, in use: a server whose throughput stops growing under this share is held back
+by something else than the processor."""
 
 ALL_CORES = 0.85
 """The same of all cores together, where there is a GIL: what the kernel computes for one thread is beside the GIL."""
 
 RATE_FAIR = 0.9
-"""A level with less than this share of the best rate in the middle round is not near it, whatever one round did."""
+"""Share of the best rate in the middle round under which a level is not near it, whatever one round did."""
 
 ONE_AT_A_TIME = 1.5
 """Fewer requests at once than this are one: the rate with one worker is known within some per cent."""
@@ -43,16 +43,16 @@ class Load:
     throughput_hz: float
     p99_s: float
     processor_s: float | None
-    """Of the server, for each request; None where it cannot be read."""
+    """Processor time of the server for each request; None where it cannot be read."""
     client_share: float
-    """Of a core that the client took; beyond ``CLIENT_CPU_LIMIT`` this is the throughput of both together."""
+    """Share of a core that the client took; beyond ``CLIENT_CPU_LIMIT`` this is the throughput of both together."""
     is_disturbed: bool = False
     """True where other programs, or the hypervisor, took the cores meanwhile, and in every try before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """So many requests at once, by turns with the other levels."""
+    """One number of requests at once, measured by turns with the other levels."""
 
     at_once: int
     """Workers of each process, or connections."""
@@ -60,18 +60,18 @@ class Level:
 
     @property
     def throughput_hz(self) -> float:
-        """The middle round's."""
+        """Throughput of the middle round."""
         return median(load.throughput_hz for load in self.rounds)
 
     @property
     def busy_cores(self) -> float | None:
-        """Of the server, in the middle round; None where its processor time cannot be read."""
+        """Cores that the server kept busy in the middle round; None where its processor time cannot be read."""
         read = [load.processor_s * load.throughput_hz for load in self.rounds if load.processor_s is not None]
         return median(read) if read else None
 
     @property
     def client_share(self) -> float:
-        """The middle round's."""
+        """Share of a core that the client took in the middle round."""
         return median(load.client_share for load in self.rounds)
 
 
@@ -84,9 +84,9 @@ class Limit(StrEnum):
     INSIDE = "inside"
     """The processor is at rest, and more requests at once add nothing: a lock or a pool of connections."""
     WORKERS = "workers"
-    """Nothing yet: the largest level did most."""
+    """Nothing limits the rate yet: the largest level reached the most."""
     UNREAD = "unread"
-    """More requests at once add nothing, and processor time cannot be read: anything but the workers."""
+    """Unknown: more requests at once add nothing, and processor time cannot be read. The workers are not the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Program:
     has_gil: bool
     """True where it is a Python with a GIL."""
     cores: int
-    """Of the machine."""
+    """Cores of the machine."""
     processes: int = 1
 
 
@@ -105,7 +105,7 @@ class Tail:
     """The p99 that was measured in an open loop."""
 
     workers: int
-    """Of the pool that is meant; a server that runs has its own."""
+    """Workers of the measured pool; a server that runs has its own."""
     rate_hz: float
     p99_s: float
 
@@ -123,13 +123,13 @@ class Found:
     """Rate of the advised pool, or of a server that ran with as many requests at once. Replies a second, as seen."""
     limit: Limit
     at_a_time: float
-    """Number of requests that the best rate is, at the time that one takes alone."""
+    """Number of requests at once that the best rate needs, if each takes its time alone."""
     alone_s: float
     """The time of a request that meets no other: in its worker, or until its reply."""
     processor_s: float | None
-    """Of a request, at the highest rate; None where it cannot be read."""
+    """Processor time of a request, at the highest rate; None where it cannot be read."""
     tails: tuple[Tail, ...] = ()
-    """The last is that of the advised pool."""
+    """Tails, that of the advised pool last."""
 
     @property
     def best(self) -> Level:
@@ -221,7 +221,7 @@ def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wi
 
 
 def limit(best: Level, grows: bool, program: Program) -> Limit:
-    """Limit of the rate. ``grows``: it is the largest level's, and no smaller one comes near."""
+    """Limit of the rate. ``grows``: the best level is the largest, and no smaller one comes near."""
     busy_cores, free_cores = best.busy_cores, program.cores - best.client_share
     if best.client_share > CLIENT_CPU_LIMIT:
         return Limit.CLIENT

@@ -1,4 +1,4 @@
-"""Starts a server at every size from a command with ``{workers}`` and ``{port}``, and measures what each size does.
+"""Starts a server at every size from a command with ``{workers}`` and ``{port}``, and measures each size.
 
 A command with ``{processes}`` is started with one, or with several for a rate that one does not carry. The servers are
 alive together and are loaded by turns, so that a neighbour's noise is the same for all. What a server prints goes where
@@ -25,10 +25,10 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Begins a command whose output nobody reads: a pipe that is full would stop it."""
+"""Beginning of a command whose output nobody reads: a full pipe would stop it."""
 
 CONNECTIONS = 128
-"""Under which sizes are measured: twice as many as the largest has workers."""
+"""Connections that load a size: twice as many as the largest has workers."""
 
 QUEUED_S = 0.5
 """Time that requests may queue for one worker, as every window ends with that; slow servers get fewer connections."""
@@ -43,7 +43,7 @@ class Started:
 
 
 def check_command(template: str) -> None:
-    """Refuses what cannot be started. Raises UsageError."""
+    """Refuses a command that cannot be started. Raises UsageError."""
     try:
         words = shlex.split(template)
     except ValueError as error:
@@ -58,7 +58,8 @@ def check_command(template: str) -> None:
 def serving(
     template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
 ) -> Iterator[Mapping[int, Started]]:
-    """Servers of these sizes, started side by side: so many workers in each process. They are stopped after the block.
+    """Starts servers of these sizes side by side: a size is the workers of each process. They are stopped after the
+    block.
 
     Raises ProgramFailed, and as ``asking`` does.
     """
@@ -106,7 +107,7 @@ class _Starting:
 
 
 def _free_ports(count: int) -> list[int]:
-    """So many, no two alike."""
+    """Free ports, ``count`` of them, no two alike."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -115,7 +116,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def takes_processes(template: str) -> bool:
-    """Whether a command can be started with several processes."""
+    """True where a command can be started with several processes."""
     return PROCESSES in template
 
 
@@ -133,5 +134,5 @@ def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple
 
 
 def connections(workers: int, response_s: float) -> int:
-    """Under how many a size is measured: ``CONNECTIONS``, or fewer where requests would queue for long."""
+    """Number of connections that load a size: ``CONNECTIONS``, or fewer where requests would queue for long."""
     return min(max(CONNECTIONS, 2 * workers), max(2 * workers, round(QUEUED_S / response_s)))

@@ -41,13 +41,13 @@ GREETER_PROTO = Path(__file__).resolve().parents[2] / "protos/experiments/hellow
 README = Path(__file__).with_name("README.md")
 
 NEAR = 0.9
-"""Of the best pool's rate: what does this is enough."""
+"""Share of the best pool's rate with which a pool is enough."""
 
 SWEEPS = 3
-"""Sweeps of all pools that judge a service: one advice is one sweep, and the judge has to know better."""
+"""Sweeps of all pools that judge a service. An advice is one sweep, and its judge has to know better."""
 
 TWICE = 2
-"""An advised pool may be so many times the smallest that is enough."""
+"""Factor on the smallest pool that is enough: the advised pool may be so large."""
 
 HEADER = (
     "| service | what a request does | advised | smallest enough | of the best | rate said | found "
@@ -60,13 +60,13 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What was advised, and what judged it."""
+    """An advice, and the measurements that judge it."""
 
     found: Found
     levels: tuple[Level, ...]
     """Every pool afterwards, of servers that were started afresh."""
     took_s: float
-    """By the advice."""
+    """Seconds that the advice took."""
 
     @property
     def own(self) -> Level:
@@ -75,7 +75,7 @@ class Tried:
 
     @property
     def of_best(self) -> float:
-        """Of the best pool's rate, what the advised pool does."""
+        """Share of the best pool's rate that the advised pool reaches."""
         return self.own.throughput_hz / best_of(self.levels).throughput_hz
 
     @property
@@ -96,7 +96,7 @@ class Tried:
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """The services that ``--trials`` names, by commas; or all. Raises UsageError."""
+    """The services that ``--trials`` names, between commas; or all. Raises UsageError."""
     names = tuple(SHAPES) if text == ALL else tuple(text.split(","))
     unknown = [name for name in names if name not in SHAPES]
     if unknown:
@@ -118,7 +118,7 @@ def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str
 
 
 def tried(name: str, watch: Watch) -> Tried:
-    """One service. Blocks. Raises as ``of_command`` does."""
+    """Tries one service. Blocks. Raises as ``of_command`` does."""
     python = shlex.quote(sys.executable)
     command = f"{python} -m experiments.peers.python.shapes_server --shape {name} --workers {{workers}} --port {{port}}"
     began_s = time.monotonic()
@@ -138,7 +138,7 @@ def _asked(at: Address) -> Asked:
 
 
 def shown(name: str, tried: Tried, at: str) -> str:
-    """The row of a service. ``at``: when it was tried, and on which commit."""
+    """The row of a service. ``at``: time and commit of the trial."""
     pools = ", ".join(f"{level.at_once}: {number(level.throughput_hz)}/s" for level in tried.levels)
     cells = (
         f"`{name}`",
@@ -156,7 +156,7 @@ def shown(name: str, tried: Tried, at: str) -> str:
 
 
 def is_changed() -> bool:
-    """True where the sources are others than the commit's; the page itself is written row by row."""
+    """True where the sources differ from the commit's. The page does not count, as it is written row by row."""
     return subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ":/*.py"], cwd=README.parent).returncode != 0
 
 

@@ -11,7 +11,7 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.25, 0.25
-"""How far the model's rates and tails are from a server's whose demands are known, in nine cases of ten.
+"""Share by which the model's rates and tails are off, at most, in nine of ten cases where a server's demands are known.
 
 In the recording of the study ``pool_size`` six rates of seven are within 10 %.
 """
@@ -20,10 +20,10 @@ MEASURED_ERROR = 0.15
 """Share by which a measured rate may be off when it is measured again: in nine of ten trials (``trials``)."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
-"""Of the highest rate, where the figure's tail has points."""
+"""Shares of the highest rate at which the figure's tail has points."""
 
 LITTLE = 0.01
-"""A smaller gain is none."""
+"""Gain under which there is none."""
 
 _LIMITS = {
     "gil": "the GIL: one thread computes at a time, so more threads add nothing",
