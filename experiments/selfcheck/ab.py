@@ -31,25 +31,25 @@ INJECTED = 1.05
 """B's response ÷ A's."""
 
 HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
-"""Of an A/A pair's 95 % interval, at most, by transport."""
+"""Largest half width of an A/A pair's 95 % interval, by transport."""
 
 AA = "A/A"
 AB = "A/B"
 
 OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
-"""Of 60 triples: A/A pairs called different, at most; B found, at least."""
+"""Bounds for 60 triples: the most A/A pairs called different, and the fewest B that are found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is asked of one version of the check."""
+    """Size of a version of the check."""
 
     triples: int
-    """Of each transport."""
+    """Triples of each transport."""
     blocks: int
     rounds: int
     judged: bool = True
-    """Whether to judge; otherwise it is enough that all ratios were read."""
+    """True where the triples are judged; otherwise it is enough that all ratios were read."""
 
 
 MINUTES = Scale(triples=1, blocks=20, rounds=PAIRS_NEAR_1)
@@ -57,12 +57,12 @@ OVERNIGHT = Scale(triples=30, blocks=20, rounds=PAIRS_NEAR_1)
 SECONDS = Scale(triples=1, blocks=1, rounds=3, judged=False)
 
 Measure = Callable[[Sweep, int], Block]
-"""A block of a sweep, by its number. Blocks."""
+"""Measures a block of a sweep, by its number. Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """What one triple showed."""
+    """Result of a triple."""
 
     transport: str
     same: Judged
@@ -70,12 +70,12 @@ class Triple:
 
     @property
     def called_different(self) -> bool:
-        """Whether equal arms were."""
+        """True where the equal arms were called different."""
         return self.same.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
     @property
     def found(self) -> bool:
-        """Whether the slowed arm was found, and to be slower."""
+        """True where the slowed arm was found to be slower."""
         return self.slowed.verdict is Verdict.SLOWER
 
 
@@ -134,12 +134,12 @@ def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
 
 
 def half_width(ratio: Estimate) -> float:
-    """Of an interval, as a share of the ratio: half its width on the logarithmic scale."""
+    """Half the width of an interval on the logarithmic scale, as a share of the ratio."""
     return math.expm1(math.log(ratio.high / ratio.low) / 2)
 
 
 def of_each(triples: Sequence[Triple]) -> Iterator[Finding]:
-    """What each triple must show."""
+    """Findings on each triple."""
     for one in triples:
         same, most = one.same.typical, HALF_WIDTHS[one.transport]
         yield Finding(
@@ -157,7 +157,7 @@ def of_each(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
-    """What a night's triples must show; the bounds are for 60."""
+    """Findings on a night's triples; the bounds are for 60."""
     different, b_found = sum(each.called_different for each in triples), sum(each.found for each in triples)
     ratios_seen = [each.same.typical.value for each in triples]
     yield Finding(

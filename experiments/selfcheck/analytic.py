@@ -38,15 +38,15 @@ REPLICATIONS, SECONDS_REPLICATIONS = 10, 2
 CONNECTIONS = 64
 
 WITHIN_SHARE, WITHIN_MS = 0.05, 0.1
-"""How far off a cell may be: the sum of both."""
+"""Share and milliseconds that a cell may be off; both are added up."""
 
 COVERING_SHARE = 0.75
-"""The share of cells whose interval must cover: 9 of 12."""
+"""Share of the cells whose interval must cover: 9 of 12."""
 
 CONFIDENCE = 0.95
 
 NULL_S = 2.0
-"""How long the null round trip is measured."""
+"""Seconds for which the null round trip is measured."""
 
 PERCENTILES = (50, 90, 99)
 
@@ -55,19 +55,20 @@ STATISTICS = ("mean", *(f"p{percentile}" for percentile in PERCENTILES))
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One kind of queue, and how much of it is measured."""
+    """One kind of queue, with the amount that is measured of it."""
 
     queue: Mmc
     side_by_side: int
     """Queues on one server."""
     duration_s: float
-    """Of each replication."""
+    """Seconds of each replication."""
     warm_up_s: float
-    """Some ten times what the queue takes to forget that it began empty: 1 ÷ (μ (1 - √ρ)²)."""
+    """Seconds before each replication: some ten times what the queue takes to forget that it began empty, 1 ÷ (μ (1 -
+    √ρ)²)."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for people."""
         return f"analytic, c={self.queue.servers} ρ={self.queue.utilisation:g}"
 
 
@@ -85,7 +86,7 @@ OVERNIGHT = (
 SECONDS = (Row(Mmc(4, 0.5, 0.002), 2, 0.7, 0.3),)
 
 SECONDS_WITHIN_SHARE, SECONDS_WITHIN_MS = 1.0, 500.0
-"""For the version of a few seconds, on a machine that does other things too: no factor of 1,000, nothing lost."""
+"""Tolerance of the version of a few seconds, on a machine with other work: no error of a factor 1,000, nothing lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +96,17 @@ class Cell:
     measured: float
     low: float
     high: float
-    """The 95 % interval."""
+    """End of the 95 % interval."""
     known: float
-    """Theory and null round trip."""
+    """Sum of theory and null round trip."""
 
     @property
     def covers(self) -> bool:
-        """Whether the interval holds what is known."""
+        """True where the interval holds the known value."""
         return self.low <= self.known <= self.high
 
     def within(self, share: float, ms: float) -> bool:
-        """Whether it is no further off than that."""
+        """True where the cell is off by no more than the sum of the share and the milliseconds."""
         return abs(self.measured - self.known) <= share * self.known + ms
 
 
@@ -168,7 +169,7 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
 
 
 def _null_ms(row: Row, seed: int) -> float:
-    """What a request takes besides its service and waiting: the mean, with the same load and a service of no time.
+    """Mean time of a request besides its service and waiting, measured with the same load and a service of no time.
 
     The server spins, as it does under the load to come.
     """

@@ -1,4 +1,4 @@
-"""``python -m experiments selfcheck``: whether the instrument measures what is known beforehand, on this machine.
+"""``python -m experiments selfcheck``: checks the instrument on this machine against results that are known beforehand.
 
 Every check gives findings; the command prints them as a table, keeps it with the machine's record, and exits with 1 if
 one did not pass. What needs a program that is not here is skipped, says how to get it, and counts as nothing.
@@ -23,7 +23,7 @@ IDLE_LOAD_MAX = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. ``run`` is told whether it has the night."""
+    """One check. ``run`` takes True where the check has the whole night."""
 
     title: str
     run: Callable[[bool], list[Finding]]
@@ -47,7 +47,7 @@ CHECKS: dict[str, Check] = {
 
 
 def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
-    """Runs checks, prints what they find and keeps it in ``out``; whether all that was not skipped passed. OSError."""
+    """Runs checks, prints their findings and keeps them in ``out``; True where all that ran passed. OSError."""
     out.mkdir(parents=True, exist_ok=True)
     began = environment.look()
     if began.before.load_1_min > IDLE_LOAD_MAX:

@@ -1,4 +1,4 @@
-"""Clients: the load client reads what clients that are none of ours read of the same server.
+"""Clients: on the same server the load client must read what other people's clients read.
 
 Our own lean client and others take turns on one stock server. On gRPC the others are h2load and ghz, on sockets a C and
 a Go client (``measure/load_programs.py``). A turn is a window of a second in a closed loop, at one connection and at
@@ -20,12 +20,12 @@ from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 Loader = Callable[[Ask], Reading]
-"""Any client."""
+"""Loads a server with any client, and gives its reading."""
 
 OURS = "ours"
 
 THEIRS: Mapping[str, tuple[str, ...]] = {"grpc": ("h2load", "ghz"), "sockets": ("c", "go")}
-"""Who is read beside our own client, on each transport; the first, in C, is whom ours must agree with."""
+"""Other clients on each transport; ours must agree with the first, which is in C."""
 
 CONNECTIONS = (1, 64)
 
@@ -36,13 +36,13 @@ P50_SHARE, P50_US, P99_SHARE = 0.05, 10.0, 0.20
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is asked of one version of the check."""
+    """Size of a version of the check."""
 
     turns: int
     duration_s: float
     warm_up_s: float
     judged: bool = True
-    """Whether to judge; otherwise it is enough that every client gave a reading."""
+    """True where the readings are judged; otherwise it is enough that every client gave a reading."""
 
 
 MINUTES = Scale(turns=13, duration_s=0.6, warm_up_s=0.2)
@@ -75,7 +75,7 @@ def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
 def read(
     transport: str, connections: int, programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> Mapping[str, list[Reading]]:
-    """Every client's readings, by its name, a turn behind another."""
+    """Readings of every client, by its name, taken in turns."""
     loaders: dict[str, Loader] = {OURS: partial(_own, transport)}
     for name in THEIRS[transport]:
         program = programs[name]
@@ -100,7 +100,7 @@ def judge(
     programs: Mapping[str, LoadProgram | Absent],
     scale: Scale,
 ) -> list[Finding]:
-    """Whether our client agrees with another; skipped where that is absent."""
+    """Findings on the agreement of our client with another; skipped where the other is absent."""
     if than not in readings:
         return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [
@@ -129,7 +129,7 @@ def _us(readings: list[Reading], percentile: str) -> list[float]:
 
 
 def _own(transport: str, ask: Ask) -> Reading:
-    """The same load by the project's own lean client."""
+    """A reading of the same load by the project's own lean client."""
     plan = replace(
         lookups(transport, ask.address),
         connections_per_client=ask.connections,

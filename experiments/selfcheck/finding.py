@@ -1,4 +1,4 @@
-"""What one of the instrument's checks of itself found."""
+"""Findings of the instrument's checks of itself."""
 
 from dataclasses import dataclass
 
@@ -11,4 +11,4 @@ class Finding:
     shown: str
     must: str
     passed: bool | None
-    """None: skipped; ``shown`` then says how to get what was missing."""
+    """None where it was skipped; ``shown`` then says how to get the missing program."""

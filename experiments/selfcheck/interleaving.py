@@ -28,36 +28,36 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """In which way the pair is measured."""
+    """A way in which the pair is measured."""
 
     counted_s: float
     pairs: int
-    """In a block."""
+    """Pairs of a block."""
     among: bool = False
-    """Whether other servers stand beside."""
+    """True where other servers stand beside."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for people."""
         length = f"{self.counted_s * 1000:.0f} ms" if self.counted_s < 1 else f"{self.counted_s:.0f} s"
         return f"{length}, {f'among {SERVERS_MAX} servers' if self.among else 'alone'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is asked of one version of the check."""
+    """Size of a version of the check."""
 
     turns: int
     conditions: tuple[Condition, ...]
-    """The first is what the others are compared with."""
+    """Conditions; the others are compared with the first."""
     judged: bool = True
-    """Whether to judge; otherwise it is enough that every condition gave a ratio."""
+    """True where the conditions are judged; otherwise it is enough that every condition gave a ratio."""
 
 
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
 
 _ROUNDS = 4
-"""Of a block, at most: in each the others beside stand once, and the pair so much the oftener."""
+"""Most rounds of a block: the other servers stand once in each, and the pair as many times as it has to."""
 
 _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
 
@@ -66,7 +66,7 @@ OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
 SECONDS = Scale(1, (Condition(0.02, 3), Condition(0.02, 2, among=True)), judged=False)
 
 Measure = Callable[[Sweep, int], Block]
-"""A block of a sweep, by its number. Blocks."""
+"""Measures a block of a sweep, by its number. Blocks."""
 
 
 def check(overnight: bool = False, seconds: bool = False, measure: Measure = measured) -> list[Finding]:
@@ -85,7 +85,7 @@ def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
 
 
 def judged(log_ratios: Mapping[Condition, list[float]], scale: Scale) -> Iterator[Finding]:
-    """Every condition beside the first, by the turns."""
+    """Findings on every condition beside the first, by the turns."""
     first, *others = scale.conditions
     reference = ratio_interval(log_ratios[first], CONFIDENCE)
     for each in others:
@@ -113,7 +113,7 @@ def design(condition: Condition, turn: int) -> Sweep:
 
 
 def _log_ratio(condition: Condition, turn: int, measure: Measure) -> float:
-    """One block's value."""
+    """Log-ratio of one block."""
     sweep = design(condition, turn)
     value = ratios.typical(sweep, measure(sweep, turn), sweep.comparisons[0])
     if value is None or not math.isfinite(value):

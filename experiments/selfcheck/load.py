@@ -24,18 +24,19 @@ from stock_service.rpc.errors import Fault, StockServiceError
 from stock_service.rpc.transports import Address
 
 STOCK = "GameStart"
-"""What every request asks for."""
+"""Stock that every request asks for."""
 
 Cores = tuple[int, ...] | None
-"""Cores to keep a process to; None: any."""
+"""Cores that a process is kept to; None for any."""
 
 
 class LoadFailed(StockServiceError):
-    """A load that ended in errors, or showed nothing: says which, in one line."""
+    """Error of a load that ended in errors, or showed nothing: it says which, in one line."""
 
 
 class NothingKept(LoadFailed):
-    """Slices of which none counts, or no pair: where other programs have the cores, all of a few may be late."""
+    """Error of slices of which none counts, or no pair: where other programs have the cores, all of a few may be
+    late."""
 
 
 def server_cores() -> Cores:
@@ -51,7 +52,7 @@ def load_cores() -> Cores:
 
 
 def no_real_time() -> str:
-    """Why load and server cannot both have real-time priority, and what to do; empty where they can."""
+    """Reason why load and server cannot both have real-time priority, with what to do; empty where they can."""
     if server_cores() is None:
         return "no second core here, for a load at real-time priority beside a server: use a machine with two"
     return "" if priority.allowed() else "no right to real-time priority here: run it on Linux as root"
@@ -82,24 +83,24 @@ def run(plan: LoadPlan) -> LoadResult:
 
 
 def times(result: LoadResult) -> RequestResult:
-    """What all requests of a run took; there were replies, since ``run`` gave it."""
+    """Times of all requests of a run; it has replies, as ``run`` gave it."""
     return result.requests[ALL]
 
 
 def known(value: float | None) -> float:
-    """A number that is there, because there were replies."""
+    """A number that must be there, as there were replies."""
     assert value is not None
     return value
 
 
 def measured(sweep: Sweep, number: int) -> Block:
-    """A block of a sweep, as studies are measured. Blocks. Raises ProgramFailed, or a Fault of connecting."""
+    """Measures a block of a sweep, as studies are measured. Blocks. Raises ProgramFailed, or a Fault of connecting."""
     return measure(sweep, number, 1, bench(CATALOG), lambda _: None)
 
 
 @contextmanager
 def queue_server(options: Options) -> Iterator[tuple[Program, Address]]:
-    """A server of known service times on the server's core: the process, and where it listens. Raises ProgramFailed.
+    """A server of known service times on the server's core: the process and its address. Raises ProgramFailed.
 
     Where there is no core for it alone it sleeps, whatever the options say.
     """
@@ -115,7 +116,7 @@ def queue_server(options: Options) -> Iterator[tuple[Program, Address]]:
 
 @contextmanager
 def stock_server(transport: str) -> Iterator[tuple[Program, Address]]:
-    """The stock service on the server's core: the process, and where it listens. Raises ProgramFailed."""
+    """The stock service on the server's core: the process and its address. Raises ProgramFailed."""
     command = [sys.executable, "-m", "stock_service", "serve", "--transport", transport, "--port", "0"]
     command += ["--store", "memory"]
     with Program(command, server_cores()) as server:
@@ -124,7 +125,7 @@ def stock_server(transport: str) -> Iterator[tuple[Program, Address]]:
 
 @contextmanager
 def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
-    """A server that does nothing, on the server's core: the process, and where it listens. Raises ProgramFailed."""
+    """A server that does nothing, on the server's core: the process and its address. Raises ProgramFailed."""
     with Program(
         [sys.executable, "-m", "clients.load.run.null_server", "--transport", transport], server_cores()
     ) as server:
@@ -132,7 +133,7 @@ def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]], judged: bool = True) -> list[Finding]:
-    """What a check finds; where its programs fail, that it did not pass, and why.
+    """Findings of a check; where its programs fail, a finding that did not pass, with the reason.
 
     Where readings are not judged, one of a machine that is too busy for it is no failure: its finding says so.
     """

@@ -31,7 +31,7 @@ from stock_service.rpc.errors import UsageError
 Numbers = npt.NDArray[np.float64]
 
 Source = Sequence[Numbers]
-"""Of one A/A comparison: each block's log-ratios of pairs, in the order in which they were measured."""
+"""Each block's log-ratios of the pairs of one A/A comparison, in the order in which they were measured."""
 
 NEIGHBOURS = 10
 """Pairs that autocorrelated noise takes together."""
@@ -39,28 +39,28 @@ NEIGHBOURS = 10
 PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
 
 BLOCKS_MIN = 5
-"""Fewer blocks of a recording say too little of how blocks differ."""
+"""Fewest blocks of a recording: fewer say too little of how blocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How much is drawn."""
+    """Amount of noise to be drawn."""
 
     experiments: int
     blocks: int
     pairs: int
-    """In a block."""
+    """Pairs of a block."""
     equal: bool = True
-    """Whether both arms are to have the same noise."""
+    """True where both arms are to have the same noise."""
 
     @property
     def whole(self) -> tuple[int, int, int]:
-        """Of the array."""
+        """Shape of the array."""
         return self.experiments, self.blocks, self.pairs
 
 
 Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
-"""Log-ratios by experiment, block and pair."""
+"""Draws log-ratios by experiment, block and pair."""
 
 
 def recorded(folder: Path) -> list[Source]:
@@ -78,12 +78,12 @@ def recorded(folder: Path) -> list[Source]:
 
 
 def independent(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """See the module."""
+    """Draws the family *independent*, see the module."""
     return rng.choice(np.concatenate(list(source)), shape.whole) * _signs(rng, shape.whole)
 
 
 def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """See the module."""
+    """Draws the family *autocorrelated*, see the module."""
     runs = np.concatenate([np.lib.stride_tricks.sliding_window_view(block, NEIGHBOURS) for block in source])
     number = -(-shape.pairs // NEIGHBOURS)
     drawn: Numbers = runs[rng.integers(0, len(runs), (shape.experiments, shape.blocks, number))]
@@ -92,19 +92,20 @@ def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Nu
 
 
 def lognormal(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """See the module."""
+    """Draws the family *lognormal*, see the module."""
     return independent(source, shape, rng) * rng.lognormal(0, 0.7, shape.whole)
 
 
 def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """See the module."""
+    """Draws the family *one-sided outliers*, see the module."""
     paused = np.log1p(rng.exponential(1.0, shape.whole)) * (rng.random(shape.whole) < PAUSED_SHARE)
     above = rng.random(shape.whole) < (0.5 if shape.equal else PAUSED_ABOVE)
     return independent(source, shape, rng) + np.where(above, paused, -paused)
 
 
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """See the module. What the machine slows between a pair's slices is in the ratio, with the sign of their order."""
+    """Draws the family *drifting*, see the module. The machine slows between a pair's slices: this is in the ratio,
+    with the sign of their order."""
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)
     scale: Numbers = np.exp2(growth)
@@ -112,7 +113,7 @@ def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 
 
 def block_effects(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """See the module."""
+    """Draws the family *block effects*, see the module."""
     drawn = np.empty(shape.whole)
     chosen = rng.integers(0, len(source), shape.whole[:2])
     for place, block in enumerate(source):

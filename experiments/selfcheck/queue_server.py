@@ -53,13 +53,13 @@ DISTRIBUTIONS: tuple[Distribution, ...] = ("exponential", "constant")
 READ_BYTES = 65536
 
 SPIN_NS = 150_000
-"""Before a departure it waits awake: a sleep may end 0.1 ms late."""
+"""Time before a departure in which the server waits awake: a sleep may end 0.1 ms late."""
 
 GRACE_S = 5.0
-"""How long, after SIGTERM, departures that are still to come are waited for."""
+"""Seconds after SIGTERM in which the server waits for departures that are still to come."""
 
 LOG_MAX = 1 << 22
-"""Requests that a log holds, at most: 200 MB."""
+"""Most requests that a log holds: 200 MB."""
 
 _COLUMNS = 6
 
@@ -79,7 +79,7 @@ def service_times_ns(distribution: Distribution, mean_s: float, seed: int) -> It
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a server wrote down: one place for every request, in order of arrival. Times on ``time.perf_counter_ns``."""
+    """Log of a server: an entry for every request, in order of arrival. Times on ``time.perf_counter_ns``."""
 
     connection: NDArray[np.int64]
     """Connections in the order in which they were accepted, from 0."""
@@ -88,9 +88,9 @@ class Log:
     queue: NDArray[np.int64]
     arrival_ns: NDArray[np.int64]
     departure_ns: NDArray[np.int64]
-    """When the reply was to be sent."""
+    """Time at which the reply was to be sent."""
     sent_ns: NDArray[np.int64]
-    """When it was."""
+    """Time at which the reply was sent."""
 
 
 def read_log(file: Path) -> Log:
@@ -101,7 +101,7 @@ def read_log(file: Path) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says."""
+    """Options of the command line."""
 
     servers: int = 1
     queues: int = 1
@@ -125,10 +125,10 @@ class Client:
 
 
 class QueueServer:
-    """Listens from when it is made. One thread's; to be served once."""
+    """A server that listens from its creation on. It belongs to one thread, and serves once."""
 
     def __init__(self, options: Options) -> None:
-        """Raises OSError where it cannot listen."""
+        """Listens. Raises OSError where that is not possible."""
         self._options = options
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self._listener.setblocking(False)
@@ -148,16 +148,17 @@ class QueueServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port on which it listens."""
         return int(self._listener.getsockname()[1])
 
     @property
     def stop_descriptor(self) -> int:
-        """Writing a byte here ends ``serve``; safe from a signal handler and from any thread."""
+        """Descriptor that ends ``serve`` when a byte is written to it; safe from a signal handler and from any
+        thread."""
         return self._stop.fileno()
 
     def serve(self) -> None:
-        """Serves until it is stopped and what arrived has departed; then writes the log. Blocks; raises OSError."""
+        """Serves until it is stopped and every request has departed; then writes the log. Blocks; raises OSError."""
         clock_ns, to_come, clients = time.perf_counter_ns, self._to_come, self._clients
         listener, stopping = self._listener.fileno(), self._stopping.fileno()
         until_ns = 0
@@ -187,7 +188,7 @@ class QueueServer:
             closing.close()
 
     def _events(self) -> list[tuple[int, int]]:
-        """What has come; without ``spin`` waits for it, until shortly before the next departure."""
+        """Events so far; without ``spin`` waits for them, until shortly before the next departure."""
         if not self._options.spin:
             if not self._to_come:
                 return self._epoll.poll()
@@ -197,7 +198,7 @@ class QueueServer:
         return self._epoll.poll(0)
 
     def _read(self, client: Client) -> None:
-        """Takes what has come; computes every request's departure."""
+        """Reads the bytes that have come; computes every request's departure."""
         try:
             data = client.socket.recv(READ_BYTES)
             arrival_ns = time.perf_counter_ns()
@@ -222,7 +223,7 @@ class QueueServer:
                 self._log.extend((client.number, request.call, queue, arrival_ns, departure_ns, 0))
 
     def _depart(self) -> None:
-        """Sends the reply that is next."""
+        """Sends the next reply."""
         _, number, client, reply = heapq.heappop(self._to_come)
         if self._log:  # before it is sent: this thread may lose its core while it sends, and the client have it already
             self._log[number * _COLUMNS + _COLUMNS - 1] = time.perf_counter_ns()
@@ -233,7 +234,7 @@ class QueueServer:
                 self._drop(client)
 
     def _accept(self) -> None:
-        """Takes every connection that waits, in order."""
+        """Accepts every connection that waits, in order."""
         while True:
             try:
                 accepted, _ = self._listener.accept()

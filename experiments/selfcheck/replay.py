@@ -32,31 +32,32 @@ from experiments.selfcheck.theory import Mmc, lindley
 UTILISATION = 0.7
 
 SERVICE_S = 0.001
-"""Long against what wire and client take, short enough for 25,000 requests in half a minute."""
+"""Service time: long against the time of wire and client, short enough for 25,000 requests in half a minute."""
 
 CONNECTIONS = 64
 
 WARM_UP_S = 0.5
 
 PARTS = ("sent late", "read late by the server", "answered late by it", "seen late by the client")
-"""Where a request can be late: against when it was due, was sent, was to be answered, began to be answered."""
+"""Parts in which a request can be late: against the moments when it was due, was sent, was to be answered, began to be
+answered."""
 
 Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is asked of one version of the check."""
+    """Size of a version of the check."""
 
     requests: int
     within_share: float = 0.999
-    """At real-time priority …"""
+    """Share that must be near, at real-time priority …"""
     within_share_else: float = 0.99
     """… and without it."""
     off_ms: float = 1.0
-    """How far off this share of the response times may be."""
+    """Milliseconds by which this share of the response times may be off."""
     median_us: float = 150.0
-    """How far off they may be in the middle."""
+    """Microseconds by which the median response time may be off."""
     left_out_max: float = 0.1
     """The share of requests that steal may take before too little is left to go by."""
 
@@ -64,12 +65,12 @@ class Scale:
 MINUTES = Scale(25_000)
 OVERNIGHT = Scale(100_000)
 SECONDS = Scale(700, within_share_else=0.9, off_ms=50.0, median_us=20_000.0, left_out_max=0.9)
-"""What holds on a machine that does other things too: every request is found, and most are near."""
+"""Bounds on a machine with other work: every request is found, and most are near."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Every request of a run, in order of arrival."""
+    """Compared requests of a run, in order of arrival."""
 
     due_ns: Times
     done_ns: Times
@@ -78,11 +79,11 @@ class Compared:
 
     @property
     def off_ns(self) -> Times:
-        """The client's response times less those known: what is in them besides waiting and service."""
+        """The client's response times less the known ones: the time in them besides waiting and service."""
         return np.asarray(self.late_ns.sum(axis=0))
 
     def due_after(self, passed_s: float) -> "Compared":
-        """Those that were due so long after the first or later."""
+        """Requests that were due at least this time after the first."""
         late = self.due_ns >= self.due_ns.min(initial=2**62) + int(passed_s * 1e9)
         return Compared(self.due_ns[late], self.done_ns[late], self.late_ns[:, late])
 
@@ -107,7 +108,7 @@ def _check(servers: int, real_time: bool, scale: Scale) -> list[Finding]:
 
 
 def _replay(servers: int, real_time: bool, scale: Scale) -> tuple[Compared, StealWatch]:
-    """Loads a server, and compares."""
+    """Loads a server, and compares the client's records with the server's log."""
     rate_hz = Mmc(servers, UTILISATION, SERVICE_S).rate_hz
     with tempfile.TemporaryDirectory() as scratch, StealWatch() as steal:
         log_file = Path(scratch) / "log"
@@ -155,12 +156,12 @@ def compare(log: Log, records: RawRecords, options: Options) -> Compared:
 
 
 def must(scale: Scale) -> str:
-    """What has to be shown, in words."""
+    """Requirement on a replay, in words."""
     return f"{scale.within_share:.1%} within {scale.off_ms:g} ms of the recursion, median within {scale.median_us:g} µs"
 
 
 def judge(name: str, compared: Compared, steal: StealWatch, scale: Scale) -> Finding:
-    """Whether the client's response times are those that are known."""
+    """Finding on the client's response times beside the known ones."""
     left_out = steal.overlaps(compared.due_ns, compared.done_ns)
     off_us = np.abs(compared.off_ns[~left_out]) / 1000
     far = off_us > scale.off_ms * 1000

@@ -1,4 +1,4 @@
-"""Stalls: the load client must show what a pause of the server does to those whose requests are due in it.
+"""Stalls: the load client must show how a pause of the server delays the requests that are due in it.
 
 The null server is stopped for 200 ms in every 10 s, from outside. To a client, SIGSTOP is what a pause of a virtual
 machine or a long collection is. It is exact, whatever the server is doing; a sleep of the server's own would be late.
@@ -31,21 +31,22 @@ other. The server needs some 50 µs for each, most of them to wake up."""
 CONNECTIONS = 16
 
 CLOSED_SHARE_MAX = 0.1
-"""What a closed loop reads as p99, at most, as a share of the true one."""
+"""Largest p99 that a closed loop reads, as a share of the true one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is asked of one version of the check."""
+    """Size of a version of the check."""
 
     every_s: float
-    """From stall to stall."""
+    """Seconds from stall to stall."""
     periods: int
     closed_periods: int
     percentiles: tuple[float, ...]
     within: float
     utilisation_max: float = 0.02
-    """Of the server's core: over it, what piles up in a stall would take time of its own."""
+    """Largest utilisation of the server's core: over it, the requests that queue in a stall would take time of their
+    own."""
 
 
 MINUTES = Scale(every_s=10.0, periods=6, closed_periods=1, percentiles=(99.0, 99.5, 99.9), within=0.05)
@@ -91,7 +92,7 @@ def _measure(scale: Scale, expected_ms: list[float]) -> list[Finding]:
 
 @contextmanager
 def stalls(pid: int, stall_s: float, every_s: float) -> Iterator[None]:
-    """Meanwhile stops a process for ``stall_s`` in every ``every_s``, the first time after half a period.
+    """Stops a process for ``stall_s`` in every ``every_s`` while ``with`` lasts, the first time after half a period.
 
     In a thread of its own; the process runs when this ends, however it ends.
     """

@@ -1,4 +1,4 @@
-"""Whether the statistics say what they claim: tried on synthetic experiments whose truth is known.
+"""Check of the statistics on synthetic experiments whose truth is known.
 
 Their noise is that of the project's own recordings, resampled (``noise.py``), in six families. Every experiment is a
 sweep with an A/A pair and four headline comparisons: two of equal arms, and two that differ by 3 % and by 20 %. It goes
@@ -32,7 +32,7 @@ from experiments.selfcheck.noise import FAMILIES, Draw, Numbers, Shape, Source, 
 from stock_service.rpc.errors import UsageError
 
 RECORDING = Path(__file__).resolve().parents[1] / "studies" / "stock" / "recorded" / "quick"
-"""Where the noise is from, unless told."""
+"""Recording that the noise is from, unless another is given."""
 
 LOOKS = (10, 14, 20)
 
@@ -45,13 +45,13 @@ EQUAL = ("equal 1", "equal 2")
 COVERED_LOW, COVERED_HIGH, COVERED_WITH_LOOKS, FALSE_MAX = 0.935, 0.965, 0.94, 0.05
 
 DROPPED_SHARE = 0.03
-"""Of a comparison's blocks, so many are dropped by a gate, whatever their values are."""
+"""Share of a comparison's blocks that a gate drops, whatever their values are."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
-"""Of the blocks, so many lose up to this share of their pairs."""
+"""Share of the blocks that are robbed, and the share of its pairs that such a block loses at most."""
 
 _CHANCE = 0.99
-"""How sure a right share is to pass, where chance is allowed for."""
+"""Probability with which a right share passes, where chance is allowed for."""
 
 Judge = Callable[[Sweep, Mapping[str, Values], bool], Mapping[str, Judged]]
 
@@ -59,7 +59,7 @@ Judge = Callable[[Sweep, Mapping[str, Values], bool], Mapping[str, Judged]]
 def check(
     recording: Path = RECORDING, experiments: int = 2000, seed: int = 1, judge: Judge = judge_values
 ) -> list[Finding]:
-    """Every finding. ``judge`` is what is tried: another one shows whether a wrong one would be caught.
+    """Every finding. ``judge`` is tried: the check of a wrong one shows if the error would be caught.
 
     A recording that cannot be read does not pass, and nothing else is found then.
     """
@@ -75,7 +75,7 @@ def check(
 
 
 def sweep(looks: tuple[int, ...], names: Iterable[str] = TRUE_RATIOS) -> Sweep:
-    """What every synthetic experiment is: the comparisons above, or some of them, and an A/A pair."""
+    """Sweep of every synthetic experiment: the comparisons above, or some of them, and an A/A pair."""
     above, below = Arm(read("sockets workers=4")), Arm(read("sockets"))
     asked = [Comparison(name, name, above, below, ("workers",), family="headline") for name in names]
     pair, first, again = twins(read("sockets"), "same")
@@ -84,7 +84,7 @@ def sweep(looks: tuple[int, ...], names: Iterable[str] = TRUE_RATIOS) -> Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Experiments of one family: every comparison's block values, and what is true of them."""
+    """Experiments of one family: every comparison's block values, and its true ratio."""
 
     values: Mapping[str, Sequence[Sequence[tuple[int, float]]]]
     """By comparison and experiment: the blocks that are not dropped, with their numbers."""
@@ -93,12 +93,12 @@ class Drawn:
 
     @property
     def experiments(self) -> int:
-        """How many."""
+        """Number of experiments."""
         return len(next(iter(self.values.values())))
 
 
 def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.random.Generator) -> Drawn:
-    """So many experiments, each comparison with the noise of one A/A pair of the recording."""
+    """Draws this number of experiments, each comparison with the noise of one A/A pair of the recording."""
     values: dict[str, list[list[tuple[int, float]]]] = {}
     truths: dict[str, float] = {}
     ratios = {**TRUE_RATIOS, sweep((LOOKS[0],)).comparisons[-1].name: 1.0}
@@ -126,7 +126,7 @@ def _block_values(log_ratios: Numbers, rng: np.random.Generator) -> Numbers:
 
 
 def of_family(name: str, of: Drawn, judge: Judge = judge_values) -> Iterator[Finding]:
-    """What intervals and verdicts of one family are worth."""
+    """Findings on intervals and verdicts of one family."""
     fixed, with_looks, alone = (
         _judged(of, each, judge) for each in (sweep((LOOKS[0],)), sweep(LOOKS), sweep(LOOKS, (EQUAL[0],)))
     )
@@ -161,7 +161,7 @@ def of_family(name: str, of: Drawn, judge: Judge = judge_values) -> Iterator[Fin
 
 
 def _judged(of: Drawn, asked: Sweep, judge: Judge) -> list[Mapping[str, Judged]]:
-    """Every experiment, at the look that ends it."""
+    """Judgements of every experiment, at the look that ends it."""
     named = {each.name: of.values[each.name] for each in asked.comparisons}
     return [
         _at_its_end(asked, {name: each[place] for name, each in named.items()}, judge)
@@ -190,7 +190,7 @@ def _differs(one: Judged) -> bool:
 
 
 def _arrivals(count: int, rng: np.random.Generator) -> Iterator[Finding]:
-    """Declared Poisson arrivals at 10,000/s, and others that only look like them in one respect."""
+    """Findings on declared Poisson arrivals at 10,000/s, and on others that only look like them in one respect."""
     n, mean_ns = 20_000, 100_000.0
 
     def refused(gaps: Callable[[], Numbers]) -> float:
@@ -224,11 +224,11 @@ def _arrivals(count: int, rng: np.random.Generator) -> Iterator[Finding]:
 
 
 def _share(outcomes: Iterable[bool]) -> float:
-    """Of those that are so; 0 of none."""
+    """Share of the outcomes that are true; 0 where there are none."""
     values = list(outcomes)
     return sum(values) / len(values) if values else 0.0
 
 
 def _at_most(share: float, n: int) -> float:
-    """What a share found in n trials does not exceed, with 99 %, where the true one is at most that."""
+    """Bound that a share found in n trials does not exceed, with 99 %, where the true share is at most ``share``."""
     return bisect_left(range(n + 1), _CHANCE, key=lambda seen: float(scipy.special.bdtr(seen, n, share))) / n

@@ -1,4 +1,4 @@
-"""When the hypervisor gave this machine's cores to others: moments in which no program here could run.
+"""Moments when the hypervisor gave this machine's cores to others, in which no program here could run.
 
 The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). So a look every 20 ms says in which of them it
 happened, give or take a tick that was nearly full before. A moment reaches from the look before the count rose to the
@@ -23,14 +23,14 @@ LOOK_S = 0.02
 
 
 class StealWatch:
-    """Looks on while ``with`` lasts, in a thread of its own."""
+    """Watches for steal while ``with`` lasts, in a thread of its own."""
 
     def __init__(self, ticks: Callable[[], int] = lambda: stolen_ticks(cores())) -> None:
         self._ticks = ticks
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="steal-watch")
         self.moments: list[tuple[int, int]] = []
-        """From and to, on ``time.perf_counter_ns``, in order; may overlap."""
+        """Begins and ends of the moments, on ``time.perf_counter_ns``, in order; they may overlap."""
         self.stolen_s = 0.0
 
     def __enter__(self) -> Self:
@@ -42,7 +42,7 @@ class StealWatch:
         self._thread.join()
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these spans of time had steal in them."""
+        """Marks the spans of time that had steal in them."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:
             hit |= (from_ns < ended_ns) & (to_ns > began_ns)

@@ -1,4 +1,4 @@
-"""What is known beforehand of the time that a request spends at a server: three answers, found in three ways.
+"""Theory of the time that a request spends at a server: three answers, found in three ways.
 
 ``Mmc``: arrivals by a Poisson process, exponential service, ``servers`` of them, first come, first served: the exact
 distribution, from Erlang's C formula. ``lindley``: for given arrivals and service times every single response, by
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import scipy
 
 _SAME_RATE = 1e-9
-"""Relative difference of two rates under which a formula would divide by nothing, and its limit is taken."""
+"""Relative difference of two rates under which a formula would divide by nearly nothing: its limit is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Mmc:
 
     @property
     def mean_s(self) -> float:
-        """The mean response time: service, and waiting for those who wait."""
+        """The mean response time: service, and waiting for the requests that wait."""
         return self.service_s + self.waiting_share / self._leaving_hz
 
     def share_over(self, time_s: float) -> float:
-        """The share of requests whose response time is longer than that."""
+        """The share of requests whose response time is longer than ``time_s``."""
         service_hz, leaving_hz = 1 / self.service_s, self._leaving_hz
         at_once = math.exp(-service_hz * time_s)
         if abs(leaving_hz - service_hz) < _SAME_RATE * service_hz:
@@ -60,7 +60,7 @@ class Mmc:
         return (1 - self.waiting_share) * at_once + self.waiting_share * after_waiting
 
     def quantile_s(self, share: float) -> float:
-        """The response time that this share of requests stays within; over 0 and under 1."""
+        """The response time that a share of the requests stays within; ``share`` is over 0 and under 1."""
         longest_s = self.service_s
         while self.share_over(longest_s) > 1 - share:
             longest_s *= 2
