@@ -1,4 +1,4 @@
-"""What a part of a study hands over to be shown: answers, claims, pictures, sections. Plain values.
+"""Content that a part of a study has for readers: answers, claims, pictures, sections. Plain values.
 
 ``Shows`` is what is asked of a part; ``read`` judges a folder of results and asks the part that it is of. Left out: how
 any of it looks, and whether it is true, which ``judge`` decides.
@@ -37,15 +37,16 @@ from experiments.show.version import UNKNOWN, Version
 from stock_service.rpc.errors import UsageError
 
 ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"]
-"""NOT TESTABLE: nothing that is measured here decides it. NOT MEASURED: another part would (``not_measured``)."""
+"""Verdict on a claim. NOT TESTABLE: nothing that is measured here decides it. NOT MEASURED: another part would
+(``not_measured``)."""
 
 
 Side = Literal["for", "against", "open"]
-"""Where a claim stands on its theme."""
+"""Side that a claim takes on its theme."""
 
 
 class Theme(Enum):
-    """What claims of several documents are about: each a sentence that is true or not."""
+    """Themes that claims of several documents share: each is a sentence that is true or not."""
 
     LAYER = "The thinner the layer over a socket, the sooner the answer."
     CLIENTS = "Latency rises with the clients."
@@ -67,35 +68,36 @@ class Answer:
     sentence: str
     """The answer, with its number."""
     deciding: tuple[Judged, ...]
-    """The comparisons that are the answer."""
+    """Comparisons that decide the answer."""
     further: tuple[Judged, ...] = ()
     details: tuple[str, ...] = ()
     """Further findings, a sentence each."""
     estimand: str = ""
-    """What the number is a number of."""
+    """Quantity that the number estimates."""
     not_concluded: tuple[str, ...] = ()
-    """What does not follow from it."""
+    """Conclusions that do not follow from the answer."""
     figure: str | None = None
-    """The name of the figure that shows it; None: the forest of its deciding comparisons is drawn."""
+    """Name of the figure that shows it; None: the forest of its deciding comparisons is drawn."""
     to_decide: str | None = None
-    """Where it is undecided: a sentence with the command that would decide it."""
+    """For an undecided answer, a sentence with the command that would decide it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of the document that a study reproduces, and what our data say of it."""
+    """A claim of the document that a study reproduces, with the verdict of our data."""
 
     text: str
-    """What the original says, in our words, with its numbers."""
+    """Statement of the original, in our words, with its numbers."""
     verdict: ClaimVerdict
     said: str
     """Our numbers, in a sentence."""
     theme: Theme | None = None
-    """What it is about, where claims of other documents are about the same."""
+    """Theme that it shares with claims of other documents; None where it shares none."""
     denies: bool = False
-    """Whether it says that its theme is not so."""
+    """True where it says that its theme is false."""
     side: Side | None = None
-    """What was measured says so of the theme, where the verdict is of more than it; None: the verdict decides."""
+    """Side that the measurement takes on the theme, where the verdict is on more than the theme; None: the verdict
+    decides."""
 
 
 def not_measured(text: str, part: str) -> Claim:
@@ -114,7 +116,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """What was measured for a part: its own sweep, and those that ran before and after it, by their parts' names."""
+    """Measurements for a part: its own sweep, and those that ran before and after it, by their parts' names."""
 
     main: Judgement
     after: Mapping[str, Judgement] = field(default_factory=dict)
@@ -123,27 +125,27 @@ class Seen:
     cold: Sequence[ColdRow] = ()
     """The part's cold runs."""
     cold_whole: bool = True
-    """Whether all blocks of their plan were measured: fewer decide no claim."""
+    """True where all blocks of their plan were measured: fewer decide no claim."""
     received: Sequence[ReceivedRow] = ()
-    """What the part's receivers told."""
+    """Rows of the part's receivers."""
     received_whole: bool = True
-    """Likewise."""
+    """True where all blocks of the receivers' plan were measured."""
     environment: Environment | None = None
-    """None: no record of the machine stands beside the results."""
+    """None where no record of the machine stands beside the results."""
     version: Version = UNKNOWN
-    """Of its servers, clients and peers, beside those that are here."""
+    """Version of its servers, clients and peers, beside those that are here."""
     cells: CellsJudged | None = None
     """The part's cells; None: they were not measured."""
     stress: StressJudged | None = None
-    """What the part's servers did under stress; None: likewise."""
+    """The part's servers under stress; None: they were not measured."""
     foretold: Sequence[Foretold] = ()
-    """What was foretold of the sweep's arms, before it."""
+    """Predictions for the sweep's arms, made before it."""
     beside: Mapping[str, Judgement] = field(default_factory=dict)
     """Other parts that were recorded beside this one, by their names."""
 
 
 class Shows(Protocol):
-    """What a part of a study is asked for: each but its title is a function of what was measured."""
+    """Content of a part of a study, to be asked for: all but its title is a function of what was measured."""
 
     @property
     def title(self) -> str: ...
@@ -175,7 +177,7 @@ class Shows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """All that is shown of one sweep."""
+    """Content of one sweep for readers."""
 
     title: str
     seen: Seen
@@ -184,29 +186,30 @@ class Content:
     pictures: tuple[Picture, ...] = ()
     sections: tuple[Section, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Peers that the part measures where they are built, and that are not in these results, by name."""
+    """Names of the peers that the part measures where they are built, and that are not in these results."""
     document: str = ""
-    """What its study reproduces, in Markdown; empty for none."""
+    """Document that its study reproduces, in Markdown; empty for none."""
 
     @property
     def environment(self) -> Environment | None:
-        """None: no record of the machine stands beside the results."""
+        """Record of the machine; None where none stands beside the results."""
         return self.seen.environment
 
     @property
     def state(self) -> tuple[str, ...]:
-        """Progress of the sweep."""
+        """Sentences on the progress of the sweep."""
         return tuple(state_sentences(self.seen.main))
 
     @property
     def reach(self) -> str:
-        """How far a further run may move the ratios that the answers show; empty where no earlier runs are known."""
+        """Sentence on how far a further run may move the ratios that the answers show; empty where no earlier runs are
+        known."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 
     @property
     def judgement(self) -> Judgement:
-        """Of the part's own sweep."""
+        """Judgement of the part's own sweep."""
         return self.seen.main
 
     def picture(self, name: str) -> Picture:
@@ -279,7 +282,7 @@ def content(part: Shows, seen: Seen) -> Content:
 
 
 def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
-    """Those of a part's peers that no arm of its sweep is."""
+    """Peers of a part that no arm of its sweep has."""
     asked = {tuple(arm.setting[name] for name in ("service", "language", "transport", "build")) for arm in sweep.arms}
     for name in peers:
         peer = PEERS[name]
@@ -288,12 +291,12 @@ def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
 
 
 def _is_whole(plan: Cold | Received, measured: Sequence[object]) -> bool:
-    """Whether every block of a plan was measured."""
+    """True where every block of a plan was measured."""
     return len(measured) >= plan.blocks
 
 
 def _judged(folder: Path) -> Judgement:
-    """A folder's run, beside what earlier runs on such a machine say of the deviation between runs."""
+    """A folder's run, judged, with the deviation that earlier runs on such a machine show."""
     judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
     if not (folder / ENVIRONMENT_FILE).exists():
         return judgement

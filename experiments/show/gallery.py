@@ -1,4 +1,4 @@
-"""Writes pictures as files: SVG for pages, PNG for whatever shows no SVG."""
+"""Writes pictures as files: SVG for pages, PNG for readers without SVG."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from experiments.results.files import write_at_once
 from experiments.show.figures.style import Picture, data_of
 
 FOLDER = "figures"
-"""Where a folder of results has its figures."""
+"""Name of the folder of figures in a folder of results."""
 
 
 def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What notebooks show: state, figures, answers, tables and the replication card of a folder of results.
+"""Cells of notebooks: state, figures, answers, tables and the replication card of a folder of results.
 
 A notebook measures and computes nothing. ``open_folder`` judges a folder. Everything here displays itself as the last
 line of a cell (by ``_repr_svg_`` or ``_repr_markdown_``). It prints as text elsewhere.
@@ -48,11 +48,11 @@ class Notebook:
     content: content.Content
 
     def state(self) -> Told:
-        """How far the sweep is."""
+        """Progress of the sweep."""
         return Told(f"**{self.content.title}.** {' '.join(self.content.state)} {self.content.seen.version.sentence}")
 
     def figure(self, name: str) -> Drawn:
-        """A figure. UsageError for a name that is none."""
+        """A figure. UsageError for a name that no figure has."""
         picture = self.content.picture(name)
         return Drawn(data_of(picture.draw(), "svg").decode(), picture.alternative)
 
@@ -71,14 +71,14 @@ class Notebook:
         return Told(tables.card(self.content.claims).markdown)
 
     def section(self, title: str) -> Told:
-        """A further part of the report, without its figures. UsageError for a title that is none."""
+        """A further part of the report, without its figures. UsageError for a title that no part has."""
         texts = {each.title: each.text for each in self.content.sections}
         if title not in texts:
             raise UsageError("a section", title, "; ".join(texts) or "none: this part has no sections")
         return Told(f"**{title}**\n\n{texts[title]}\n")
 
     def points(self) -> Told:
-        """What was measured of every arm."""
+        """Table of the points of every arm."""
         judgement = self.content.judgement
         return Told(tables.points(tuple(points(judgement.sweep, judgement.blocks).values())).markdown)
 

@@ -7,21 +7,21 @@ from experiments.judge.agreement import SPREAD_FROM
 from experiments.judge.stats import Estimate
 
 NOTHING = "–"
-"""Where nothing was measured."""
+"""Sign for a value that was not measured."""
 
 INTERVAL_BLOCKS_MIN = 3
-"""Of fewer values there is no interval: Student's t of two spans 13 to 25 deviations, and tells nothing."""
+"""Fewest values that have an interval: Student's t of two spans 13 to 25 deviations, and tells nothing."""
 
 TOO_FEW = "too few blocks for an interval"
 
 BOUNDS = (0.95, 1.0, 1.05)
-"""No end of an interval is shown to be one of these unless it is."""
+"""Values that an end of an interval is shown as only where it is equal to one of them."""
 
 _FURTHER = 2
 """Decimals that a ratio gets beyond three significant digits, at most."""
 
 _FAR = 100
-"""An end of an interval that lies so many times from its value says no more than that it is far."""
+"""Factor between a value and an end of its interval from which on the end only says that it is far."""
 
 
 def number(value: float) -> str:
@@ -76,7 +76,7 @@ def enumeration(words: Iterable[str]) -> str:
 
 
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
-    """Whether a ratio and its ends differ as they are shown, and are at a bound only where they lie on it."""
+    """True where a ratio and its ends differ as they are shown, and are at a bound only where they lie on it."""
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
     on_1 = shown[0] == 1 and not values[1] <= 1 <= values[2]
@@ -89,21 +89,21 @@ def times_between(estimate: Estimate, factor: float) -> str:
 
 
 def has_interval(estimate: Estimate) -> bool:
-    """Whether there is one to show: from ``INTERVAL_BLOCKS_MIN`` values on."""
+    """True where there is an interval to show: from ``INTERVAL_BLOCKS_MIN`` values on."""
     return estimate.n >= INTERVAL_BLOCKS_MIN and math.isfinite(estimate.low) and math.isfinite(estimate.high)
 
 
 def percent(share: float) -> str:
-    """``98.3 %``, ``95 %``."""
+    """Text of a share: ``98.3 %``, ``95 %``."""
     return f"{float(f'{100 * share:.3g}'):g} %"
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 block``, ``10 blocks``."""
+    """Text of a count: ``1 block``, ``10 blocks``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
-    """The unit in which these read well, and how many µs it has."""
+    """The unit in which these times read well, and the number of µs in it."""
     most = max(times_us, default=0.0)
     return ("µs", 1.0) if most < 1000 else ("ms", 1000.0) if most < 1e6 else ("s", 1e6)

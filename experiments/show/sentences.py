@@ -28,14 +28,14 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.SUPERLINEAR: "Latency grows by more than the clients do: twice the clients, more than twice the latency.",
     Verdict.INCONCLUSIVE: "These blocks do not decide it. It does not mean that there is no difference.",
 }
-"""What each verdict on A ÷ B means."""
+"""Meaning of each verdict on A ÷ B."""
 
 
 REACH_SAID = 0.005
-"""A smaller deviation between runs is none that has been seen."""
+"""Deviation between runs from which on it is mentioned."""
 
 HOUR_S = 3600.0
-"""Runs over a shorter time say nothing of another hour."""
+"""Seconds between runs that tell of another hour; over a shorter time they do not."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
 """Ends of a ratio's interval, as answers show them."""
@@ -53,13 +53,14 @@ def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
 
 
 def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
-    """How far a further run may move these ratios, each by its title; none where no earlier runs are known."""
+    """Sentences on how far a further run may move these ratios, each by its title; none where no earlier runs are
+    known."""
     known = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
     return tuple(f"{title}: {_between(between)}" for title, between in known if between is not None)
 
 
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
-    """How far a further run may move the ratios that these answers show, by the one that it may move furthest.
+    """Sentence on how far a further run may move the ratios that these answers show, by the one that moves furthest.
 
     ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. None are known of the
     others.`` Empty where no earlier runs are known.
@@ -97,7 +98,7 @@ def verdict_words(judged: Judged) -> str:
 
 
 def undecided_words(judged: Judged) -> str:
-    """What would decide it: ``about 24 blocks``, or which gate keeps it back; empty where it is decided."""
+    """Words on what would decide it: ``about 24 blocks``, or the gate that keeps it back; empty where it is decided."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -107,7 +108,8 @@ def undecided_words(judged: Judged) -> str:
 
 
 def state_sentences(judgement: Judgement) -> Iterator[str]:
-    """How far a sweep is: its blocks of how many, the look that it was judged at, and what is still open."""
+    """Sentences on a sweep's progress: its blocks so far and in all, the look that it was judged at, the open
+    comparisons."""
     have, looks = len(judgement.blocks), judgement.sweep.looks
     at = " or ".join((", ".join(map(str, looks[:-1])), str(looks[-1]))) if len(looks) > 1 else str(looks[-1])
     if not judgement.sweep.has_verdicts:
@@ -153,7 +155,7 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 
 def _blocks_needed(judged: Judged) -> int | None:
-    """With those that gates leave out; None where that is unknown, or over 1,000."""
+    """Blocks that would decide it, with those that gates leave out; None where that is unknown, or over 1,000."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
@@ -191,7 +193,7 @@ def _limited(load_share: float) -> str:
 
 
 def _sized(judged: Judged, above: str, below: str) -> str:
-    """``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
+    """Words of a ratio: ``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
     value, ends = ratio_words(judged.typical)
     times = "of" if judged.typical.value < 1 else "times"
     said = f" ({ends})" if has_interval(judged.typical) else f" ({TOO_FEW})"
@@ -234,7 +236,7 @@ def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]:
-    """A growth beside that of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
+    """Words of a growth beside that of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
     times = f"{ruling.against:.3g} times"
     small = ", by under 5 %" * judged.is_small(ruling)
     match ruling.verdict:
@@ -250,7 +252,7 @@ def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]
 
 
 def listed(judged: Judged) -> str:
-    """For lists: the comparison's title, its numbers and its verdict, and why one is INCONCLUSIVE.
+    """Entry of a list: the comparison's title, its numbers and its verdict, and why one is INCONCLUSIVE.
 
     Where there is no verdict, that comes before the numbers.
     """
@@ -264,8 +266,8 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """What has to be said beside a ratio: whole means that disagree, and what would decide it. In brief, what further
-    runs may do is said only where a verdict would not survive it."""
+    """Sentences that belong beside a ratio: on whole means that disagree, and on what would decide it. In brief, a
+    further run is mentioned only where a verdict would not survive it."""
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
         yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value} ({ends})."
@@ -305,7 +307,7 @@ def _between(known: Deviation) -> str:
 
 
 def _later(known: Deviation) -> tuple[str, str]:
-    """When a further run may be, and how far apart the earlier ones were: within an hour they tell of minutes only."""
+    """Time of a further run, and the distance of the earlier ones: within an hour they tell of minutes only."""
     return ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
 
 
@@ -314,7 +316,7 @@ def _percent_more(log: float) -> str:
 
 
 def _begun(sentence: str) -> str:
-    """With a capital letter, unless it begins with a name that is written its own way."""
+    """The sentence with a capital letter, unless it begins with a name that is written its own way."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 

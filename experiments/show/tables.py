@@ -55,17 +55,17 @@ _YES_NO = {True: "yes", False: "no", None: "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A head, lines, and what its marks mean."""
+    """A table: a head, lines, and the meaning of its marks."""
 
     head: Cells
     lines: tuple[Cells, ...]
     texts: int = 1
-    """How many columns, from the left, are words; the others are numbers, set to the right."""
+    """Number of columns, from the left, that are words; the others are numbers, set to the right."""
     notes: tuple[str, ...] = ()
 
     @property
     def markdown(self) -> str:
-        """As Markdown; words alone where there is no line."""
+        """The table in Markdown; words alone where it has no line."""
         if not self.lines:
             return "Nothing to show.\n"
         rule = tuple(":---" if column < self.texts else "---:" for column in range(len(self.head)))
@@ -74,7 +74,8 @@ class Table:
 
 
 def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
-    """How each comparison was judged: ratio, interval, verdict, Holm's p, and the blocks that would decide it."""
+    """Table of the judgement of each comparison: ratio, interval, verdict, Holm's p, and the blocks that would decide
+    it."""
     shown = tuple(judged)
     apart = any(each.typical_is_not_whole for each in shown)
     open_ = any(undecided_words(each) for each in shown)
@@ -101,13 +102,13 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 
 
 def load_limited(judgement: Judgement, judged: Judged) -> bool:
-    """Whether the load side was near its limit in either arm."""
+    """True where the load side was near its limit in either arm."""
     arms = (judged.comparison.above, judged.comparison.below)
     return any(gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in arms)
 
 
 def points(shown: Sequence[Point]) -> Table:
-    """What was measured of each arm: the factors that vary among them, mean and percentiles, processor time.
+    """Table of the points of each arm: the factors that vary among them, mean and percentiles, processor time.
 
     An arm that sends requests of one type has one line, of that type.
     """
@@ -162,7 +163,7 @@ def card(claims: Iterable[Claim]) -> Table:
 
 
 def refusals(judgement: Judgement) -> Table:
-    """What gates held against comparisons, in words: a line for each comparison and gate.
+    """Table of gates' refusals of comparisons, in words: a line for each comparison and gate.
 
     A comparison that is left out of every block has no value, and is named here alone.
     """
@@ -174,7 +175,7 @@ def refusals(judgement: Judgement) -> Table:
 
 
 def left_out(judgement: Judgement) -> Table:
-    """Slices that were lost, by what became of them, of each arm that lost any."""
+    """Table of lost slices of each arm that lost any, by the reason of the loss."""
     lines = []
     for place, arm in enumerate(judgement.sweep.arms):
         fates = [
@@ -191,7 +192,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on how many rounds were left out because others took the cores, who, and which blocks stand marked."""
+    """Sentences on the rounds that were left out because others took the cores, on these others, and on the marked
+    blocks."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -209,7 +211,7 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Words for who had the cores in these rounds, with their processor time where it was watched."""
+    """Words for the programs that had the cores in these rounds, with their processor time where it was watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
@@ -221,7 +223,7 @@ def _who_took(rounds: Sequence[RoundSeen]) -> str:
 
 
 def machine(environment: Environment) -> Table:
-    """The machine and the software."""
+    """Table of the machine and the software."""
     lines = [
         ("Processor", f"{environment.cpu_model}, {environment.machine}"),
         ("Cores used", str(environment.cores)),
@@ -248,7 +250,7 @@ def machine(environment: Environment) -> Table:
 
 
 def interfaces(environment: Environment) -> str:
-    """Those that are up, beside the loopback."""
+    """Network interfaces that are up, without the loopback."""
     return UNKNOWN if environment.interfaces is None else ", ".join(environment.interfaces) or "the loopback alone"
 
 

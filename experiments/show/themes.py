@@ -1,4 +1,4 @@
-"""What claims of several documents say together of one theme. Their verdicts and sides decide the sentence. Pure.
+"""Result of the claims of several documents on one theme. Their verdicts and sides decide the sentence. Pure.
 
 A claim that says so and is CONFIRMED speaks for its theme, as does one that denies it and is CONTRADICTED. The other
 way round it speaks against it. Every other verdict leaves the claim open. A claim that says more than its theme carries
@@ -16,7 +16,7 @@ from experiments.show.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """A theme, and how many claims of each study speak for it, against it, or are open."""
+    """A theme, with the numbers of claims of each study that speak for it, against it, or are open."""
 
     theme: Theme
     for_it: Mapping[str, int]
@@ -25,7 +25,7 @@ class Stance:
 
     @property
     def sentence(self) -> str:
-        """What the studies say together."""
+        """Sentence on the result of the studies together."""
         if self.for_it and self.against:
             return f"They do not agree: for it {enumeration(self.for_it)}, against it {enumeration(self.against)}."
         if not self.for_it and not self.against:

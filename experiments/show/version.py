@@ -15,7 +15,7 @@ from experiments.results.environment import Environment
 from experiments.results.fingerprint import differing, taken
 
 LABEL = "> **Version.** "
-"""Begins the line of a report that says it: the only one that changes after the report was written."""
+"""Beginning of a report's line on the version: the only line that changes after the report was written."""
 
 THIS, EARLIER = "of this version", "of an earlier server"
 
@@ -25,7 +25,7 @@ class Version:
     """Sources that a recording measured, beside the sources that are here."""
 
     measured_on: str = ""
-    """A day, such as ``24 November 2026``; empty where no record of the machine stands beside the results."""
+    """Day, such as ``24 November 2026``; empty where no record of the machine stands beside the results."""
     commit: str = ""
     has_fingerprint: bool = False
     changed: tuple[str, ...] = ()
@@ -33,17 +33,17 @@ class Version:
 
     @property
     def is_this(self) -> bool:
-        """True where the sources that are here were measured."""
+        """True where the measured sources are those that are here."""
         return self.has_fingerprint and not self.changed
 
     @property
     def words(self) -> str:
-        """In a few words, for a cell of a table or within a sentence."""
+        """The version in a few words, for a cell of a table or within a sentence."""
         return THIS if self.is_this else f"{EARLIER}, {self.measured_on or 'of an unknown day'}"
 
     @property
     def sentence(self) -> str:
-        """The same, with what changed since."""
+        """The version in a sentence, with what changed since."""
         if self.is_this:
             return f"The servers, clients and peers are {THIS}. They were measured on {self.measured_on}."
         if not self.measured_on:
@@ -55,16 +55,16 @@ class Version:
 
 
 UNKNOWN = Version()
-"""Of results without a record of the machine."""
+"""Version of results without a record of the machine."""
 
 
 def line(version: Version) -> str:
-    """The line of a report, without its end."""
+    """Line of a report on its version, without the line's end."""
     return f"{LABEL}{version.sentence}"
 
 
 def without(report: str) -> str:
-    """A report in Markdown without its line."""
+    """A report in Markdown without the line on its version."""
     return re.sub(rf"^{re.escape(LABEL)}.*\n\n", "", report, count=1, flags=re.MULTILINE)
 
 

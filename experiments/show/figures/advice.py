@@ -1,4 +1,4 @@
-"""How many workers: on the left the highest rate of each pool, on the right the p99 of the advised one at rising rates.
+"""Sizes of a pool: on the left the highest rate of each pool, on the right the p99 of the advised one at rising rates.
 
 Both are predicted, or both are measured: hollow markers. A server that runs has connections in place of pools. The
 advised pool is marked, and what was wished is dotted.
@@ -30,19 +30,19 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the figure shows. Pools are workers of a process; rates are a second; times in ms."""
+    """Content of the figure. Pools are workers of a process; rates are a second; times in ms."""
 
     advised: str
-    """In a few words."""
+    """The advice, in a few words."""
     pool: int | None
-    """The advised one; None where it is none of those drawn."""
+    """Size of the advised pool; None where it is not among those drawn."""
     at_once: str
     """Unit that the pools are counted in: ``workers of a process``, ``connections``."""
     how: Literal["predicted", "measured"]
     highest_hz: Points
-    """By pool."""
+    """Highest rate by pool."""
     p99_ms: Points
-    """Of the advised server, by rate."""
+    """The p99 of the advised server, by rate."""
     rate_hz: float | None
     target_p99_ms: float | None
 

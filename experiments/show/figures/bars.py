@@ -46,10 +46,10 @@ class Bar:
     """A mean, in its panel's unit."""
 
     transport: str
-    """Bars of one transport stand together."""
+    """Transport of the bar; bars of one transport stand together."""
     mean: Estimate
     name: str = ""
-    """Where a transport has several."""
+    """Name that tells the bars of a transport apart, where it has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Panel:
 
     title: str
     quantity: str
-    """What they show, with its unit."""
+    """Quantity of the bars, with its unit."""
     bars: Sequence[Bar]
 
 
@@ -93,7 +93,7 @@ def draw(title: str, panels: Sequence[Panel]) -> Figure:
 
 
 def _top(bars: Sequence[Bar]) -> float:
-    """How far a scale has to reach."""
+    """Height that a scale has to reach."""
     highest = max((bar.mean.value for bar in bars), default=1.0)
     return min(max((highest, *(bar.mean.high for bar in bars if has_interval(bar.mean)))), CUT * highest)
 

@@ -40,13 +40,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What the axes are. ``ticks``: the places on the x-axis with their labels; they stand at even distances."""
+    """Axes of the panels. ``ticks``: the places on the x-axis with their labels; they stand at even distances."""
 
     x: str
     y: str
     ticks: Mapping[float, str] = field(default_factory=dict)
     joined: bool = True
-    """Whether points are joined by a line: not where places are kinds."""
+    """True where a line joins the points; False where places are kinds."""
 
 
 def picture(name: str, title: str, axis: Axis, rows: Sequence[Row]) -> Picture:

@@ -45,12 +45,13 @@ TICKS_MAX = 12
 """Numbers of clients that are all named on the axis."""
 
 CROSS_TOP, CROSS_STEP, CROSS_ROOM = 0.965, 0.045, 0.04
-"""Of a panel's height: where the first cross of a starved client is, from one to the next, and free below the last."""
+"""Places as shares of a panel's height: the first cross of a starved client, the step to the next one, and the room
+below the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points of one setting but for the clients."""
+    """Points of one setting at several numbers of clients."""
 
     label: str
     transport: str
@@ -59,7 +60,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines that are compared. ``pool``: a line is drawn at so many clients."""
+    """Lines that are compared. ``pool``: the number of clients at which a vertical line is drawn."""
 
     title: str
     lines: Sequence[Line]
@@ -137,7 +138,7 @@ def _draw_p99(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], fa
 
 
 def _thin(axes: Axes, line: Line, stroke: Stroke, factor: float, percent: float) -> bool:
-    """A percentile as a thin line with small markers; whether there is any."""
+    """Draws a percentile as a thin line with small markers; True where there is any value."""
     found = [(_clients(point), value) for point in line.points if (value := point.percentile_us(percent)) is not None]
     x, y = [clients for clients, _ in found], [value / factor for _, value in found]
     marker = stroke.marker if percent > 50 else "_"

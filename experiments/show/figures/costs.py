@@ -46,7 +46,7 @@ class Panel:
     """One quantity."""
 
     quantity: str
-    """With its unit."""
+    """Quantity of the panel, with its unit."""
     rows: Sequence[Row]
 
 

@@ -46,7 +46,7 @@ class Line:
     transport: str
     points: Sequence[tuple[float, Estimate]]
     formula: Sequence[tuple[float, float]] = ()
-    """What is drawn dotted beside it."""
+    """Values of a formula, drawn as a dotted line beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The axes: what they show, with units; the places on the lower one that have a tick, and its text."""
+    """Axes: their quantities with units; the places on the lower one that have a tick, and the ticks' texts."""
 
     x: str
     y: str
     ticks: Sequence[tuple[float, str]]
     formula: str = ""
-    """What the dotted lines are."""
+    """Name of the dotted lines."""
     log_y: bool = False
     holds_formula: bool = False
-    """Whether the upper axis reaches as far as the dotted lines do; else as far as the points."""
+    """True where the upper axis reaches as far as the dotted lines; else it reaches as far as the points."""
     apart: float = APART
     """Distance of the lines, in decades."""
 

@@ -1,4 +1,4 @@
-"""How long requests take, from the quickest to the slowest: a percentile curve for each setting.
+"""Response times from the quickest request to the slowest: a percentile curve for each setting.
 
 Along runs the share of requests that took longer, on a logarithmic axis that stretches the slow end. A curve ends
 where fewer than ten independent requests lie beyond: what lies further would be the place of a handful of moments.
@@ -20,7 +20,7 @@ from experiments.show.figures.style import QUIET, Picture, Stroke, canvas, house
 from experiments.show.numbers import NOTHING, number, time_unit
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)
-"""Of requests that took longer: those that are named on the axis."""
+"""Shares of requests that took longer: those that are named on the axis."""
 
 Numbers = npt.NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from experiments.show.figures.style import INK, QUIET, Picture, canvas, house, l
 from experiments.show.numbers import NOTHING, number, time_unit
 
 DARK = 0.52
-"""Of a colour's lightness: on darker cells the numbers are white."""
+"""Lightness of a colour under which its number is white."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Field:
 
     @property
     def pools(self) -> list[int]:
-        """Ascending."""
+        """Sizes of pools, ascending."""
         return sorted({point.arm.setting.whole("workers") for point in self.points})
 
     @property
     def clients(self) -> list[int]:
-        """Ascending."""
+        """Numbers of clients, ascending."""
         return sorted({point.arm.connections for point in self.points})
 
     def at(self, pool: int, clients: int) -> Point | None:

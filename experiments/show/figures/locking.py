@@ -29,7 +29,7 @@ class Wait:
     transport: str
     wait_us: Estimate | None
     share: Estimate | None
-    """Of the latency that the clients saw, 0 to 1."""
+    """Share of the latency that the clients saw, 0 to 1."""
     refused: bool = False
 
 
@@ -90,7 +90,7 @@ def _draw(
 
 
 def _name(row: tuple[str, str], rows: Sequence[tuple[str, str]]) -> str:
-    """The strategy; with the transport where it stands with several."""
+    """Name of a row: the strategy; with the transport where it stands with several."""
     strategy, transport = row
     return f"{strategy}, {label(transport)}" if [each for each, _ in rows].count(strategy) > 1 else strategy
 

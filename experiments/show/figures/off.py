@@ -1,4 +1,4 @@
-"""How far predictions are off: measured ÷ foretold, a row for each kind of arm, a dot with its interval for each arm.
+"""Errors of predictions: measured ÷ foretold, a row for each kind of arm, a dot with its interval for each arm.
 
 The band is what counts as a hit. The axis is logarithmic, so that a half and a double lie as far from 1. What lies out
 of the figure is an arrow at its edge.
@@ -29,7 +29,7 @@ from experiments.show.figures.style import (
 from experiments.show.numbers import has_interval, number, percent
 
 ROW = 0.32
-"""Inches."""
+"""Height of a row, in inches."""
 
 FARTHEST = 2.0
 """The axis ends at this many times what was foretold, and at its inverse."""
@@ -37,12 +37,12 @@ FARTHEST = 2.0
 NAME_LETTERS = 44
 
 SPREAD = 0.7
-"""Of a row's height that its dots fill."""
+"""Share of a row's height that its dots fill."""
 
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """One row: what its arms are, and measured ÷ foretold of each."""
+    """One row: the kind of its arms, and measured ÷ foretold of each."""
 
     name: str
     ratios: Sequence[Estimate]

@@ -1,4 +1,4 @@
-"""An open loop: what is offered and what is answered, and how soon.
+"""An open loop: offered and answered requests, and how soon they are answered.
 
 On the left replies a second against requests due a second; on the dotted diagonal all are answered in time. On the
 right the response times, from when a request was due: median and 99th percentile. Past saturation a queue grows
@@ -21,7 +21,7 @@ from experiments.show.figures.style import QUIET, Picture, Stroke, canvas, hollo
 from experiments.show.numbers import has_interval, number, time_unit
 
 SATURATED = 0.98
-"""Answered ÷ offered: under that, the queue grows, and response times are hollow."""
+"""Least answered ÷ offered of a server that keeps up: under that, the queue grows, and response times are hollow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Load:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether less was answered than offered."""
+        """True where less was answered than offered."""
         return self.answered_hz is not None and self.answered_hz.value < SATURATED * self.offered_hz
 
 

@@ -1,4 +1,4 @@
-"""What a cost is made of: a stacked bar for each setting, in its unit, and beside it as shares of the whole.
+"""Parts of a cost: a stacked bar for each setting, in its unit, and beside it as shares of the whole.
 
 The sum stands at the bar's end. A part that came out under 0, as a small difference of two large numbers may, is drawn
 as nothing; the words have its number. Nothing here has a verdict.
@@ -15,7 +15,7 @@ from experiments.show.figures.style import QUIET, Picture, canvas, even_axis, ho
 from experiments.show.numbers import number
 
 COLOURS = ("0.62", "C0", "C1", "C4", "C2", "C5")
-"""Of the parts, in their order: from the style's cycle, the first grey."""
+"""Colours of the parts, in their order: the first is grey, the others are from the style's cycle."""
 
 NAME_LETTERS = 20
 
@@ -65,7 +65,7 @@ def draw(title: str, quantity: str, bars: Sequence[Bar]) -> Figure:
 
 
 def _stack(axes: Axes, row: int, parts: Sequence[float]) -> float:
-    """One bar from the left; gives where it ends."""
+    """Draws one bar from the left; gives the place of its end."""
     left = 0.0
     for part, colour in zip(parts, COLOURS, strict=False):
         axes.barh(row, part, left=left, height=0.62, color=colour, edgecolor="white", linewidth=0.7)

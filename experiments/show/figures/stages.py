@@ -1,4 +1,4 @@
-"""Where the time of a request goes inside the server: a stacked bar for each setting, the sum written at its end.
+"""Stages of a request inside the server: a stacked bar for each setting, the sum written at its end.
 
 Bars are means over all requests, so that the stages add up to the mean of the whole. The wait for the lock is often too
 short to be seen in its bar: it is written beside the sum. Stamping a request costs about 1 µs. Nothing here has a
@@ -23,15 +23,15 @@ STAGES = {
     "service": "the work itself",
     "reply": "sends the reply",
 }
-"""The stages in their order, and what is drawn for them."""
+"""Label of each stage, in their order."""
 
 COLOURS = ("C4", "C5", "C1", "C0", "0.62")
-"""Of the stages, from the style's cycle: waiting is orange, work is blue, the rest grey."""
+"""Colours of the stages, from the style's cycle: waiting is orange, work is blue, the rest grey."""
 
 NAME_LETTERS = 26
 
 VIOLATIONS = 0.001
-"""Of the requests: over that, stamps that do not add up are worth a word."""
+"""Share of the requests over which stamps that do not add up are mentioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class Bar:
     refused: bool = False
 
     def mean_us(self, stage: str) -> float:
-        """Over all requests of all blocks."""
+        """Mean of a stage over all requests of all blocks."""
         total = sum(each.count for each in self.blocks)
         return sum(each.count * getattr(each, stage).mean_us for each in self.blocks) / total if total else 0.0
 
     @property
     def violation_share(self) -> float:
-        """Of the requests, those whose stamps do not add up."""
+        """Share of the requests whose stamps do not add up."""
         total = sum(each.count for each in self.blocks)
         return sum(each.violations for each in self.blocks) / total if total else 0.0
 

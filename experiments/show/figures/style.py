@@ -1,4 +1,4 @@
-"""What all figures share: the style sheet, a canvas with title and legend, colours and labels, files.
+"""Style of all figures: the style sheet, a canvas with title and legend, colours and labels, files.
 
 A transport's colour and marker are those of its place in ``PROTOCOLS``; its label is its module's. Markers repeat
 what colours say, so that a figure survives a grey printer. Lines of one transport differ in tint and dashes. The same
@@ -33,36 +33,36 @@ from stock_service.rpc.transports import TRANSPORTS, load
 HOUSE = Path(__file__).with_name("house.mplstyle")
 
 WIDTH = 6.8
-"""Inches, of every figure: the width of a page's text."""
+"""Width of every figure in inches: that of a page's text."""
 
 TITLE_LETTERS, LEGEND_LETTERS = 78, 88
 """Letters that fit across a figure, in the title's size and in the legend's."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
-"""Inches of one of a legend's rows; and how many there is room for anyway."""
+"""Height of a legend's row in inches; and the number of rows that there is always room for."""
 
 EVEN = 4.0
 """A logarithmic axis that spans a smaller factor has even ticks."""
 
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
-"""Verdicts, as on the report's page; what is undecided is quiet."""
+"""Colours of verdicts, as on the report's page; an undecided one has a quiet colour."""
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (4, 1.4)), (0, (1.2, 1.1)), (0, (5, 1.3, 1.2, 1.3)))
-"""Of lines of one transport, in turn."""
+"""Dashes of the lines of one transport, in turn."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Of transports, by their places."""
+"""Markers of transports, by their places."""
 
 PALEST = 0.45
-"""How far towards white the last of a transport's lines is; paler ones are lost in print."""
+"""Share of white in the last of a transport's lines; paler lines are lost in print."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """How a line is drawn."""
+    """Style of a line."""
 
     colour: str
     marker: str
@@ -71,7 +71,7 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: its file's name without ending, its title, what it says in words, and how it is drawn."""
+    """A figure: its file's name without ending, its title, its content in words, and the function that draws it."""
 
     name: str
     title: str
@@ -88,7 +88,7 @@ def house() -> Iterator[None]:
 
 @cache
 def label(transport: str) -> str:
-    """What a transport is called; one that this project does not have (any more) is called by its own name."""
+    """Name of a transport for people; a transport that this project does not have (any more) keeps its own name."""
     if transport in TRANSPORTS:
         return str(getattr(load(transport), "LABEL", transport))
     return LABELS.get(transport) or FACTORS["transport"].former.get(transport, transport)
@@ -131,7 +131,7 @@ def canvas(title: str, height: float) -> Figure:
 
 
 def legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """What everything drawn is, below the panels, in as many columns as fit; the figure grows where they are long."""
+    """Adds a legend below the panels, in as many columns as fit; the figure grows where the legend is long."""
     if not handles:
         return
     labels = [fill(str(handle.get_label()), LEGEND_LETTERS) for handle in handles]
@@ -142,13 +142,14 @@ def legend(figure: Figure, handles: Sequence[Artist]) -> None:
 
 
 def _legend_letters(labels: Sequence[str], columns: int) -> int:
-    """How wide a legend is in so many columns, filled one after the other; a handle is 7 letters wide."""
+    """Width in letters of a legend with this number of columns, filled one after the other; a handle is 7 letters
+    wide."""
     parts = np.array_split(np.array([max(map(len, text.split("\n"))) for text in labels]), columns)
     return sum(int(part.max()) + 7 for part in parts if len(part))
 
 
 def wrapped(text: str, letters: int) -> str:
-    """In as few lines as it takes, all about as long, so that no word stands alone."""
+    """The text in as few lines as needed, all about as long, so that no word stands alone."""
     narrowest = max((len(word) for word in text.split()), default=1)
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))
@@ -161,7 +162,7 @@ def hollow(text: str) -> Line2D:
 
 
 def say(axes: Axes, text: str, letters: int = 34) -> None:
-    """Words in place of data."""
+    """Writes words in place of data."""
     axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
     axes.set_facecolor(PALE)
     for axis in (axes.xaxis, axes.yaxis):
@@ -170,7 +171,7 @@ def say(axes: Axes, text: str, letters: int = 34) -> None:
 
 
 def even_axis(axis: Axis) -> None:
-    """A few round ticks, as plain numbers."""
+    """Sets a few round ticks, as plain numbers."""
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
@@ -200,12 +201,12 @@ def rows_around_one(axes: Axes, names: Sequence[str], limits: tuple[float, float
 
 
 def plain(value: float) -> str:
-    """A tick: ``0.5``, ``20``, ``12,000``."""
+    """Text of a tick: ``0.5``, ``20``, ``12,000``."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"
 
 
 def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
-    """The figure's file."""
+    """Content of the figure's file."""
     buffer = io.BytesIO()
     with house():
         if kind == "svg":  # by its canvas: ``savefig`` lays the figure out by drawing it once more

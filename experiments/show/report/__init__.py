@@ -23,14 +23,14 @@ from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS
 
 FAMILIES = {"same": tables.TWINS_HEADING}
-"""What families of comparisons are called."""
+"""Headings of families of comparisons."""
 
 MARKDOWN, HTML = "report.md", "report.html"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An answer with what stands beside it."""
+    """An answer with the figure, tables and words beside it."""
 
     number: int
     answer: Answer
@@ -38,7 +38,7 @@ class Question:
     deciding: str
     further: str
     words: tuple[str, ...]
-    """What the verdicts in it mean."""
+    """Meanings of the verdicts in it."""
 
 
 def write(folder: Path, content: Content) -> tuple[Path, Path]:
@@ -51,7 +51,7 @@ def write(folder: Path, content: Content) -> tuple[Path, Path]:
 
 
 def texts(content: Content) -> dict[str, str]:
-    """What ``write`` writes, by the files' paths in the folder, but for the PNGs. Writes nothing."""
+    """Texts that ``write`` writes, by the files' paths in the folder; without the PNGs. Writes nothing."""
     drawn = gallery.svg_texts(content.pictures)
     files = {f"{gallery.FOLDER}/{name}.svg": text for name, text in drawn.items()}
     return {**files, MARKDOWN: markdown(content), HTML: html(content, drawn)}
@@ -69,7 +69,7 @@ def html(content: Content, drawn: Mapping[str, str]) -> str:
 
 
 def _given(content: Content) -> dict[str, object]:
-    """What both templates are given."""
+    """Values that both templates take."""
     judgement = content.judgement
     return {
         "title": content.title,
@@ -107,7 +107,7 @@ def _questions(content: Content) -> Iterator[Question]:
 
 
 def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]:
-    """The part's own, and one with the figures that no question or section has."""
+    """The part's own sections, and one with the figures that no question or section has."""
     shown = {answer.figure for answer in content.answers}
     for section in content.sections:
         shown |= set(section.figures)
@@ -118,7 +118,7 @@ def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]
 
 
 def _others(content: Content) -> Iterator[tuple[str, str]]:
-    """Comparisons that no question has, a table for each family: Holm's correction runs over a family."""
+    """Comparisons that no question has, in a table for each family: Holm's correction runs over a family."""
     shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]
@@ -127,7 +127,7 @@ def _others(content: Content) -> Iterator[tuple[str, str]]:
 
 
 def _points(content: Content) -> Iterator[tuple[str, str]]:
-    """All arms of the sweep, and of each that ran after it."""
+    """Points of the sweep's arms, and of each sweep that ran after it."""
     for name, judgement in (("All arms", content.judgement), *content.seen.after.items()):
         found = tuple(points(judgement.sweep, judgement.blocks).values())
         yield name.replace("_", " ").capitalize(), tables.points(found).markdown
@@ -138,7 +138,7 @@ def _compared(judgement: Judgement, judged: Sequence[Judged]) -> str:
 
 
 def reading(judgement: Judgement) -> Iterator[str]:
-    """How to read the tables: what each column and mark is."""
+    """Explanation of the tables: each column and mark."""
     sweep = judgement.sweep
     yield "**Ratio**: A ÷ B, typical of pairs of slices that stood side by side. Under 1, A takes less."
     if len(sweep.looks) > 1:
@@ -155,7 +155,7 @@ def reading(judgement: Judgement) -> Iterator[str]:
 
 
 def method(judgement: Judgement) -> Iterator[str]:
-    """How this sweep was measured and judged, in ten lines."""
+    """Method of this sweep, in ten lines: how it was measured and judged."""
     sweep, limits = judgement.sweep, judgement.sweep.limits
     looks = "one look" if len(sweep.looks) == 1 else f"each of {len(sweep.looks)} looks"
     yield "A block starts every server afresh, warms it up, and stops it at the end."
@@ -174,7 +174,7 @@ def method(judgement: Judgement) -> Iterator[str]:
 
 
 def _drawn(judgement: Judgement) -> Iterator[str]:
-    """Sentence on what the seed drew, where blocks say which cores it was; older ones do not."""
+    """Sentence on the values that the seed drew, where blocks say which cores it was; older ones do not."""
     first = next((block for block in judgement.blocks if block.server_cores), None)
     if first is None:
         return

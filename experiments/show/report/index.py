@@ -1,4 +1,4 @@
-"""The index of studies: one page, in HTML and in Markdown, of what each asked and what came out.
+"""Index of studies: one page, in HTML and in Markdown, of each study's question and result.
 
 For each study its question, its first answer, one figure and the verdicts of its card; then every claim of every
 document, and what the claims say together (``themes``). ``index.html.j2`` and ``index.md.j2`` are the two forms.
@@ -28,11 +28,12 @@ class Entry:
     name: str
     question: str
     content: Content
-    """Of its main part."""
+    """Content of its main part."""
     claims: tuple[Claim, ...]
-    """Of its document, decided by whatever part was measured."""
+    """Claims of its document, decided by whatever part was measured."""
     readme: str
-    """Where its factors, levels, metrics, tables and figures stand with their commands: from the project's root."""
+    """Path from the project's root to the page of its factors, levels, metrics, tables and figures, with their
+    commands."""
     lists: tuple[tuple[str, str], ...] = ()
     """Headings of that page with the way to each."""
     figures: str = ""
@@ -51,19 +52,19 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """How far its main part is, and how far a further run may move its ratios."""
+        """Sentences on the progress of its main part, and on how far a further run may move its ratios."""
         return " ".join(filter(None, (*self.content.state, self.content.reach)))
 
     @property
     def verdicts(self) -> str:
-        """``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
+        """Number of claims by verdict: ``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
         counts = Counter(claim.verdict for claim in self.claims)
         return ", ".join(f"{counts[verdict]} **{verdict}**" for verdict in get_args(ClaimVerdict) if counts[verdict])
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A study that has no results here, and why where that is known."""
+    """A study that has no results here, and the reason where it is known."""
 
     name: str
     question: str
@@ -77,7 +78,7 @@ class Index:
     entries: tuple[Entry, ...]
     missing: tuple[Missing, ...] = ()
     words: str = ""
-    """Where words and verdicts are explained, from the page."""
+    """Path from the page to the explanation of words and verdicts."""
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
@@ -121,7 +122,7 @@ def _given(index: Index) -> dict[str, object]:
 
 
 def _glance(entries: Sequence[Entry]) -> Table:
-    """How many claims of each study came out how."""
+    """Number of claims of each study, by verdict."""
     verdicts = get_args(ClaimVerdict)
     lines = []
     for entry in entries:

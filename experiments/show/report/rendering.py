@@ -1,4 +1,4 @@
-"""What every page is made with: templates, Markdown as HTML, figures within. A page is one file that works offline."""
+"""Parts of every page: templates, Markdown as HTML, figures within. A page is one file that works offline."""
 
 import base64
 import re
@@ -22,7 +22,7 @@ _CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"), "open"),
     "CONTRADICTED": "different",
 }
-"""The class of a verdict that stands in bold."""
+"""Class of a verdict that stands in bold."""
 
 
 def markdown_of(template: str, **given: object) -> str:
