@@ -19,4 +19,4 @@ STUDIES: Mapping[str, Study] = {
 PARTS: Mapping[str, tuple[Study, Part]] = {
     name: (study, part) for study in STUDIES.values() for name, part in study.parts.items()
 }
-"""Every part that can be run, by its name; a study's first part has the study's."""
+"""Every part that can be run, by its name; a study's first part also has the study's name."""

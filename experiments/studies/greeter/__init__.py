@@ -1,4 +1,4 @@
-"""The greeter of gRPC, its latency with one client, its throughput with one and with two.
+"""The greeter of gRPC: its latency with one client, its throughput with one and with two.
 
 In C++ as in the original, and in Python. What is measured stands in ``sweeps``; what is computed of it in ``rates``;
 what is said in ``answers``, ``claims`` and ``tables``; how it is drawn in ``figures``; the document's own numbers in

@@ -17,7 +17,7 @@ from experiments.studies.greeter.wording import NOT_MEASURED, microseconds, mill
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """All five, in order."""
+    """Answers to all five questions, in order."""
     return (_round_trip(seen), _throughput(seen.main), _clocks(seen.main), _style(seen.main), _language(seen.main))
 
 

@@ -29,14 +29,14 @@ _CONTEXT = "Another machine: context only."
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A claim, where it stands in the document, and what decides it."""
+    """A claim, its place in the document, and the function that decides it."""
 
     text: str
     place: str
     finding: Callable[[Seen], Finding]
     theme: Theme | None = None
     side: Callable[[Seen], Side] | None = None
-    """Where what was measured stands on the theme, if the verdict is of more."""
+    """Side that the measurement takes on the theme, if the verdict is on more than the theme."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -48,7 +48,7 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def has_cpp(judgement: Judgement) -> bool:
-    """Whether the sweep has the original's language."""
+    """True where the sweep has the original's language."""
     return any(arm.setting == ONE[CPP] for arm in judgement.sweep.arms)
 
 
@@ -63,7 +63,7 @@ def _round_trip(seen: Seen) -> Finding:
 
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
-    """Contradicted where a call timed so takes longer, or less long, than the others, by over 5 %."""
+    """Contradicted where a call timed in this way takes longer or shorter than the others, by over 5 %."""
     if not has_cpp(seen.main):
         return "NOT TESTABLE", NOT_MEASURED
     run, beside = (from_cold(seen.cold, ONE[each]) for each in (CPP, PYTHON))
@@ -81,7 +81,7 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
 
 
 def _first_call_side(seen: Seen) -> Side:
-    """By the first call alone: the claim's has connecting in it."""
+    """Side by the first call alone: the claim's call has connecting in it."""
     run, most = from_cold(seen.cold, ONE[CPP]), seen.main.sweep.limits.equivalent_high
     if run is None or seen.main.look is None or not seen.cold_whole or run.first_over_rest.n < BLOCKS_MIN:
         return "open"
@@ -99,7 +99,7 @@ def _two_rate(seen: Seen) -> Finding:
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """One call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
+    """Judged one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
     if not has_cpp(seen.main):
         return "NOT TESTABLE", NOT_MEASURED
     found, low, high = rates(seen.main, ONE[CPP]), *original.LATENCY_MS
@@ -114,17 +114,17 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Both clients together: their rate falls if latency grows by more than the clients do."""
+    """Judged by both clients together: their rate falls if latency grows by more than the clients do."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
 def _share_falls(seen: Seen) -> Finding:
-    """One client's rate is 1 ÷ its latency: it falls if latency grows."""
+    """Judged by latency: one client's rate is 1 ÷ its latency, and falls if latency grows."""
     return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
 
 
 def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
-    """By the growth of latency: one call at a time, a client's rate is 1 ÷ its latency."""
+    """Judged by the growth of latency: one call at a time, a client's rate is 1 ÷ its latency."""
     if not has_cpp(judgement):
         return "NOT TESTABLE", NOT_MEASURED
     judged = judgement.judged.get(f"clients_{CPP}")
@@ -188,7 +188,8 @@ def _ours(judgement: Judgement, two_clients: bool) -> str:
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
-    """Whether a ratio is 1, to within 5 %; nothing is said before the sweep's look, or of too few blocks."""
+    """Verdict on a ratio that should be 1, to within 5 %; INCONCLUSIVE before the sweep's look, or with too few
+    blocks."""
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:
         return "INCONCLUSIVE"

@@ -13,7 +13,7 @@ from experiments.studies.greeter.rates import Rates, from_cold, rates
 from experiments.studies.greeter.sweeps import LABELS, ONE, two
 
 ORIGINAL = "the original"
-"""As what carries its messages: another gRPC on another machine has a colour of its own."""
+"""Transport of the original's numbers: another gRPC on another machine has a colour of its own."""
 
 GRPC = "grpc"
 

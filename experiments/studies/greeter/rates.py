@@ -24,20 +24,20 @@ from experiments.studies.greeter.original import CALLS
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """An arm. Rates are replies a second; times are µs for each reply."""
+    """Rates and times of an arm. Rates are replies a second; times are µs for each reply."""
 
     load_limited: bool
-    """Whether the clients' core was full: then these are numbers of client and server together."""
+    """True where the clients' core was full: then these are numbers of client and server together."""
     total_hz: Estimate
-    """Of the server: all clients together."""
+    """Rate of the server: all clients together."""
     client_hz: Estimate
-    """Of each client, over its own time: the mean of the clients."""
+    """Rate of each client, over its own time: the mean of the clients."""
     response_us: Estimate
     """The mean time of a call."""
     wall_us: Estimate
-    """The wall clock, of all clients together: 1 ÷ rate."""
+    """Wall clock a reply, of all clients together: 1 ÷ rate."""
     client_cpu_us: Estimate
-    """Processor time of the clients' program, the library's threads in it."""
+    """Processor time of the clients' program, with the library's threads in it."""
     server_cpu_us: Estimate
     wall_over_cpu: Estimate
     """The wall clock ÷ the clients' processor time."""
@@ -47,13 +47,14 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class FromCold:
-    """Runs of a fresh program; µs."""
+    """Times of runs of a fresh program; µs."""
 
     connect_us: Estimate
     first_us: Estimate
-    """The first call, the connection made before."""
+    """Time of the first call, with the connection made before."""
     as_timed_us: Estimate
-    """Connecting and the first call: what a program sees that connects within its first call, as the original's did."""
+    """Time of connecting and the first call: a program that connects within its first call sees it, as the original's
+    did."""
     rest_us: Estimate
     """The mean of the other calls of the run."""
     first_over_rest: Estimate
@@ -61,7 +62,8 @@ class FromCold:
 
 
 def rates(judgement: Judgement, of: Setting) -> Rates | None:
-    """An arm's, of blocks that no gate refuses; None where there is none, or its client does not say its clocks."""
+    """Rates of an arm in blocks that no gate refuses; None where there is none, or its client does not say its
+    clocks."""
     sweep, arm = judgement.sweep, Arm(of)
     if arm not in sweep.arms:
         return None
@@ -99,7 +101,7 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
-    """Of the runs of 1000 calls; None where there is none."""
+    """Times of the runs of 1000 calls; None where there is none."""
     own = [row for row in rows if row.cell.setting == of and row.cell.calls == CALLS]
 
     def over(value: Callable[[ColdRow], float]) -> Estimate | None:
@@ -124,16 +126,16 @@ def over_blocks(values: Sequence[float | None]) -> Estimate | None:
 
 
 def _sum(judgement: Judgement, block: Block, place: int, column: Sequence[int]) -> float:
-    """What a column adds up to over the windows of an arm in a block that count."""
+    """Sum of a column over the windows of an arm in a block that count."""
     own = ratios.used(judgement.sweep.limits, block) & (ratios.column(block.slices.arm) == place)
     return float(np.asarray(column)[own].sum())
 
 
 def _times(factor: float, of: Estimate | None) -> Estimate | None:
-    """In another unit."""
+    """The estimate times a factor, in another unit."""
     return of and Estimate(of.value * factor, of.low * factor, of.high * factor, of.n)
 
 
 def _mean_rate(rates_hz: Sequence[float]) -> float | None:
-    """Of runs of as many calls each: all calls ÷ all time, which is the harmonic mean."""
+    """Rate of runs of as many calls each: all calls ÷ all time, which is the harmonic mean."""
     return statistics.harmonic_mean(rates_hz) if rates_hz else None

@@ -1,4 +1,4 @@
-"""What the study ``greeter`` measures: SayHello over gRPC, in windows by turns, and from cold.
+"""Sweeps of the study ``greeter``: SayHello over gRPC, in windows by turns, and from cold.
 
 A window is a fresh program that makes 1000 calls of each client, as the original's did. Its client and its server are
 of one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The servers
@@ -27,13 +27,13 @@ PEER = "cpp-greeter"
 """The peer without which C++ is left out."""
 
 LABELS = {"cpp": "C++", "python": "Python"}
-"""The languages, as people call them, in the order of tables and figures."""
+"""Names of the languages for people, in the order of tables and figures."""
 
 IN_FLIGHT = 10
 """Calls under way at once, of the asynchronous client that has several."""
 
 COLD_RUNS = 3
-"""Of each cell in a block: the first call of a fresh program varies."""
+"""Cold runs of each cell in a block: the first call of a fresh program varies."""
 
 _GREETER = setting(service="greeter", transport="grpc", mix="say-hello")
 
@@ -58,7 +58,7 @@ def asynchronous(language: str, in_flight: int = 1) -> Setting:
 
 
 def languages(scale: Scale) -> tuple[str, ...]:
-    """Those whose programs are here."""
+    """Languages whose programs are here."""
     return tuple(each for each in LABELS if each == "python" or PEER in scale.peers)
 
 

@@ -1,4 +1,4 @@
-"""How many workers does a server want, and which kind? Foretold from what one client finds of one, then measured.
+"""The number and kind of workers that a server wants: foretold from one client of one worker, then measured.
 
 What is measured stands in ``sweeps``, and what a request needs in ``demands``. Prediction beside measurement stands in
 ``beside``. What is said stands in ``answers``, ``claims`` and ``tables``, and how it is drawn in ``figures``.

@@ -1,4 +1,4 @@
-"""What ``pool_size`` answers: five questions, each with its numbers beside what was foretold. Pure."""
+"""Answers of ``pool_size``: five questions, each with its numbers beside the predictions. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,13 +29,13 @@ LOOPBACK = "What a network between client and server adds: here it is the loopba
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Every question, in the order in which one asks them."""
+    """Answers to every question, in the order in which one asks them."""
     every = beside(seen)
     return _lookups(seen.after.get("pool_lookups")), _begins(seen), _best(every), _error(every), _kinds(every)
 
 
 def lookups(seen: Seen) -> tuple[Answer, ...]:
-    """The part ``pool_lookups`` by itself."""
+    """Answer of the part ``pool_lookups`` by itself."""
     judged = tuple(each for each in seen.main.judged.values() if each.comparison.kind != "same")
     answer = _lookups(seen.main)
     names = [each.comparison.name for each in judged]
@@ -47,13 +47,13 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """The part ``pool_one``: what all predictions are made of stands in its table of arms."""
+    """Answer of the part ``pool_one``: its table of arms has the values that all predictions are made of."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 
 
 def gains_nothing(judged: Judged) -> bool | None:
-    """Whether more threads gain under 5 %; None where it is not decided."""
+    """True where more threads gain nothing, or under 5 %; None where it is not decided."""
     if not judged.decided:
         return None
     return judged.verdict is not Verdict.FASTER or judged.by_less_than_5
@@ -65,7 +65,7 @@ def compared(judgement: Judgement) -> tuple[Judged, ...]:
 
 
 def declared(sweep: Sweep) -> int:
-    """How many comparisons of pools a sweep has."""
+    """Number of comparisons of pools in a sweep."""
     return sum(each.kind != "same" for each in sweep.comparisons)
 
 
@@ -214,7 +214,8 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Each closed loop of a model at its largest pool, beside the other's with as many clients and the same work."""
+    """Sentences on each closed loop of a model at its largest pool, beside the other's with as many clients and the
+    same work."""
     for each in every:
         if model_of(each.setting) != model or each.is_open or each.workers < _most(every, model, each):
             continue

@@ -1,4 +1,4 @@
-"""Prediction beside measurement: of every arm its throughput, of every pool and load the least that is enough. Pure.
+"""Prediction beside measurement: of every arm its throughput, of every pool and load the smallest that is enough. Pure.
 
 Measured is the median over blocks, of throughputs and of 99th percentiles. What is foretold is a server with its cores
 to itself. Whatever else runs on the machine takes them for a block or two, which a median resists. Left out are blocks
@@ -28,19 +28,19 @@ from experiments.show.numbers import counted
 from experiments.studies.pool_size.sweeps import model_of, named, work_of
 
 THROUGHPUT_WITHIN = 0.10
-"""Of the prediction: how far a throughput may be off …"""
+"""Share by which a throughput may differ from its prediction …"""
 
 TAIL_WITHIN = 0.25
-"""… and how far a 99th percentile."""
+"""… and share by which a 99th percentile may."""
 
 
 STEPS_MIN = 3
-"""Fewer pools, or numbers of clients, are foretold to within one step by any prediction."""
+"""Fewest pools, or numbers of clients, that test a prediction: with fewer any prediction is within one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """An arm: what was foretold of it, and what was measured."""
+    """An arm, with its prediction and its measurement."""
 
     foretold: Foretold
     throughput_hz: Estimate | None
@@ -50,12 +50,12 @@ class Beside:
 
     @property
     def setting(self) -> Setting:
-        """The arm's."""
+        """Setting of the arm."""
         return self.foretold.setting
 
     @property
     def is_open(self) -> bool:
-        """Whether its requests are due at a rate."""
+        """True where its requests are due at a rate."""
         return self.setting["rate_hz"] is not None
 
     @property
@@ -70,19 +70,19 @@ class Beside:
 
     @property
     def share(self) -> float | None:
-        """An open loop's rate, of the foretold capacity."""
+        """An open loop's rate, as a share of the foretold capacity."""
         rate_hz = self.setting["rate_hz"]
         return rate_hz / self.foretold.capacity_hz if isinstance(rate_hz, float) else None
 
     @property
     def ratio(self) -> Estimate | None:
-        """Measured ÷ foretold throughput, of a closed loop."""
+        """Measured ÷ foretold throughput of a closed loop."""
         seen, told = self.throughput_hz, self.foretold.throughput_hz
         return None if seen is None else Estimate(seen.value / told, seen.low / told, seen.high / told, seen.n)
 
     @property
     def tail_ratio(self) -> float | None:
-        """Measured ÷ foretold 99th percentile, of an open loop."""
+        """Measured ÷ foretold 99th percentile of an open loop."""
         return None if self.p99_s is None else self.p99_s / self.foretold.response_s
 
     @property
@@ -93,11 +93,11 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Pools with as many clients, or clients on one pool, ascending: which is the least that is enough."""
+    """Pools with as many clients, or clients on one pool, ascending: one step is the smallest that is enough."""
 
     what: str
     beside: str
-    """What all steps have: ``64 clients``."""
+    """Levels that all steps have: ``64 clients``."""
     noun: str
     """``thread`` or ``client``."""
     steps: tuple[int, ...]
@@ -106,7 +106,7 @@ class Ladder:
 
     @property
     def foretold(self) -> int:
-        """The place of the least that is enough, as foretold …"""
+        """Place of the smallest step that is enough, as foretold …"""
         return least_enough(self.foretold_hz)
 
     @property
@@ -116,19 +116,19 @@ class Ladder:
 
     @property
     def is_hit(self) -> bool:
-        """Whether they are one step apart at most."""
+        """True where the two places are one step apart at most."""
         return abs(self.foretold - self.seen) <= 1
 
 
 def least_enough(rates_hz: Sequence[float]) -> int:
-    """The place of the first rate that reaches ``USEFUL_SHARE`` of the most."""
+    """Place of the first rate that reaches ``USEFUL_SHARE`` of the highest rate."""
     enough_hz = USEFUL_SHARE * max(rates_hz)
     return next(place for place, rate_hz in enumerate(rates_hz) if rate_hz >= enough_hz)
 
 
 @lru_cache(maxsize=1)
 def beside(seen: Seen) -> tuple[Beside, ...]:
-    """Every arm of the sweep that something was foretold of, in the sweep's order; kept for the next who asks."""
+    """Every arm of the sweep that has a prediction, in the sweep's order. Keeps the result for the next call."""
     judgement, told = seen.main, {each.setting: each for each in seen.foretold}
     found = points(judgement.sweep, judgement.blocks)
     every = []
@@ -143,12 +143,12 @@ def beside(seen: Seen) -> tuple[Beside, ...]:
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Every model and work with so many pools at its most clients."""
+    """Ladders of pools: for every model and work with at least ``least`` pools, at its most clients."""
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Every model and work with several numbers of clients, on its largest pool."""
+    """Ladders of clients: for every model and work with several numbers of clients, on its largest pool."""
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 
@@ -156,7 +156,7 @@ _NOUNS = {"workers": "thread", "connections": "client"}
 
 
 def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tuple[Ladder, ...]:
-    """Closed loops that differ in one factor alone, the other at its largest."""
+    """Ladders of closed loops that differ in one factor alone, with the other at its largest."""
     kinds: dict[Setting, list[tuple[Beside, Estimate]]] = {}
     for each in every:
         if not each.is_open and each.throughput_hz is not None:

@@ -1,4 +1,4 @@
-"""What was claimed before it was measured: by everyday wisdom of Python, and by the model's own promise. Pure.
+"""Claims made before the measurement: by everyday wisdom of Python, and by the model's own promise. Pure.
 
 A claim about pools takes the verdicts of comparisons. One about predictions counts arms: an arm is surely within, or
 surely out, where its whole interval is. Nothing is said before the sweep's look.
@@ -22,13 +22,13 @@ from experiments.studies.pool_size.beside import (
 from experiments.studies.pool_size.sweeps import NO_GIL, Work, model_of, work_of
 
 SHARE = 10 / 12
-"""Of the arms, so many are to be foretold well."""
+"""Share of the arms that must be foretold well."""
 
 ARMS_MIN = 12
-"""Fewer say nothing of a share."""
+"""Fewest arms that can confirm or contradict a share."""
 
 AT = 0.7
-"""Of the capacity: where a tail is to be foretold well."""
+"""Share of the capacity at which a tail is to be foretold well."""
 
 Finding = tuple[ClaimVerdict, str]
 
@@ -40,7 +40,7 @@ _NO_LOOK: Finding = ("INCONCLUSIVE", "The sweep stands at no look yet.")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A claim, and what finds its verdict."""
+    """A claim, and the function that finds its verdict."""
 
     text: str
     find: Callable[[Seen], Finding]
@@ -93,21 +93,21 @@ def _durable(seen: Seen) -> Finding:
 
 
 def _of_work(seen: Seen, wanted: Callable[[Work], bool], holds: Callable[[Judged], bool | None]) -> Finding:
-    """Of all models with a GIL."""
+    """Verdict on a kind of work, over all models with a GIL."""
     with_gil = [each for each in compared(seen.main) if not _is_free_threaded(each)]
     own = [each for each in with_gil if wanted(work_of(each.comparison.above.setting))]
     return _all(seen.main, own, holds)
 
 
 def _gains(judged: Judged) -> bool | None:
-    """Whether more threads answer sooner, by 5 % or more; None where it is not decided."""
+    """True where more threads answer sooner, by 5 % or more; None where it is not decided."""
     if not judged.decided:
         return None
     return judged.verdict is Verdict.FASTER and not judged.by_less_than_5
 
 
 def _all(judgement: Judgement, own: Sequence[Judged], holds: Callable[[Judged], bool | None]) -> Finding:
-    """Whether something holds of all comparisons."""
+    """Verdict on a claim that something holds for all comparisons."""
     if not own:
         return _NOT_MEASURED
     said = " ".join(f"{each.comparison.title}: {ratio_words(each.typical)[0]}, {verdict_words(each)}." for each in own)

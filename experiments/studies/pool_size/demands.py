@@ -1,4 +1,4 @@
-"""What a request of any setting needs, by what one client found of one worker. Pure.
+"""Demands of a request at any setting, from the measurements of one client of one worker. Pure.
 
 The arms of a model have one worker of one process each (``pool_one``). One has one client alone. One has connections
 enough to keep the worker busy. One has one client alone of a worker that waits. They give
@@ -33,17 +33,17 @@ US = 1e-6
 MS = 1e-3
 
 OWN_VARIATION = 0.5
-"""Of the transport's own processor time; the work is the same in every request."""
+"""Variation of the transport's own processor time; the work is the same in every request."""
 
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:
-    """What is foretold of a setting, of the blocks of ``pool_one``."""
+    """Prediction for a setting, from the blocks of ``pool_one``."""
     load_s = _seen(judgement, Arm(no_work(one(setting))), ratios.arm_load_us) * US
     return foretold.foretell(setting, demands_of(judgement, setting), judgement.blocks[0].cores, load_s)
 
 
 def demands_of(judgement: Judgement, setting: Setting) -> Demands:
-    """What a request of a setting needs; see the module. ValueError where its model was not measured."""
+    """Demands of a request at a setting; see the module. ValueError where its model was not measured."""
     work, plain = work_of(setting), no_work(one(setting))
     alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
     busy_cpu_s = _cpu_s(judgement, busy(plain))

@@ -1,4 +1,5 @@
-"""Where more threads begin to gain: 1 ms of computing with longer and longer waits, foretold and measured. Pure."""
+"""Waiting from which on more threads gain: 1 ms of computing with longer and longer waits, foretold and measured.
+Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,21 +9,21 @@ from experiments.show.content import Seen
 from experiments.studies.pool_size.sweeps import IO_SERIES, SERIES_CLIENTS, SERIES_POOLS, SOCKETS, model_of, work_of
 
 BEGINS = 0.05
-"""A gain counts from so much on."""
+"""Least gain that counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What many threads answer ÷ what one does, of one work."""
+    """Throughput with many threads ÷ throughput with one, for one work."""
 
     share: float
-    """Of one worker's time for a request, so much it waits."""
+    """Share of one worker's time for a request in which it waits."""
     foretold: float
     measured: Estimate
 
 
 def gains(seen: Seen) -> tuple[Gain, ...]:
-    """Of every work of the series that was measured, by ascending share."""
+    """Gains of every work of the series that was measured, by ascending share."""
     told = {each.setting: each for each in seen.foretold}
     found = []
     for judged in seen.main.judged.values():
@@ -41,5 +42,5 @@ def gains(seen: Seen) -> tuple[Gain, ...]:
 
 
 def begins(found: Sequence[Gain]) -> Gain | None:
-    """The first whose whole interval is over a gain of ``BEGINS``."""
+    """The first gain whose whole interval is over ``BEGINS``."""
     return next((each for each in found if each.measured.n > 1 and each.measured.low > 1 + BEGINS), None)

@@ -1,4 +1,4 @@
-"""The figures of ``pool_size``: each has what was foretold and what was measured. Pure."""
+"""The figures of ``pool_size``: each has predictions and measurements. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from experiments.studies.pool_size.sweeps import AIO, POOLS, SHARES, SOCKETS, mo
 FORETOLD = "foretold, before it was measured"
 
 PANELS = 4
-"""Drawn side by side, at most: those of the first rows."""
+"""Most panels that are drawn side by side: those of the first rows."""
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Of every question."""
+    """Figures of every question."""
     every = beside(seen)
     lookups = seen.after.get("pool_lookups")
     return (
@@ -38,7 +38,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def effect(seen: Seen) -> Picture:
-    """How many times as much 16 threads answer as one, by the share of waiting."""
+    """Throughput of 16 threads ÷ that of one, by the share of waiting."""
     found = gains(seen)
     places = [10.0**place for place in range(len(found))]
     line = Line(
@@ -72,7 +72,7 @@ def pools(every: Sequence[Beside]) -> Picture:
 
 
 def prediction(every: Sequence[Beside]) -> Picture:
-    """Measured ÷ foretold throughput, of every closed loop."""
+    """Measured ÷ foretold throughput of every closed loop."""
     closed = [each for each in every if not each.is_open]
     rows = [
         Off(what, [each.ratio for each in closed if each.what == what and each.ratio is not None])
@@ -106,7 +106,7 @@ def _first(point: tuple[float, Estimate]) -> float:
 
 
 def loop(every: Sequence[Beside]) -> Picture:
-    """Throughput over clients, of gRPC's models with the same work."""
+    """Throughput over clients, for gRPC's models with the same work."""
     closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
     panels = []
     for work in dict.fromkeys(work_of(each.setting) for each in closed if model_of(each.setting) == AIO):
@@ -125,7 +125,7 @@ def loop(every: Sequence[Beside]) -> Picture:
 
 
 def _line(model: str, own: Sequence[Beside], name: str, over: str = "workers") -> Line:
-    """Measured points of one model, and what was foretold of them."""
+    """Measured points of one model, beside their predictions."""
     ascending = sorted((each for each in own if model_of(each.setting) == model), key=lambda each: _place(each, over))
     return Line(
         name if over == "clients" else name.partition(", ")[2],

@@ -1,4 +1,4 @@
-"""What the study ``pool_size`` measures: work in a request × pool × clients, on threads and on an event loop.
+"""Sweeps of the study ``pool_size``: work in a request × pool × clients, on threads and on an event loop.
 
 Three sweeps. ``pool_one`` comes first: what one client finds of one worker; all predictions are made of it. The main
 one has a row for each model and work. A row holds every pool with the most clients, and every number of clients on the
@@ -51,25 +51,26 @@ MODELS: dict[str, Setting] = {
         _SOCKETS.but(build=FREE_THREADED, placement=FREE),
     )
 }
-"""By the names. Each of the two processes has a pool. The last is for a free-threaded Python, where this machine has
-one."""
+"""Models by their names. Each of the two processes has a pool. The last is for a free-threaded Python, where this
+machine has one."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
 
 SHARES = (0.5, 0.7, 0.9)
-"""Of the foretold capacity, in an open loop."""
+"""Rates of open loops, as shares of the foretold capacity."""
 
 SMOKE_ROUNDS = 2
-"""Of the Lookups, in a block at the scale ``smoke``, which is known by it: its looks are not, where it comes first."""
+"""Rounds of the Lookups in a block at the scale ``smoke``. They tell this scale from others, as its looks do not where
+the part comes first."""
 
 NOMINAL_HZ = 100.0
-"""A rate where nothing is foretold yet: it stands for as many windows."""
+"""Rate where nothing is foretold yet: it stands for as many windows."""
 
 BUSY = 64
 """Connections that keep one worker busy, as many as the sweep has at most."""
 
 PROBE_MS, LOOP_PROBE_MS = 0.1, 1.0
-"""A wait, by which what waiting costs is found: a short one, behind which caches are still warm. A loop's clock counts
+"""Wait by which the cost of waiting is found: a short one, after which caches are still warm. A loop's clock counts
 milliseconds, so a loop's wait is a whole one."""
 
 OPEN_CONNECTIONS = 64
@@ -77,28 +78,29 @@ OPEN_CONNECTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Work(Inside):
-    """What every request does besides."""
+    """Work that every request does besides."""
 
     durable: bool = False
-    """It is a trade, which is answered once it is on the disk; else a Lookup."""
+    """True for a trade, which is answered once it is on the disk; False for a Lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A model and a work: pools, all with the last number of clients, which on the largest pool are all tried."""
+    """A model and a work. Every pool is tried with the last number of clients; every number of clients on the largest
+    pool."""
 
     model: str
     work: Work
     pools: tuple[int, ...]
-    """Ascending. Of a loop, which has none: one number."""
+    """Sizes of the pools, ascending. An event loop has none: one number."""
     clients: tuple[int, ...]
-    """Connections, ascending."""
+    """Numbers of connections, ascending."""
     tail_of: int | None = None
-    """The pool that an open loop is tried on."""
+    """Size of the pool on which an open loop is tried."""
 
     @property
     def base(self) -> Setting:
-        """Its server, with the pool of a default."""
+        """Setting of its server, with the default pool."""
         return with_work(MODELS[self.model], self.work)
 
     @property
@@ -113,7 +115,7 @@ class Row:
 
 
 def with_work(of: Setting, work: Work) -> Setting:
-    """The same server with this work, and as many cores as that can use."""
+    """The same server with this work, and as many cores as it can use."""
     options = asdict(work)
     kept = {"store": SQLITE, "mix": "trade"} if options.pop("durable") else {}
     return of.but(**options, **kept, placement=FREE if work.hash_ms else of["placement"])
@@ -155,7 +157,7 @@ QUICK = (
 POOLS = (1, 2, 4, 8, 16, 32, 64)
 
 LONG_POOLS = (4, 8, 16, 32, 64)
-"""With a wait of 50 ms: one thread would answer 64 clients every 3 s."""
+"""Pools for a wait of 50 ms: one thread would answer 64 clients every 3 s."""
 
 WORKS = {
     LOOKUP: POOLS,
@@ -182,20 +184,20 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """What a scale has: all that is asked, or what ten minutes allow, or a few; without a model that is not here."""
+    """Rows of a scale: all, or those that fit into ten minutes, or a few; without a model that is not here."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
 
 def windows(scale: Scale) -> Windows:
-    """Past the first replies of a row's slowest arm, and long enough for some dozens of them."""
+    """Windows that begin after the first replies of a row's slowest arm, and last for some dozens of its replies."""
     if scale.whole:
         return Windows(warm_up_s=1.0, duration_s=2.0, in_turn=True)
     return Windows(warm_up_s=0.2, duration_s=0.4, in_turn=True)
 
 
 def pool_size(scale: Scale) -> Sweep:
-    """Every row of the scale."""
+    """The sweep of every row of the scale."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for row in rows(scale):
@@ -245,12 +247,12 @@ def pool_lookups(scale: Scale) -> Sweep:
 
 
 def one(of: Setting) -> Setting:
-    """The same with one worker and one client."""
+    """The same setting with one worker and one client."""
     return of.but(processes=1, workers=1, clients=1, connections=1, rate_hz=None)
 
 
 def no_work(of: Setting) -> Setting:
-    """The same without work, where it stands."""
+    """The same setting without work, and with the placement of its model."""
     return with_work(of, LOOKUP).but(store=MEMORY, mix="lookup")
 
 
@@ -268,13 +270,13 @@ def probes(plain: Setting) -> tuple[Arm, ...]:
 
 
 def work_of(of: Setting) -> Work:
-    """What every request of a setting does besides."""
+    """Work that every request of a setting does besides."""
     io_ms, cpu_ms, hash_ms = (float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms"))
     return Work(io_ms, cpu_ms, hash_ms, durable=of["store"] == SQLITE)
 
 
 def named(work: Work) -> str:
-    """``I/O 4 ms, CPU 1 ms``; ``Lookup`` for none, and ``durable trade``."""
+    """Name of a work: ``I/O 4 ms, CPU 1 ms``; ``Lookup`` for none, and ``durable trade``."""
     kinds = (("I/O", work.io_ms), ("CPU", work.cpu_ms), ("hash", work.hash_ms))
     request = "durable trade" if work.durable else "Lookup"
     return ", ".join(f"{kind} {ms:g} ms" for kind, ms in kinds if ms) or request
@@ -293,13 +295,13 @@ def _stands_on(comparison: Comparison, row: Row) -> bool:
 
 
 def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
-    """In groups as large as may be; those that are compared come first."""
+    """The arms in groups as large as possible; arms that are compared come first."""
     most = GROUP_ARMS[-1]
     return (Group(arms[begin : begin + most]) for begin in range(0, len(arms), most))
 
 
 def _open(row: Row, scale: Scale) -> Iterator[Arm]:
-    """An open loop at each share of what was foretold."""
+    """An open loop at each share of the foretold throughput."""
     assert row.tail_of is not None
     pool = row.base.but(workers=row.tail_of, connections=OPEN_CONNECTIONS)
     for share in SHARES:

@@ -1,4 +1,4 @@
-"""The tables of the report: prediction beside measurement with every arm, tails, what is enough, demands. Pure."""
+"""The tables of the report: prediction beside measurement of every arm, tails, ladders, demands. Pure."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ from experiments.studies.pool_size.beside import (
 from experiments.studies.pool_size.sweeps import AIO, model_of, named, work_of
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "lock": "lock", "workers": "pool"}
-"""What is busy first, in words."""
+"""Words for the resource that is busy first."""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Every arm, hits and misses."""
+    """Sections of every arm, hits and misses."""
     every = beside(seen)
     told = [
         Section("Prediction beside measurement", throughput_table(every)),
@@ -39,7 +39,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def throughput_table(every: Sequence[Beside]) -> str:
-    """Every closed loop."""
+    """Table of every closed loop."""
     lines = []
     for each in every:
         seen = each.throughput_hz
@@ -65,7 +65,7 @@ def throughput_table(every: Sequence[Beside]) -> str:
 
 
 def tail_table(every: Sequence[Beside]) -> str:
-    """Every open loop."""
+    """Table of every open loop."""
     lines = [
         (
             model_of(each.setting),
@@ -88,7 +88,7 @@ def tail_table(every: Sequence[Beside]) -> str:
 
 
 def ladder_table(ladders: Sequence[Ladder]) -> str:
-    """Each row's least pool, and its least number of clients, that is enough."""
+    """Table of each row's smallest pool, and smallest number of clients, that is enough."""
     lines = tuple(
         (
             each.what,
@@ -106,7 +106,7 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
 
 
 def demands_table(every: Sequence[Beside]) -> str:
-    """What a request of each model and work needs, as it was found before the sweep."""
+    """Table of the demands of a request for each model and work, as they were found before the sweep."""
     found: dict[str, Demands] = {each.what: each.foretold.demands for each in every}
     lines = tuple(
         (what, *(number(1e6 * part) for part in (of.gil_s, of.free_s, of.wait_s, of.overhead_s)))

@@ -1,4 +1,4 @@
-"""What ``pools`` answers: who answers sooner, what pool and connections do, the debug build, the stress test. Pure."""
+"""Answers of ``pools``: the servers' speed, pool and connections, the debug build, the stress test. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,7 +18,7 @@ ESTIMAND = (
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
 
 MEASURES = ("", "_cpu")
-"""How the names of comparisons end: by time, and by processor time."""
+"""Ends of comparisons' names: by time, and by processor time."""
 
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay.",

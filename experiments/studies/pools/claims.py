@@ -19,18 +19,18 @@ from experiments.studies.pools.sweeps import FEW, MANY, VERBS
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What our data say of a claim."""
+    """Finding of our data on a claim."""
 
     verdict: ClaimVerdict
     said: str
     denies: bool = False
-    """Whether what was found says of its theme the contrary of what the claim's failing would."""
+    """True where the finding contradicts the claim and still speaks for its theme."""
 
 
 BOTH = ("rust", "go")
 
 EXECUTORS = "executors"
-"""The part that has a thread for each request beside pools."""
+"""Part that compares a thread for each request with pools."""
 
 POOL_SAVES = "A pool saves what creating a thread for each request costs (4)."
 
@@ -39,16 +39,18 @@ NOT_HERE = "A server that it needs is not built here: `make peers` says how. The
 NOT_MEASURED = "Not measured in this run: `python -m experiments run pools`."
 
 ALMOST = 0.9
-"""Of the cells, for a claim that says almost always."""
+"""Share of the cells for a claim that says almost always."""
 
 FAR_LESS = 0.9
-"""Of the processor: with 2 threads the document's Rust takes 0.89 of its Go, the geometric mean of six cells."""
+"""Ratio of processor use that counts as far less: with 2 threads the document's Rust takes 0.89 of its Go, the
+geometric mean of six cells."""
 
 MUCH_LESS = 1 / 1.5
-"""Of memory: in none of the document's 36 pairs does Rust take over 0.61 of Go."""
+"""Ratio of memory that counts as much less: in none of the document's 36 pairs does Rust take over 0.61 of Go."""
 
 MUCH_MORE = 10.0
-"""Of latency with 1,000 connections: in the document it is some ten times that of 100, so far more than of 10."""
+"""Ratio of latency that counts as much more with 1,000 connections: in the document it is some ten times that of 100,
+so far more than of 10."""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
 """Requests of the stress test that each server must get."""
@@ -68,7 +70,7 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
-    """By a thread for each task beside a pool of the same server, at every transport and number of clients."""
+    """Judged by a thread for each task beside a pool of the same server, at every transport and number of clients."""
     if EXECUTORS not in seen.beside:
         return not_measured(POOL_SAVES, EXECUTORS)
     judged = [one for one in seen.beside[EXECUTORS].judged.values() if _is_without_pool(one)]
@@ -118,7 +120,7 @@ def _finding(seen: Seen, finding: Callable[[Seen, CellsJudged], Finding]) -> Fin
 
 
 def all_are(wanted: CellVerdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
-    """CONFIRMED where all are as wanted, and beyond the bound; CONTRADICTED where one is decided otherwise.
+    """CONFIRMED where all ratios are as wanted, and beyond the bound; CONTRADICTED where one is decided otherwise.
 
     A ratio that is SAME, with an interval on the wanted side of the bound, is decided neither way.
     """
@@ -138,14 +140,14 @@ def _one_is(wanted: CellVerdict, judged: CellJudged | None, bound: float) -> Cla
 
 
 def joined(parts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """Of a claim that says all of these."""
+    """Verdict on a claim that says all of these parts."""
     if "CONTRADICTED" in parts:
         return "CONTRADICTED"
     return "CONFIRMED" if set(parts) == {"CONFIRMED"} else "INCONCLUSIVE"
 
 
 def words(judged: CellJudged | None, label: str = "") -> str:
-    """``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
+    """Words of a ratio: ``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
     if judged is None:
         return f"{label or 'a ratio'}: not measured"
     value, between = ratio_words(judged.seen)
@@ -159,7 +161,7 @@ def words(judged: CellJudged | None, label: str = "") -> str:
 
 
 def _each(cells: CellsJudged, name: str) -> list[CellJudged | None]:
-    """A ratio of both languages."""
+    """Judged ratios of this name in both languages."""
     return [cells.judged.get(f"{name}_{language}") for language in BOTH]
 
 
@@ -210,7 +212,7 @@ def _every_cell(cells: CellsJudged, quantity: str) -> list[CellJudged | None]:
 
 
 def _counts(judged: Sequence[CellJudged | None]) -> str:
-    """``LESS in 17 of 18 cells, SAME in 1``."""
+    """Number of cells by verdict: ``LESS in 17 of 18 cells, SAME in 1``."""
     said = [each.verdict or "no verdict" if each else "not measured" for each in judged]
     found: Mapping[str, int] = {each: said.count(each) for each in dict.fromkeys(said)}
     first, *others = (f"{name} in {count}" for name, count in found.items())
@@ -229,12 +231,12 @@ def _rust_takes_less_memory(_: Seen, cells: CellsJudged) -> Finding:
 
 
 def _of_servers(judged: Sequence[CellJudged | None]) -> list[CellJudged | None]:
-    """The same, but none where the load was near its limit: such a ratio says nothing of two servers."""
+    """The same ratios, but None where the load was near its limit: such a ratio says nothing of two servers."""
     return [None if each is None or each.load_limited else each for each in judged]
 
 
 def _by_turns(seen: Seen) -> str:
-    """What the sweep by turns says of the time, where the load is no limit."""
+    """Sentence on the time in the sweep by turns, where the load is no limit."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = [f"{each.comparison.title} is {'{} ({})'.format(*ratio_words(each.typical))}" for each in own if each]
     return (
@@ -243,7 +245,7 @@ def _by_turns(seen: Seen) -> str:
 
 
 def _rust_is_faster(seen: Seen, cells: CellsJudged) -> Finding:
-    """At the document's own levels, and as it was measured there: times of client and server together."""
+    """Judged at the document's own levels, and as it was measured there: times of client and server together."""
     judged = _every_cell(cells, "response_ms")
     together = "; ".join(words(cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
@@ -255,7 +257,7 @@ def _rust_is_faster(seen: Seen, cells: CellsJudged) -> Finding:
 
 
 def _limited(cells: CellsJudged) -> str:
-    """In how many cells the load was near its limit."""
+    """Sentence on the number of cells in which the load was near its limit."""
     own = [cell for cell in cells.plan.cells if cell.pinned and cell.setting["language"] in BOTH]
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
@@ -351,4 +353,4 @@ THEMES: Mapping[Callable[[Seen, CellsJudged], Finding], Theme] = {
     _pool_takes_processor: Theme.POOL,
     _put_takes_more: Theme.WRITING,
 }
-"""What a claim is about that other documents have claims about too."""
+"""Themes of claims that other documents make claims about too."""

@@ -60,7 +60,7 @@ def _row(seen: CellsJudged, quantity: str, verb: str, connections: int, pinned: 
 
 
 def _printed(row: original.Row, quantity: str) -> float:
-    """A column of the document; means that break Little's law as their totals have them."""
+    """Value of a column of the document; means that break Little's law are replaced by those of their totals."""
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 REQUESTS = 100_000
-"""Of each cell."""
+"""Requests of each cell."""
 
 LITTLE_SHARE = 0.02
-"""A mean may differ by so much from connections × total ÷ requests: rounding does not explain more."""
+"""Share by which a mean may differ from connections × total ÷ requests: rounding does not explain more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Row:
     memory_percent_max: float
     total_s: float
     response_ms: float
-    """A request's mean."""
+    """Mean time of a request."""
     received_kb_s: float
     sent_kb_s: float
     connect_ms: float
@@ -40,7 +40,7 @@ class Row:
 
     @property
     def breaks_littles_law(self) -> bool:
-        """Whether the printed mean cannot be of this total."""
+        """True where the printed mean cannot be of this total."""
         return abs(self.response_ms / self.little_ms - 1) > LITTLE_SHARE
 
 
@@ -143,7 +143,7 @@ def _rows(text: str) -> tuple[Row, ...]:
 
 
 TABLES: dict[str, tuple[Row, ...]] = {"get": _rows(TABLE_1), "put": _rows(TABLE_2)}
-"""By request: table 1 and table 2."""
+"""Rows by request: table 1 and table 2."""
 
 JMETER = (
     StressRow("rust", "PUT new data", 10_000, 0.0, 947.0, 35.14, 228.96),
@@ -155,7 +155,7 @@ JMETER = (
     StressRow("go", "PUT update data", 20_000, 0.0, 1838.2, 68.22, 444.45),
     StressRow("go", "TOTAL", 40_000, 0.0, 1663.3, 107.23, 348.67),
 )
-"""Figure 1 is of Rust, figure 2 of Go."""
+"""Lines of JMeter's tables: figure 1 is of Rust, figure 2 of Go."""
 
 
 def row(request: str, language: str, pool: int, connections: int) -> Row:
@@ -179,7 +179,8 @@ def impossible_means() -> tuple[Row, ...]:
 
 
 def rust_not_faster(request: str) -> tuple[tuple[Row, Row], ...]:
-    """Where Rust's 100,000 requests took longer than Go's, by the totals: these hold where means are misprinted."""
+    """Pairs of rows in which Rust's 100,000 requests took longer than Go's, by the totals: these hold where means are
+    misprinted."""
     return tuple(pair for pair in pairs(request) if pair[0].total_s > pair[1].total_s)
 
 

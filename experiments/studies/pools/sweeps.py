@@ -1,4 +1,4 @@
-"""What the study ``pools`` measures: three servers by turns, all cells one at a time, and a stress test.
+"""Sweeps of the study ``pools``: three servers by turns, all cells one at a time, and a stress test.
 
 The document's 72 cells are two languages × six pools × three connections × GET and PUT; Python's static pool is a third
 language. They are **cells**: a fresh server each, with a core of its own; and again with all cores free, as claims
@@ -36,37 +36,37 @@ VERBS = ("get", "put")
 CONNECTIONS = (10, 100, 1000)
 
 POOLS = (2, 4, 8, 16, 32, 64)
-"""Of the original; ``quick`` has three of them."""
+"""Pools of the original; ``quick`` has three of them."""
 
 QUICK_POOLS = (2, 8, 64)
 
 FEW, MANY = 2, 64
-"""Pools, and 10 and 1000 connections, between which growth is asked."""
+"""Smallest and largest pool, between which growth is asked; so for 10 and 1000 connections."""
 
 POOL = 8
 """Threads of the sweep by turns."""
 
 ONE, AT = 1, 100
-"""Connections there. One is for times: with more the load is the limit, and its own time would be compared. More are
-for processor time, which is the server's own."""
+"""Connections of the sweep by turns. One is for times: with more the load is the limit, and its own time would be
+compared. More are for processor time, which is the server's own."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
-"""Of a cell; more where its connections need it."""
+"""Requests of a cell; more where its connections need it."""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
-"""The first decides a family of 18, the second one of 36."""
+"""Numbers of blocks: the first decides a family of 18, the second one of 36."""
 
 WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
-"""Short ones, many a block: what slows the machine down then meets both of a pair."""
+"""Short windows, many a block: whatever slows the machine down then meets both of a pair."""
 
 KEYS, SMOKE_KEYS = 10_000, 200
-"""Of each kind of the stress test."""
+"""Keys of each kind of the stress test."""
 
 STRESS_CONNECTIONS = 1000
-"""Of each kind: three thousand at once."""
+"""Connections of each kind of the stress test: three thousand at once."""
 
 FIRST_READ, FIRST_NEW, FIRST_KNOWN = 10**6, 2 * 10**6, 3 * 10**6
-"""Keys of the stress test; the store begins with 1 to 1000."""
+"""First keys of the stress test; the store begins with 1 to 1000."""
 
 
 def server(language: str, pool: int, connections: int, verb: str) -> Setting:
@@ -86,7 +86,7 @@ def server(language: str, pool: int, connections: int, verb: str) -> Setting:
 
 
 def languages(scale: Scale) -> tuple[str, ...]:
-    """Those whose servers are here."""
+    """Languages whose servers are here."""
     return tuple(each for each in LANGUAGES if each not in PEERS or PEERS[each] in scale.peers)
 
 
@@ -115,7 +115,7 @@ def pools(scale: Scale) -> Sweep:
 
 
 def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
-    """Rust ÷ Python follows from the other two: it is none of the headline."""
+    """Rust ÷ Go and Go ÷ Python are the headline; Rust ÷ Python follows from them."""
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
     executor = ("executor",) if "python" in (one, other) else ()  # a peer's pool is its own
@@ -144,12 +144,12 @@ def cell_pools(scale: Scale) -> tuple[int, ...]:
 
 
 def is_short(scale: Scale) -> bool:
-    """Whether there are too few blocks for a verdict anyway."""
+    """True where there are too few blocks for a verdict anyway."""
     return scale.looks[-1] < BLOCKS_MIN
 
 
 class Table:
-    """All cells of a scale, found by what they are."""
+    """All cells of a scale, to be found by their levels."""
 
     def __init__(self, scale: Scale) -> None:
         requests = REQUESTS if scale.whole else SMOKE_REQUESTS if is_short(scale) else QUICK_REQUESTS
@@ -188,7 +188,7 @@ class Table:
 
 
 def cells(scale: Scale) -> Cells:
-    """Every cell of tables 1 and 2, and what is asked of them."""
+    """Every cell of tables 1 and 2, and the ratios asked of them."""
     table = Table(scale)
     blocks = PAPER_BLOCKS if scale.whole else 1 if is_short(scale) else QUICK_BLOCKS
     return Cells(STUDY, PART, table.cells, tuple(_ratios(table)), blocks, scale.seed)
@@ -206,7 +206,7 @@ def _ratios(table: Table) -> Iterator[CellRatio]:
 
 
 def _between_languages(table: Table, one: str, other: str) -> Iterator[CellRatio]:
-    """One number for all cells: of the time, the processor time and the memory."""
+    """Ratios over all cells together: of the time, the processor time and the memory."""
     for verb, quantity in product(VERBS, ("response_ms", "cpu_us")):
         name = f"{one}_{other}_{quantity}_{verb}"
         above, below = (table.of(each, verbs=(verb,)) for each in (one, other))
@@ -239,7 +239,7 @@ def _crossing(table: Table) -> Iterator[CellRatio]:
 
 
 def _within_language(table: Table, language: str) -> Iterator[CellRatio]:
-    """What a larger pool, more connections, and a PUT in place of a GET do."""
+    """Ratios for a larger pool, more connections, and a PUT in place of a GET."""
     named = language.capitalize()
     pools, ends = ((MANY,), (FEW,)), (CONNECTIONS[-1:], CONNECTIONS[:1])
     for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("memory_mib", True), ("response_ms", True)):

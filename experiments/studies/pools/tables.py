@@ -24,10 +24,10 @@ COLUMNS = {
     "connect_ms": "connect, ms",
     "processing_ms": "processing, ms",
 }
-"""Of tables 1 and 2, behind language, pool, requests and connections."""
+"""Columns of tables 1 and 2, after language, pool, requests and connections."""
 
 LITTLE = "N ÷ throughput, ms"
-"""What the mean must be near to, in a closed loop of N connections (Little's law)."""
+"""Column with the value that the mean must be near to, in a closed loop of N connections (Little's law)."""
 
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
@@ -40,7 +40,7 @@ QUANTITIES = {
     "processing_ms": "processing",
     "received_kb_s": "bytes received a second",
 }
-"""What a ratio is of."""
+"""Quantity of a ratio."""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -93,7 +93,7 @@ def cell_table(seen: CellsJudged, verb: str, pinned: bool) -> str:
 
 
 def original_table(verb: str) -> str:
-    """As printed; ‡ marks a mean that breaks Little's law."""
+    """Table as printed; ‡ marks a mean that breaks Little's law."""
     lines = [
         (
             each.language,
@@ -189,7 +189,7 @@ def stress_table(seen: StressJudged) -> str:
 
 
 def faults() -> Iterator[str]:
-    """What a program finds in the document's own numbers, a sentence each."""
+    """Faults that a program finds in the document's own numbers, a sentence each."""
     broken = original.impossible_means()
     told = "; ".join(f"{each.response_ms:g} for {each.little_ms:.3f} ms" for each in broken)
     yield f"{len(broken)} printed means break Little's law. All are Go's PUT at 100 connections: {told}."
