@@ -1,4 +1,4 @@
-"""What a study is: a question, the parts that answer it, and what it hands over to be shown.
+"""A study: a question, the parts that answer it, and the functions that give its content for readers.
 
 A **part** is one sweep: ``run STUDY`` runs the study's first part, ``run PART`` another. A study hands over functions
 from judgements to plain values (answers, claims, figures, sections), so that no general module names a study. To add
@@ -27,38 +27,38 @@ ProfileName = Literal["smoke", "quick", "paper"]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much of a part is run."""
+    """Size of a run of a part."""
 
     rounds: int
-    """In a block."""
+    """Rounds of a block."""
     looks: tuple[int, ...]
-    """Numbers of blocks at which it is judged."""
+    """Numbers of blocks at which the part is judged."""
     clients: tuple[int, ...]
     """Numbers of clients, ascending."""
     block_s: float = 60.0
-    """The slices of a block, at most, in seconds."""
+    """Most seconds of a block's slices."""
     seed: int = 1
     fixed: bool = False
-    """True where somebody asked for so many blocks, in place of the looks of a profile."""
+    """True where a number of blocks was asked for, in place of the looks of a profile."""
     whole: bool = False
-    """Whether a part that has fewer levels or counts than its document at other scales has them all."""
+    """True where a part has all levels or counts of its document, of which other scales have fewer."""
     peers: frozenset[str] = frozenset(PEERS)
     """The peers that are built here, by name: a part leaves out arms of others."""
     foretell: Callable[[Setting], Foretold] | None = None
-    """Where a part foretells: what it says of a setting. None before that is known: then a part guesses its rates."""
+    """Predicts a setting, in a part that predicts. None before this is known: then a part guesses its rates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One sweep of a study: its design, and what is said and drawn of it."""
+    """One sweep of a study: its design, and the functions that give its texts and figures."""
 
     title: str
     sweep: Callable[[Scale], Sweep]
     answers: Callable[[Seen], Sequence[Answer]]
     clients: tuple[int, ...] = ()
-    """Numbers of clients unless told, ascending; none: the scale's."""
+    """Numbers of clients unless others are given, ascending; empty: the scale's."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
-    """Beside the figures of the answers."""
+    """Pictures beside the figures of the answers."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
     peers: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Part:
     first: str | None = None
     """A part without verdicts that is measured before it, into a folder inside its own …"""
     foretell: Callable[[Judgement, Setting], Foretold] | None = None
-    """… from which it foretells each of its arms. That is written down before its own sweep begins."""
+    """… from which it predicts each of its arms. The predictions are written down before its own sweep begins."""
     also: tuple[str, ...] = ()
     """Parts that are measured after it, as fully as if asked for alone, into folders inside its own."""
     after: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Part:
     cold: Callable[[Scale], Cold | None] = lambda _: None
     """Cold runs that are made after it, into its own folder; None for none."""
     received: Callable[[Scale], Received | None] = lambda _: None
-    """Runs of which receivers tell, made after it, into its own folder; None for none."""
+    """Runs that receivers report on, made after it, into its own folder; None for none."""
     cells: Callable[[Scale], Cells] | None = None
     """Cells that are measured after it, a server at a time, into its own folder."""
     stress: Callable[[Scale], Stress] | None = None
@@ -94,4 +94,5 @@ class Study:
     parts: Mapping[str, Part]
     scales: Mapping[ProfileName, Scale]
     document: str = ""
-    """What it reproduces: kind, title and origin, in Markdown, to stand behind "It reproduces"; empty for none."""
+    """Document that it reproduces: kind, title and origin, in Markdown, to stand behind "It reproduces"; empty for
+    none."""

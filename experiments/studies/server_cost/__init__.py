@@ -1,4 +1,4 @@
-"""What a request costs the server in processor time, and what a server takes while nobody asks anything of it."""
+"""Processor time of a request on the server, and use of a server while nobody sends it a request."""
 
 from experiments.studies.server_cost import answers, overload_curve, real_clients, split, sweeps, who_runs
 from experiments.studies.study import Part, Scale, Study

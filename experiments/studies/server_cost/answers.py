@@ -1,4 +1,4 @@
-"""What ``server_cost`` says: two questions answered, its figure, and the tables of goals, arms, servers alone. Pure."""
+"""Answers of ``server_cost``: two questions, its figure, and the tables of goals, arms, servers alone. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -30,7 +30,7 @@ OPTIONS = {
     "metrics": "on a server with metrics",
     "store": "from a store on disk",
 }
-"""Comparisons of the part ``options``, and what a Lookup is then."""
+"""Comparisons of the part ``options``, each with words for a Lookup with that option."""
 
 NOT_CONCLUDED = (
     "What a request costs with fewer connections.",
@@ -39,12 +39,12 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Both questions."""
+    """Answers to both questions."""
     return _transport(seen.main), _service(seen.main)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Goals, arms, and servers by themselves where they were looked at."""
+    """Sections of goals, arms, and servers by themselves where they were measured."""
     told = [Section("Goals", goal_table(goals(seen.main, seen.alone))), Section("Arms", arm_table(seen.main))]
     if seen.alone:
         told.append(Section("Servers by themselves", alone_table(seen.alone)))
@@ -52,18 +52,18 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def goal_table(all_goals: Iterable[Goal]) -> str:
-    """Each goal, what was measured, and how it stands."""
+    """Table of goals: each with its measurement and its state."""
     lines = tuple((each.part, each.bound, each.shown, each.said) for each in all_goals)
     return Table(("what", "goal", "measured, with interval", "the goal is"), lines, texts=4).markdown
 
 
 def arms(seen: Seen) -> tuple[Section, ...]:
-    """The arms alone."""
+    """Section of the arms alone."""
     return (Section("Arms", arm_table(seen.main)),)
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """One figure: what a request costs on each arm, and what a server takes while it is idle."""
+    """One figure: the cost of a request on each arm, and the use of a server while it is idle."""
     found = points(seen.main.sweep, seen.main.blocks)
     asked = [
         costs.Row(_name(arm), arm.setting.text("transport"), point.server_cpu_us)
@@ -82,7 +82,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def of_languages(seen: Seen) -> tuple[Picture, ...]:
-    """What a Lookup costs each server."""
+    """Figure of the cost of a Lookup on each server."""
     found = points(seen.main.sweep, seen.main.blocks)
     rows = [
         costs.Row(_server(arm), arm.setting.text("transport"), point.server_cpu_us)
@@ -94,7 +94,7 @@ def of_languages(seen: Seen) -> tuple[Picture, ...]:
 
 
 def languages(seen: Seen) -> tuple[Answer, ...]:
-    """Protocol and implementation, and what Python costs."""
+    """Answers on protocol and implementation, and on the cost of Python."""
     apart = tuple(each.name for each in seen.main.sweep.comparisons if each.name in ("protocol", "implementation"))
     others = tuple(each.name for each in seen.main.sweep.comparisons if each.name in OTHERS)
     return (
@@ -114,7 +114,7 @@ def languages(seen: Seen) -> tuple[Answer, ...]:
 
 
 def options(seen: Seen) -> tuple[Answer, ...]:
-    """What each option costs."""
+    """Answers on the cost of each option."""
     names = tuple(each for each in OPTIONS if each in seen.main.judged)
     said = [ratio_sentence(seen.main.judged[each], f"a Lookup {OPTIONS[each]}", "one without") for each in names]
     return (
@@ -134,7 +134,7 @@ def options(seen: Seen) -> tuple[Answer, ...]:
 
 
 def of_options(seen: Seen) -> tuple[Picture, ...]:
-    """What a Lookup costs the server with each option."""
+    """Figure of the server's cost of a Lookup with each option."""
     found = points(seen.main.sweep, seen.main.blocks)
     names = {each.above: OPTIONS[each.name] for each in seen.main.sweep.comparisons if each.name in OPTIONS}
     rows = [
@@ -147,7 +147,7 @@ def of_options(seen: Seen) -> tuple[Picture, ...]:
 
 
 def with_goals(seen: Seen) -> tuple[Section, ...]:
-    """The options' goals, and the arms."""
+    """Sections of the options' goals, and of the arms."""
     return Section("Goals", goal_table(option_goals(seen.main))), Section("Arms", arm_table(seen.main))
 
 
@@ -171,25 +171,25 @@ def _of_servers(judgement: Judgement, question: str, names: tuple[str, ...], not
 
 
 def _server(arm: Arm) -> str:
-    """What serves: ``grpcio``, ``grpc-go (Go)``."""
+    """Name of the server: ``grpcio``, ``grpc-go (Go)``."""
     names = {("go", "grpc"): "grpc-go (Go)", ("rust", "grpc"): "tonic (Rust)"}
     own = NAMES[arm.setting.text("transport")]
     return names.get((arm.setting.text("language"), arm.setting.text("transport")), own)
 
 
 def _name(arm: Arm) -> str:
-    """``Lookup on gRPC, static pool``."""
+    """Name of the arm: ``Lookup on gRPC, static pool``."""
     what = arm.setting.text("mix").capitalize()
     return f"{what} on {label(arm.setting.text('transport'))}, {arm.setting.executor}"
 
 
 def _lookup_on(arm: Arm) -> str:
-    """``a Lookup on gRPC with the static pool``."""
+    """Words for the arm: ``a Lookup on gRPC with the static pool``."""
     return f"a Lookup on {label(arm.setting.text('transport'))} with the {arm.setting.executor}"
 
 
 def arm_table(judgement: Judgement) -> str:
-    """What a request costs on each arm: the mean over blocks, 95 % intervals."""
+    """Table of the cost of a request on each arm: the mean over blocks, 95 % intervals."""
     lines = [
         (arm.name, estimate(point.server_cpu_us, "µs"), _of_core(point.load_share))
         for (arm, request), point in points(judgement.sweep, judgement.blocks).items()
@@ -203,7 +203,7 @@ def _of_core(share: float | None) -> str:
 
 
 def alone_table(alone: Sequence[Lone]) -> str:
-    """Start-up, memory and idle processor time, 95 % intervals over repetitions."""
+    """Table of start-up, memory and idle processor time, with 95 % intervals over repetitions."""
     lines = []
     for lone in alone:
         for held in lone.holding:

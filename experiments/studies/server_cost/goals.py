@@ -1,4 +1,4 @@
-"""The goals of ``server_cost``, each held against what was measured. Pure: from judgements to plain values.
+"""The goals of ``server_cost``, each with its measurement. Pure: from judgements to plain values.
 
 A goal is met, or missed, where the whole interval says so. Where the interval reaches past the goal, it is open, and
 the text says on which side the value is. Nothing is said of a goal that a gate refuses, or before a declared look.
@@ -14,47 +14,47 @@ from experiments.judge.verdicts import Judgement
 from experiments.show.numbers import has_interval, number, percent, ratio_words, times_between
 
 GRPC_OVER_SOCKETS_MIN = 8.0
-"""What the transport of our own saves: a request on grpcio costs so many times the processor time, or more."""
+"""Least gain from our own transport: processor time of a request on grpcio ÷ that on sockets."""
 
 ABOVE_ECHO_MAX = 1.10
-"""What the service may add to a bare protobuf echo."""
+"""Most processor time with the service, as a multiple of that of a bare protobuf echo."""
 
 OPTIONS_MAX = {"tls": 1.3, "token": 1.05, "metrics": 1.03}
-"""What an option may make of a Lookup's processor time on sockets."""
+"""Most processor time of a Lookup on sockets with an option, as a multiple of that without it."""
 
 IDLE_SHARE_MAX = 0.001
-"""Of a core, nobody asking."""
+"""Largest share of a core while nobody sends a request."""
 
 READY_MS_MAX = 500.0
 
 TOO_FEW = "too few values for an interval"
-"""In place of an interval."""
+"""Words in place of an interval."""
 
 ADDED_MIB_MAX, ADDED_BY = 20.0, 1_000
-"""What the socket server may add for so many idle connections …"""
+"""Most memory that the socket server may add for a number of idle connections …"""
 
 HELD_MIB_MAX, HELD_BY = 100.0, 10_000
-"""… and its whole memory with so many."""
+"""… and its largest whole memory with a number of connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal, and what there is to hold against it."""
+    """A goal, and the measurement that decides it."""
 
     part: str
     bound: str
-    """In words."""
+    """The bound in words."""
     at_least: float
     at_most: float
     seen: Estimate | None
     """None where it was not measured."""
     unit: str = ""
     refused: str = ""
-    """Why nothing is said; empty where something is."""
+    """Reason why nothing is concluded; empty where something is."""
 
     @property
     def said(self) -> str:
-        """How it stands."""
+        """State of the goal, in words."""
         if self.seen is None:
             return "not measured"
         if self.refused:
@@ -69,7 +69,7 @@ class Goal:
 
     @property
     def shown(self) -> str:
-        """What was measured, with its interval."""
+        """The measurement with its interval."""
         return "" if self.seen is None else estimate(self.seen, self.unit)
 
 
@@ -93,7 +93,7 @@ def estimate(of: Estimate, unit: str = "") -> str:
 
 
 def refusal(judgement: Judgement, name: str) -> str:
-    """Why nothing is said of a comparison; empty where its number stands."""
+    """Reason why nothing is concluded from a comparison; empty where its number counts."""
     if judgement.look is None:
         return "no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"
     refusals = judgement.judged[name].refusals if name in judgement.judged else ()
@@ -101,7 +101,7 @@ def refusal(judgement: Judgement, name: str) -> str:
 
 
 def option_goals(judgement: Judgement) -> tuple[Goal, ...]:
-    """Those of the part ``options``."""
+    """Goals of the part ``options``."""
     return tuple(_held(judgement, [(name, _title(judgement, name), 0.0, most) for name, most in OPTIONS_MAX.items()]))
 
 
@@ -121,7 +121,7 @@ def _ratio_goals(judgement: Judgement) -> Iterator[Goal]:
 
 
 def _held(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> Iterator[Goal]:
-    """The typical ratio of each comparison, against its least and its most."""
+    """Goals for the typical ratio of each comparison, with its least and its most."""
     for name, part, at_least, at_most in rows:
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"

@@ -1,4 +1,4 @@
-"""Overload: what a server answers in time, from half of its capacity to ten times.
+"""Overload: calls that a server answers in time, from half of its capacity to ten times.
 
 Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are due at a constant rate, whatever became of
 those before. Those of gRPC come from grpc-go, those of sockets from the lean client. Server and load have a core each.
@@ -37,10 +37,11 @@ DEADLINE_MS = 90.0
 COMPUTES_MS = 0.5
 
 TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
-"""Offered ÷ ``CAPACITIES_HZ``."""
+"""Offered rates, as multiples of ``CAPACITIES_HZ``."""
 
 CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
-"""Calls a second that a server answers here, about, by transport: a call computes for 500 µs, and costs some more."""
+"""Calls a second that a server answers here, about, by transport: a call computes for 500 µs, and costs a little
+more."""
 
 CLOSED = 16
 """Connections of the closed loop, with one call each."""
@@ -62,10 +63,10 @@ QUESTION = "How much of its peak does a server still answer in time, when more i
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One rate: what was offered and what was answered in time, both ÷ the peak, over the blocks."""
+    """One rate: offered calls and calls answered in time, both ÷ the peak, over the blocks."""
 
     times: float
-    """Asked for: one of ``TIMES``."""
+    """Multiple that was asked for: one of ``TIMES``."""
     offered: Estimate
     in_time: Estimate
     is_late: bool
@@ -89,12 +90,12 @@ def peak(server: Setting) -> Arm:
 
 
 def offered(server: Setting, times: float) -> Arm:
-    """A server at a rate."""
+    """Arm of a server at a rate."""
     return Arm(server.but(rate_hz=times * CAPACITIES_HZ[server.text("transport")]))
 
 
 def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
-    """Each rate of a server, as far as blocks have it and a peak."""
+    """Each rate of a server for which blocks have values and a peak."""
     places = {arm: place for place, arm in enumerate(judgement.sweep.arms)}
     for times in TIMES:
         arm = offered(server, times)
@@ -124,7 +125,7 @@ def in_time_hz(seen: ArmSeen) -> float:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """A sentence for each server, of the rates over its capacity."""
+    """Answer with a sentence for each server, on the rates over its capacity."""
     past = [times for times in TIMES if times > 1]
     told = []
     for server, found in _found(seen.main).items():
@@ -159,12 +160,12 @@ def _peaks(judgement: Judgement) -> Iterator[str]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """All rates in a table."""
+    """Section with all rates in a table."""
     return (Section("Overload", table(seen.main)),)
 
 
 def table(judgement: Judgement) -> str:
-    """A row for each rate; of each server what was offered and what was answered in time, in peaks."""
+    """Table with a row for each rate; for each server the offered calls and those answered in time, in peaks."""
     found = {server: {each.times: each for each in own} for server, own in _found(judgement).items()}
     lines = [(f"{times:g}", *(cell for own in found.values() for cell in _cells(own.get(times)))) for times in TIMES]
     heads = (f"{NAMES[server]}: {what} ÷ peak" for server in found for what in ("offered", "in time"))
@@ -184,7 +185,7 @@ def _found(judgement: Judgement) -> Mapping[str, tuple[Overload, ...]]:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """A line for each server."""
+    """Figure with a line for each server."""
     scale = curves.Scale(
         x="Offered ÷ capacity",
         y="Answered in time ÷ peak",

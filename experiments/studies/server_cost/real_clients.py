@@ -40,10 +40,10 @@ CALLS: Mapping[str, str] = {
     "traceparent": "a new traceparent",
     "2560B": "2.5 KiB of metadata",
 }
-"""Levels of ``headers``, and what calls are then."""
+"""Levels of ``headers``, each with words for its calls."""
 
 DECIDING = (SAME, "deadline", "traceparent")
-"""The sweep ends once the ratios to grpcio are decided for these."""
+"""Levels of ``headers`` whose ratios to grpcio end the sweep once they are decided."""
 
 OWN = setting(transport="grpc_static", client=GRPC_GO)
 ON_GRPCIO = setting(transport="grpc", client=GRPC_GO, service=PLAIN)
@@ -53,14 +53,14 @@ OTHERS: Mapping[str, Setting] = {
     "grpc-go": setting(transport="grpc", client=GRPC_GO, language="go"),
     "tonic": setting(transport="grpc", client=GRPC_GO, language="rust"),
 }
-"""Servers in other languages: peers."""
+"""Servers in other languages, which are peers."""
 
 COMPARED: Mapping[str, Setting] = {"a plain grpcio server": ON_GRPCIO, **OTHERS}
 
 PEERS = ("go-stock", "rust-stock")
 
 ROUNDS = 1
-"""In a block: each has a window of every arm."""
+"""Rounds of a block: each has a window of every arm."""
 
 QUESTION = "How many times the calls of a plain grpcio server does grpc_static answer, for clients on grpc-go?"
 
@@ -94,13 +94,13 @@ def _arm(server: Setting, load: str, headers: str) -> Arm:
 
 
 def _name(load: str, headers: str, server: Setting = ON_GRPCIO) -> str:
-    """Of a comparison with a server."""
+    """Name of a comparison with a server."""
     beside = "" if server is ON_GRPCIO else f", {server.text('language')}"
     return f"{headers} at {load}{beside}"
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The least ratio and the largest, of each load. The details have every ratio."""
+    """Answer with the least ratio and the largest, of each load. The details have every ratio."""
     judged = seen.main.judged
     told = list(_least_to_most(seen.main))
     compared = [each for each in judged.values() if each.comparison.kind != "same"]
@@ -165,7 +165,7 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
 
 
 def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
-    """A ratio, the least that it may be where the client was at its limit."""
+    """Words for a ratio; where the client was at its limit, for the least that the ratio may be."""
     is_limited = _is_limited(judgement, load, headers, server)
     return f"{'at least ' * is_limited}{_ratio(judgement, load, headers, server)}"
 
@@ -197,7 +197,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def table(judgement: Judgement) -> str:
-    """A row for each load and kind of call: calls a second of both servers, their ratio, processor time a call."""
+    """Table with a row for each load and kind of call: calls a second of both servers, their ratio, processor time a
+    call."""
     heads = ("connections × calls", "calls", *(f"{each}, calls a second" for each in SERVERS), "ratio")
     heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
     found, lines = points(judgement.sweep, judgement.blocks), []
@@ -211,7 +212,8 @@ def table(judgement: Judgement) -> str:
 
 
 def others_table(judgement: Judgement) -> str:
-    """A row for each load and kind of call: calls a second of each, the ratio of ours, processor time a call."""
+    """Table with a row for each load and kind of call: calls a second of each, the ratio of ours, processor time a
+    call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
     heads = ("connections × calls", "calls", *(f"{name}, {what}" for name in OTHERS for what in told))
     found, lines = points(judgement.sweep, judgement.blocks), []
@@ -238,7 +240,7 @@ def _measured(judgement: Judgement, point: Point | None) -> tuple[str, str]:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Processor time of a call on both servers, a panel for each load."""
+    """Figure of the processor time of a call on both servers, a panel for each load."""
     return (costs.picture(PART, "What calls that differ cost a gRPC server", list(_panels(seen.main))),)
 
 

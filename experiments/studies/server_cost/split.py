@@ -1,4 +1,4 @@
-"""Where a request's processor time goes: the kernel, the interpreter, the protocol, protobuf, the service. Pure.
+"""Parts of a request's processor time: the kernel, the interpreter, the protocol, protobuf, the service. Pure.
 
 Each share is measured within a block, by turns. A difference is that of an arm's mean and the ratio that is typical of
 pairs of neighbouring slices:
@@ -34,7 +34,7 @@ from experiments.show.tables import Table
 from experiments.studies.server_cost.sweeps import NULL_SERVER, SOCKETS, THREE, echo_of, twice_of
 
 SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
-"""In the order in which they are shown."""
+"""Parts in the order in which they are shown."""
 
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """The three servers, by their transports."""
@@ -51,7 +51,7 @@ class Split:
 
     @property
     def total_us(self) -> float:
-        """Of a Lookup."""
+        """Processor time of a Lookup."""
         return sum(each.value for each in self.shares.values())
 
 
@@ -67,7 +67,7 @@ def splits(judgement: Judgement) -> tuple[Split, ...]:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """One answer, of numbers without a verdict."""
+    """One answer, with numbers and without a verdict."""
     found = splits(seen.main)
     told = [_told(each) for each in found]
     executors = " or the ".join(
@@ -103,13 +103,13 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """A bar for each server."""
+    """Figure with a bar for each server."""
     bars = [shares.Bar(each.name, {name: each.shares[name].value for name in SHARES}) for each in splits(seen.main)]
     return (shares.picture("split", "Where a request's processor time goes", QUANTITY, bars),)
 
 
 def table(found: Sequence[Split]) -> str:
-    """A row for each server, a column for each share."""
+    """Table with a row for each server and a column for each share."""
     rows = tuple(
         (each.name, *(_cell(each.shares[name]) for name in SHARES), f"{number(each.total_us)} µs") for each in found
     )
@@ -123,13 +123,13 @@ def _cell(of: Estimate) -> str:
 
 
 def _told(of: Split) -> str:
-    """``A Lookup on sockets takes 13 µs: kernel 40 %, …``"""
+    """Sentence on a server: ``A Lookup on sockets takes 13 µs: kernel 40 %, …``"""
     parts = [f"{name} {percent(max(0.0, of.shares[name].value) / of.total_us)}" for name in SHARES]
     return f"A Lookup on {of.name} takes {number(of.total_us)} µs: {', '.join(parts)}."
 
 
 def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] | None:
-    """A server's shares in a block; None where one of them cannot be told, or a gate objects to an arm."""
+    """A server's shares in a block; None where one of them cannot be computed, or a gate refuses an arm."""
     base, null = lookup.setting, Arm(NULL_SERVER)
     echo, twice = Arm(echo_of(SOCKETS)), Arm(twice_of(SOCKETS))
     read = (
@@ -155,7 +155,7 @@ def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
 
 
 def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float | None:
-    """Of processor times, typical of pairs; None where no pair is whole, or a gate objects."""
+    """Ratio of processor times, typical of pairs; None where no pair is whole, or a gate refuses an arm."""
     if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
         return None
     levels = zip(above.setting.levels, below.setting.levels, strict=True)

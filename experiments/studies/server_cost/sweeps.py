@@ -1,4 +1,4 @@
-"""What the study ``server_cost`` measures: processor time a request by turns, and servers by themselves.
+"""Sweeps of the study ``server_cost``: processor time a request by turns, and servers by themselves.
 
 One lean client with 16 kept connections loads each server. gRPC stands there on both executors: the static pool, where
 the transport alone differs from sockets, and the ``ThreadPoolExecutor`` that its users have. The echo stands beside
@@ -30,7 +30,7 @@ CONNECTIONS = 16
 SOCKETS = setting(transport="sockets", executor="static-pool", connections=CONNECTIONS, client="lean")
 GRPC = setting(transport="grpc", executor="thread-pool", connections=CONNECTIONS, client="lean")
 GRPC_STATIC = GRPC.but(executor="static-pool")
-"""Lookup on each; sockets stand on the static pool."""
+"""Lookup on sockets, on gRPC as its users start it, and on gRPC with the static pool, as on sockets."""
 
 OWN_GRPC = setting(transport="grpc_static", executor="static-pool", connections=CONNECTIONS, client="lean")
 """gRPC by our own server, on the static pool too."""
@@ -42,11 +42,12 @@ NULL_SERVER = SOCKETS.but(service=NULL)
 """The least that a server in Python does: one thread that receives, and sends a constant, in the thinnest framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
-"""Connections that a server by itself holds. The goal is the socket server's; one on gRPC takes ten times as much."""
+"""Connections that a server by itself holds. The goal is that of sockets; a connection on gRPC takes ten times as
+much."""
 
 REPETITIONS = 5
 IDLE_S = 5.0
-"""Of each number of connections, in a repetition. The processor clock counts nanoseconds."""
+"""Seconds of watching each number of connections, in a repetition. The processor clock counts nanoseconds."""
 
 
 def server_cost(scale: Scale) -> Sweep:
@@ -84,7 +85,8 @@ def server_cost(scale: Scale) -> Sweep:
 
 
 def split(scale: Scale) -> Sweep:
-    """What tells the shares of a request's processor time apart; no verdict is asked, and each arm has a server."""
+    """Sweep that tells the shares of a request's processor time apart; no verdict is asked, and each arm has a
+    server."""
     lookups, echoes = [Arm(each) for each in THREE], [Arm(echo_of(each)) for each in THREE]
     twice = Arm(twice_of(SOCKETS))
     groups = (
@@ -150,12 +152,12 @@ def alone(scale: Scale) -> Alone:
 
 
 def twice_of(of: Setting) -> Setting:
-    """The same server, echoing by way of one message more."""
+    """The same server with the echo that goes through one message more."""
     return echo_of(of).but(service="echo-twice")
 
 
 def echo_of(of: Setting) -> Setting:
-    """The same server, echoing."""
+    """The same server with the echo."""
     return of.but(service="echo", mix="echo")
 
 

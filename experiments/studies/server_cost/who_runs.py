@@ -1,4 +1,4 @@
-"""Who runs a Lookup on sockets: each executor beside a server in C with epoll, at 1, 16 and 64 connections.
+"""Executors of a Lookup on sockets: each beside a server in C with epoll, at 1, 16 and 64 connections.
 
 The load program is ``load.c``; server and load have a core each. In a closed loop the time of a request is the number
 of connections ÷ the throughput. So C's time ÷ an executor's is that executor's throughput as a share of C's.
@@ -25,15 +25,15 @@ PART = "who_runs"
 CONNECTIONS = (1, 16, 64)
 
 DECIDING = 16
-"""Of these connections the sweep ends once the shares are decided."""
+"""Number of connections at which the shares end the sweep once they are decided."""
 
 PEER = "c-stock"
 
 EXECUTOR = "static-pool"
-"""Of the A/A pair, at the most connections."""
+"""Executor of the A/A pair, at the most connections."""
 
 ROUNDS = 3
-"""In a block: each has a window of every arm."""
+"""Rounds of a block: each has a window of every arm."""
 
 TAIL = 99.9
 
@@ -73,7 +73,7 @@ def _of(connections: int) -> str:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The shares, in a sentence for each number of connections."""
+    """Answer with the shares, in a sentence for each number of connections."""
     judged = seen.main.judged
     told = []
     for connections in CONNECTIONS:
@@ -101,12 +101,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Shares and tails in a table."""
+    """Section with shares and tails in a table."""
     return (Section("Who runs a Lookup", table(seen)),)
 
 
 def table(seen: Seen) -> str:
-    """A row for each executor: its share of C's throughput, and p99.9 in medians, at each number of connections."""
+    """Table with a row for each executor: its share of C's throughput, and p99.9 in medians, at each number of
+    connections."""
     lines = []
     found = points(seen.main.sweep, seen.main.blocks)
     for executor in EXECUTORS:
@@ -131,7 +132,7 @@ def _tail(point: Point | None) -> str:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """The time of a Lookup with each executor and in C, a panel for each number of connections."""
+    """Figure of the time of a Lookup with each executor and in C, a panel for each number of connections."""
     found = points(seen.main.sweep, seen.main.blocks)
     panels = [
         costs.Panel(

@@ -1,4 +1,4 @@
-"""What the study says: five questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
+"""Answers of the study: five questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,13 +29,13 @@ THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), 
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The questions of the main part, and that of the bindings where they were measured."""
+    """Answers to the questions of the main part, and to that on bindings where they were measured."""
     beside = seen.after.get("socket_bindings")
     return (_soonest(seen), _timer(seen), _most(seen), _lines(), *(() if beside is None else (_bindings(beside),)))
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Graphs, tables, and the document's faults."""
+    """Sections of graphs, tables, and the document's faults."""
     return (
         Section("Graphs 1 to 4", GRAPHS_TEXT, tuple(f"graph_{number}" for number in GRAPHS.values())),
         Section("What receivers told", timer_table(seen)),
@@ -58,7 +58,7 @@ LINES_NOTE = (
 
 
 def patterns(seen: Seen) -> tuple[Answer, ...]:
-    """The question of the part on patterns."""
+    """Answer of the part on patterns."""
     judgement = seen.main
     deciding = tuple(judgement.comparisons(HEADLINE))
     told = " ".join(map(brief, deciding)) or ABSENT
@@ -68,7 +68,7 @@ def patterns(seen: Seen) -> tuple[Answer, ...]:
 
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
-    """The question of the part on bindings."""
+    """Answer of the part on bindings."""
     judgement = seen.main
     return (replace(_bindings(judgement), deciding=tuple(_of_bindings(judgement))),)
 
@@ -114,17 +114,17 @@ def _soonest(seen: Seen) -> Answer:
 
 
 def cycle_us(row: ReceivedRow) -> float | None:
-    """The document's response time."""
+    """Response time as the document's timer has it."""
     return row.cycle_us
 
 
 def answer_us(row: ReceivedRow) -> float | None:
-    """The receiver's own part of it."""
+    """Part of that time that the receiver itself takes."""
     return row.answer_us
 
 
 def response_us(row: ReceivedRow) -> float | None:
-    """Of the same messages, at the client."""
+    """Response time of the same messages, at the client."""
     return row.response_us
 
 
@@ -162,13 +162,13 @@ def _most(seen: Seen) -> Answer:
 
 
 def throughput_ratios(seen: Seen) -> tuple[ReceivedRatio, ...]:
-    """Each pair that was measured, as one family."""
+    """Ratio of each pair that was measured, as one family."""
     pairs = [(throughput_of(above), throughput_of(below)) for above, below in THROUGHPUT_PAIRS]
     return ratios(seen.received, pairs, received_hz)
 
 
 def ratio_told(each: ReceivedRatio) -> str:
-    """``nanomsg carries 0.42 times as many as Berkeley sockets, 0.38 to 0.46.``"""
+    """Sentence on a ratio: ``nanomsg carries 0.42 times as many as Berkeley sockets, 0.38 to 0.46.``"""
     above, below = (NAMES[setting.text("transport")] for setting in (each.above, each.below))
     value, ends = ratio_words(each.ratio)
     apart = "" if each.differs else " That is no difference that these blocks tell."
@@ -182,7 +182,7 @@ def _lines() -> Answer:
 
 
 def timer_table(seen: Seen) -> str:
-    """By API, rate and size: the document's timer, the receiver's part, and the client's response time."""
+    """Table by API, rate and size: the document's timer, the receiver's part, and the client's response time."""
     found = []
     for cell in GRAPHS:
         for api in APIS:
@@ -201,7 +201,7 @@ def timer_table(seen: Seen) -> str:
 
 
 def throughput_table(seen: Seen) -> str:
-    """By API: messages a second and MB/s, and the slowest and the fastest second."""
+    """Table by API: messages a second and MB/s, and the slowest and the fastest second."""
     found = tuple(_throughput_lines(seen))
     head = ("API", "messages a second", "95 % interval", "MB/s", "slowest second", "fastest second", "seconds")
     note = "Counted at the receiver, in whole seconds; nothing comes back. One client sends as fast as it can."

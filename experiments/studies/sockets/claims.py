@@ -1,4 +1,4 @@
-"""The replication card: every claim of the document, and whether our data bear it out.
+"""The replication card: every claim of the document, with the verdict of our data.
 
 CONFIRMED and CONTRADICTED come from verdicts, from ratios of what receivers counted, or from counting lines. What
 needs a second machine, or is somebody's opinion, is NOT TESTABLE, as is what an API that is not built here would
@@ -39,30 +39,30 @@ Finding = tuple[ClaimVerdict, str]
 Cell = tuple[float, int]
 
 ALIKE = (0.8, 1.25)
-"""Throughputs within these count as much alike, where the document gives no bound."""
+"""Bounds of the ratio of throughputs that count as much alike, where the document gives no bound."""
 
 MUCH_MORE = 1.5
-"""How many times as far samples must spread to vary much more: half as far again, which a graph shows at a glance. The
+"""Ratio of spreads from which on samples vary much more: half as far again, which a graph shows at a glance. The
 document gives no bound."""
 
 LEVEL = 0.05
 
 _THREE = ("zeromq", BASE, "nanomsg")
-"""The document's."""
+"""The document's three APIs."""
 
 GRAPH_1, GRAPH_2, GRAPH_3, GRAPH_4 = GRAPHS
-"""Their rates and sizes."""
+"""Rate and size of each graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A claim, and how it is decided."""
+    """A claim, and the functions that decide it."""
 
     text: str
     finding: Callable[[Seen], Finding]
     theme: Theme | None = None
     side: Callable[[Seen], Side] | None = None
-    """Where what was measured stands on the theme."""
+    """Side that the measurement takes on the theme."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -74,7 +74,7 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """CONFIRMED where all are as wanted; CONTRADICTED where one is decided and is not."""
+    """CONFIRMED where all verdicts are as wanted; CONTRADICTED where one is decided and is not."""
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -97,13 +97,13 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """Number of messages of an API that stand behind a cell, and how many in the thesis."""
+    """Sentence on the number of messages of an API behind a cell, here and in the thesis."""
     counts = [counted_messages(judgement, of(api, *cell)) for api in (BASE, "zeromq", "nanomsg")]
     return f"Messages an API: {min(counts):,} here, {MESSAGES[cell]:,} in the thesis."
 
 
 def _layer(cell: Cell) -> Callable[[Seen], Side]:
-    """Whether the bare sockets answer sooner than nanomsg over them. How ZeroMQ does says nothing of it."""
+    """Side by the verdict on bare sockets beside nanomsg over them. ZeroMQ's result says nothing of it."""
 
     def side(seen: Seen) -> Side:
         judged = seen.main.judged.get(ratio_name("nanomsg", BASE, cell))
@@ -115,7 +115,8 @@ def _layer(cell: Cell) -> Callable[[Seen], Side]:
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """By the thesis' own metric: how far means of a second of its timer, at the receiver, stand from their median.
+    """Judged by the thesis' own metric: the distance of means of a second of its timer, at the receiver, from their
+    median.
 
     Confirmed where ZeroMQ's stand over 1.5 times as far as both others', over blocks. At the client it is told beside.
     """
@@ -147,7 +148,7 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
-    """The same of response times at the client, which is another metric: nothing is concluded from it."""
+    """Sentence on the spread of response times at the client, which is another metric: nothing is concluded from it."""
     others = [spread_log_ratios(judgement, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
     if any(len(each) < 2 for each in others):
         return ABSENT
@@ -180,7 +181,7 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """By the three APIs of the document at both rates, pooled: each block's mean of six logarithms."""
+    """Judged by the three APIs of the document at both rates, pooled: each block's mean of six logarithms."""
     judgement, pooled = seen.main, size_log_ratios(seen.main, (BASE, "zeromq", "nanomsg"))
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -225,7 +226,7 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """What makes its intervals cross is how they were computed, which no measurement of ours decides."""
+    """NOT TESTABLE: its intervals cross zero by the way they were computed, which no measurement of ours decides."""
     found = tuple(spreads(seen.main))
     if not found:
         return "NOT TESTABLE", ABSENT
@@ -249,7 +250,8 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """Two are excellent where neither takes over a quarter more time than the other, and ZeroMQ more than both."""
+    """CONFIRMED where two are excellent: neither takes over a quarter more time than the other, and ZeroMQ more than
+    both."""
     pairs = (("zeromq", BASE, Verdict.SLOWER), ("nanomsg", "zeromq", Verdict.FASTER))
     alike = over_cells(seen.main, "nanomsg", BASE)
     text = " ".join(standing(seen.main, above, below) for above, below in (("nanomsg", BASE), *(p[:2] for p in pairs)))
@@ -264,7 +266,8 @@ def _performance(seen: Seen) -> Finding:
 
 
 def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
-    """True where two APIs are alike in every rate and size: CONTRADICTED where one differs by over a quarter."""
+    """Verdict on two APIs being alike in every rate and size: CONTRADICTED where they differ by over a quarter in
+    one."""
     if len(judged) < len(GRAPHS):
         return "NOT TESTABLE"
     if any(not each.rulings for each in judged):

@@ -1,4 +1,4 @@
-"""The document's faults, each beside what our own data or plain counting say of it. Pure."""
+"""The document's faults, each with the evidence of our own data or of plain counting. Pure."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,13 @@ from experiments.studies.sockets.sweeps import APIS, BASE, HEADLINE, NAMES, of, 
 from experiments.studies.sockets.wording import Spread, brief, spread
 
 READ_BYTES, REPLY_BYTES = 99_999, 18
-"""Appendix B: what its Berkeley server reads at once, and what it answers with."""
+"""Bytes in appendix B: read at once by its Berkeley server, and sent as its answer."""
 
 NOT_MEASURED = "Not measured in this run."
 
 
 def fault_table(seen: Seen) -> str:
-    """Each fault, what our data say of it, and what is done here."""
+    """Table of faults: each with the evidence of our data, and what is done here."""
     lines = (
         (
             "The timer begins before the receive (appendices A to C)",
@@ -91,7 +91,7 @@ def _crossing(judgement: Judgement) -> str:
 
 
 def spreads(judgement: Judgement) -> Iterator[Spread]:
-    """Of each API, rate and size that was measured."""
+    """Spread of each API, rate and size that was measured."""
     for cell in GRAPHS:
         for api in APIS:
             found = spread(judgement, of(api, *cell))
@@ -100,7 +100,7 @@ def spreads(judgement: Judgement) -> Iterator[Spread]:
 
 
 def spread_table(judgement: Judgement) -> str:
-    """Samples' spread beside the interval of the mean."""
+    """Table of the samples' spread beside the interval of the mean."""
     lines = tuple(
         (
             NAMES[each.of.text("transport")],

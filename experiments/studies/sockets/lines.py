@@ -1,4 +1,4 @@
-"""Lines of code of each API, counted: what it takes to create, connect, send, receive and close.
+"""Counts the lines of code of each API that create, connect, send, receive and close.
 
 Counted are the lines of the peers in C between
 ``step: NAME`` and ``end``, but for blank lines and comments. They are the peers that the study measures, so they check

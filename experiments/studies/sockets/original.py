@@ -1,4 +1,4 @@
-"""What the document states as numbers and orders, with the place. Context only: other machines.
+"""Numbers and orders that the document states, with the place. Context only: other machines.
 
 Its graphs have no numbers in its text; it says of each which API did best. So no mean of theirs can be drawn.
 """
@@ -12,13 +12,13 @@ RATES = (30.0, 50.0)
 """Table 1: messages a second."""
 
 THROUGHPUT_SAMPLES = 60
-"""Means of a second each, 4.1.5: a minute."""
+"""Samples, each the mean of a second, 4.1.5: a minute."""
 
 GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2, (30.0, 100_000): 3, (50.0, 100_000): 4}
 """Response time, 5.1.1: the graph of each rate and size."""
 
 MESSAGES: Mapping[tuple[float, int], int] = {cell: round(3600 * cell[0]) for cell in GRAPHS}
-"""Of an API in each: an hour of them, 5."""
+"""Messages of an API for each graph: an hour of them, 5."""
 
 LINES: Mapping[str, int] = {"berkeley": 23, "zeromq": 9, "nanomsg": 20}
 """Lines of code to create, connect, send, receive and close: section 5.1.2, at table 2."""

@@ -1,4 +1,5 @@
-"""What the study ``sockets`` measures: four socket APIs in C at the original's rates and sizes; what receivers tell.
+"""Sweeps of the study ``sockets``: four socket APIs in C at the original's rates and sizes; runs that receivers report
+on.
 
 The APIs of a rate and size stand side by side, with the request-reply pattern on all of them. Every API has an A/A pair
 in one cell, whose second server carries the loads of all cells too. In the profile ``paper`` a window is a second, one
@@ -24,22 +25,22 @@ NAMES = {"berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nanomsg": "nanomsg
 PEERS = tuple(f"c-{api}" for api in APIS)
 
 SAMPLE_S, WINDOW_S = 1.0, 0.25
-"""A window in ``paper``, and else."""
+"""Seconds of a window in ``paper``, and in other profiles."""
 
 PATTERN_APIS = ("zeromq", "nanomsg")
-"""Whose patterns the original confused. Eight servers are the most, and each API takes three."""
+"""APIs whose patterns the original confused. Eight servers are the most, and each API takes three."""
 
 BINDINGS = ("zeromq", "nng")
 """Libraries with a binding for Python. Three servers of each, and two of Berkeley sockets, are eight."""
 
 PATTERN_CALLS = 400
-"""Of a window in a closed loop: some tenth of a second."""
+"""Calls of a window in a closed loop: some tenth of a second."""
 
 LONG_ROUNDS = 60
-"""From so many rounds on, windows and receivers have as many seconds as the original had."""
+"""Rounds from which on windows and receivers have as many seconds as the original had."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
-"""Else: the timers hardly vary; throughput is compared."""
+"""Blocks of the timers and of throughput, in other profiles: the timers hardly vary; throughput is compared."""
 
 THROUGHPUT_S = 2
 
@@ -60,7 +61,7 @@ def of(api: str, rate_hz: float | None, size: int, pattern: str = "request-reply
 
 
 def apis(scale: Scale) -> tuple[str, ...]:
-    """Those that are built here."""
+    """APIs that are built here."""
     return tuple(api for api in APIS if f"c-{api}" in scale.peers)
 
 
@@ -75,7 +76,7 @@ def words(rate_hz: float, size: int) -> str:
 
 
 def ratio_name(above: str, below: str, cell: tuple[float, int]) -> str:
-    """Of the comparison of two APIs in a cell."""
+    """Name of the comparison of two APIs in a cell."""
     return f"{above}_{below}_{cell_name(*cell)}"
 
 
@@ -103,11 +104,11 @@ def _is_long(scale: Scale) -> bool:
 
 
 GRAPH_RATE_HZ = 50.0
-"""At which the two sizes stand side by side."""
+"""Rate at which the two sizes stand side by side."""
 
 
 def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
-    """Of one rate and size: the libraries ÷ Berkeley; nanomsg ÷ ZeroMQ; NNG ÷ Berkeley and ÷ nanomsg."""
+    """Ratios of one rate and size: the libraries ÷ Berkeley; nanomsg ÷ ZeroMQ; NNG ÷ Berkeley and ÷ nanomsg."""
     asked = [("zeromq", BASE, HEADLINE), ("nanomsg", BASE, HEADLINE), ("nanomsg", "zeromq", "further")]
     asked += [("nng", BASE, SUCCESSOR), ("nng", SUCCESSOR_OF, SUCCESSOR)]
     return [
@@ -169,7 +170,7 @@ def bindings(scale: Scale) -> Sweep:
 
 
 def received(scale: Scale) -> Received:
-    """What receivers tell: both their timers, at every rate and size; and throughput one way."""
+    """Runs that receivers report on: both their timers, at every rate and size; and throughput one way."""
     long = _is_long(scale)
     timed_s, timed_blocks = (scale.rounds, None) if long else (1, TIMED_BLOCKS)
     cells = [ReceivedCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]
@@ -180,5 +181,5 @@ def received(scale: Scale) -> Received:
 
 
 def throughput_of(api: str) -> Setting:
-    """100 KB, as fast as it can, and nothing comes back."""
+    """An API that sends 100 KB as fast as it can, and gets nothing back."""
     return of(api, None, SIZES[-1], "one-way")

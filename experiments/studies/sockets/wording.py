@@ -1,4 +1,4 @@
-"""What the study's texts share: comparisons in a line, how often one API beats another, spreads of window means."""
+"""Words that the study's texts share: comparisons in a line, counts of cells, spreads of window means."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ..
 
 
 def standing(judgement: Judgement, above: str, below: str) -> str:
-    """In how many cells one takes more time than the other, and how many times as much."""
+    """Sentence on the number of cells in which one takes more time than the other, and on how many times as much."""
     seen = over_cells(judgement, above, below)
     if not seen:
         return f"{NAMES[above]} beside {NAMES[below]}: not measured."
@@ -52,23 +52,23 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How an arm's window means spread, and how well their mean is known."""
+    """Spread of an arm's window means, and their mean with its interval."""
 
     of: Setting
     samples: int
     mean_us: float
     deviation_us: float
     mean: Estimate
-    """With its interval over blocks."""
+    """Mean with its interval over blocks."""
 
     @property
     def low_us(self) -> float:
-        """Mean − 1.96 standard deviations of the samples: what a drawn "interval" of single samples reaches down to."""
+        """Mean − 1.96 standard deviations of the samples: the lower end of a drawn "interval" of single samples."""
         return self.mean_us - 1.96 * self.deviation_us
 
 
 def spread(judgement: Judgement, of: Setting) -> Spread | None:
-    """Of an arm's windows over all blocks; None for fewer than two."""
+    """Spread of an arm's windows over all blocks; None for fewer than two."""
     by_block = [window_means_us(judgement, block, of) for block in range(len(judgement.blocks))]
     samples = [each for block in by_block for each in block]
     if len(samples) < 2:
@@ -92,7 +92,7 @@ def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float
 
 
 def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
-    """How many times as far window means stand from their median above as below: each block's logarithm.
+    """Each block's logarithm of a ratio, above ÷ below: the distance of window means from their median.
 
     The means of absolute deviations from the median, on the log scale, are compared block by block, as by Brown and
     Forsythe (1974).
@@ -101,7 +101,7 @@ def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> l
 
 
 def told_log_ratios(rows: Sequence[ReceivedRow], above: Setting, below: Setting) -> list[float]:
-    """The same of the document's timer at the receiver: each run's mean of it, in the blocks that have both."""
+    """The same ratio for the document's timer at the receiver: each run's mean of it, in the blocks that have both."""
     far = []
     for api in (above, below):
         cycles = {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
