@@ -23,22 +23,22 @@ BESIDE = (
 NOT_HERE = "That was not measured in this run."
 
 NLOGN = 40 / 3
-"""How many times 1,000 log 1,000 is 10,000 log 10,000."""
+"""Ratio of 10,000 log 10,000 to 1,000 log 1,000."""
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """All five."""
+    """Answers to all five questions."""
     found = measured(seen)
     return _mechanism(found), _algorithm(found), _falling(found), _array_len(found), _python(found)
 
 
 def array_len(seen: Seen) -> tuple[Answer, ...]:
-    """That on long arrays."""
+    """Answer on long arrays."""
     return (_array_len(measured(seen)),)
 
 
 def python(seen: Seen) -> tuple[Answer, ...]:
-    """That on Python."""
+    """Answer on Python."""
     return (_python(measured(seen)),)
 
 
@@ -105,7 +105,8 @@ FALLING = (
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """Time that the document's falling means would take, paid once, beside what was paid here; of each mechanism."""
+    """Sentences on each mechanism: the one-off time that the document's falling means would take, and the one paid
+    here."""
     for mechanism in MECHANISMS:
         paid = one_off.paid(found.cold, mechanism, MERGE, one_off.as_original(mechanism))
         if paid is not None:

@@ -1,4 +1,4 @@
-"""The replication card: every claim of the document, and whether our data bear it out.
+"""The replication card: every claim of the document, with the verdict of our data.
 
 CONFIRMED and CONTRADICTED come from verdicts. The cold runs have no look. There they come from intervals of 99 % over
 at least six blocks, all that were planned among them. What the document's own table says against a claim stands beside
@@ -25,19 +25,19 @@ from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MER
 Finding = tuple[ClaimVerdict, str]
 
 HALF_AS_LONG_AGAIN = 1.5
-"""How many times quicksort's mean merge sort's is at N = 100 in its table, at least."""
+"""Least ratio of quicksort's mean to merge sort's at N = 100 in its table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A claim, the part whose data decide it, and how."""
+    """A claim, the part whose data decide it, and the function that decides it."""
 
     text: str
     part: str
     finding: Callable[[Measured], Finding]
     theme: Theme | None = None
     side: Callable[[Measured], Side] | None = None
-    """Where what was measured stands on the theme, if the verdict is of more."""
+    """Side that the measurement takes on the theme, if the verdict is on more than the theme."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -71,7 +71,7 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 
 def _falls_with_calls(found: Measured) -> Finding:
-    """By every step to ten times the calls, of every mechanism and algorithm."""
+    """Judged by every step to ten times the calls, of every mechanism and algorithm."""
     ratios = {
         f"{label(mechanism)}, {ALGORITHMS[algorithm]}, {few:,} ÷ {many:,}": one_off.calls_ratio(
             found.cold, mechanism, algorithm, few, many
@@ -102,7 +102,7 @@ def _falling(directions: Mapping[str, Direction]) -> Finding:
 
 
 def _direction(found: Measured, fewer_over_more: Estimate | None) -> Direction:
-    """Of a step of cold runs; OPEN before all planned blocks were measured."""
+    """Direction of a step of cold runs; OPEN before all planned blocks were measured."""
     if fewer_over_more is None or not _carries(fewer_over_more) or not found.cold_whole:
         return Direction.OPEN
     if fewer_over_more.low > 1:
@@ -121,7 +121,7 @@ def _first_calls(found: Measured) -> dict[str, Estimate | None]:
 
 
 def _first_call_side(found: Measured) -> Side:
-    """By the first calls alone: with gRPC, means of all calls hold connecting too."""
+    """Side by the first calls alone: with gRPC, means of all calls hold connecting too."""
     most = LIMITS.equivalent_high
     verdict = _all(found, _first_calls(found).values(), lambda each: each.low > most, lambda each: each.high < most)
     sides: dict[ClaimVerdict, Side] = {"CONFIRMED": "for", "CONTRADICTED": "against"}
@@ -129,7 +129,7 @@ def _first_call_side(found: Measured) -> Side:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    """By every step to ten times the numbers, of every mechanism and algorithm."""
+    """Judged by every step to ten times the numbers, of every mechanism and algorithm."""
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Direction](), list[str]()
     for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
@@ -157,7 +157,7 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """The document's N is calls: is the ratio larger with ten times as many of them, at every step?"""
+    """Judged by calls, as the document's N is: the ratio must be larger with ten times as many, at every step."""
     ratios = {
         f"{ALGORITHMS[each]} {calls:,}": one_off.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
@@ -168,7 +168,7 @@ def _more_so_with_calls(found: Measured) -> Finding:
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """What it says: is the ratio larger for ten times as many numbers, at every step?"""
+    """Judged by length, as the claim says: the ratio must be larger for ten times as many numbers, at every step."""
     ratios: dict[str, Estimate | None] = {}
     for each, length in product(ALGORITHMS, LENGTHS):
         judged = [one for one in found.found(f"mechanism_{each}_{length}") if _is_decided(one)]
@@ -179,8 +179,8 @@ def _more_so_with_length(found: Measured) -> Finding:
 
 
 def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Finding:
-    """Of each algorithm's ratios by N: confirmed where every step is to a larger one, contradicted where one is to a
-    smaller, by intervals that do not meet; the steps that are not to a larger one, in a sentence."""
+    """Finding on each algorithm's ratios by N: confirmed where every step is to a larger one, contradicted where one is
+    to a smaller, by intervals that do not meet. Sentences name the steps that are not to a larger one."""
     smaller, open_ = list[str](), list[str]()
     for each, (fewer, more) in product(ALGORITHMS.values(), pairwise(counts)):
         few, many = ratios[f"{each} {fewer:,}"], ratios[f"{each} {more:,}"]
@@ -217,7 +217,8 @@ def _algorithms_differ_less(found: Measured) -> Finding:
 
 
 def _merge_is_slower(found: Measured) -> Finding:
-    """Each algorithm on a connection of its own; the document ran merge sort first, and quicksort after it."""
+    """Judged by each algorithm on a connection of its own; the document ran merge sort first, and quicksort after
+    it."""
     ratios = {label(each): one_off.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
     verdict = _all(
         found, ratios.values(), lambda each: each.low > HALF_AS_LONG_AGAIN, lambda each: each.high < HALF_AS_LONG_AGAIN
@@ -235,8 +236,8 @@ def _all(
     confirms: Callable[[Estimate], bool],
     contradicts: Callable[[Estimate], bool],
 ) -> ClaimVerdict:
-    """What all ratios of cold runs say. INCONCLUSIVE where one is missing, has too few blocks, or says something else.
-    INCONCLUSIVE, too, before all planned blocks were measured."""
+    """Verdict of all ratios of cold runs together. INCONCLUSIVE where one is missing, has too few blocks, or says
+    something else; and before all planned blocks were measured."""
     seen = [each for each in ratios if each is not None and _carries(each)]
     if len(seen) < len(ratios) or not found.cold_whole:
         return "INCONCLUSIVE"
@@ -246,14 +247,14 @@ def _all(
 
 
 def _listed(ratios: Mapping[str, Estimate | None]) -> str:
-    """Each by its name, with its interval."""
+    """List of the ratios by name, each with its interval."""
     shown = [(name, ratio_words(each)) for name, each in ratios.items() if each is not None]
     listing = "; ".join(f"{name} {value} ({ends})" for name, (value, ends) in shown)
     return f"{listing}, in intervals of {percent(one_off.CONFIDENCE)}" if listing else "not measured"
 
 
 def _carries(*estimates: Estimate) -> bool:
-    """Whether enough blocks stand behind them."""
+    """True where enough blocks are behind these estimates."""
     return all(has_interval(each) and each.n >= one_off.BLOCKS_MIN for each in estimates)
 
 

@@ -1,4 +1,4 @@
-"""The figures of the study ``sort``: the document's three, with its axes, and what explains them."""
+"""The figures of the study ``sort``: the document's three, with its axes, and figures that explain them."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ RTT = "Mean round-trip time, µs"
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """All of them."""
+    """Figures of the main part."""
     found = measured(seen)
     headline = [each for each in found.judged.values() if _is_of(each, "headline", "sort", found)]
     pictures = [ratios.picture("answers", "Ratios that answer the questions", headline)]
@@ -35,19 +35,19 @@ def main(seen: Seen) -> Sequence[Picture]:
 
 
 def array_len(seen: Seen) -> Sequence[Picture]:
-    """Those of the part on long arrays."""
+    """Figures of the part on long arrays."""
     found = measured(seen)
     return [_array_len(found), _same(found)]
 
 
 def python_sort(seen: Seen) -> Sequence[Picture]:
-    """Those of the part on Python."""
+    """Figures of the part on Python."""
     found = measured(seen)
     return [_mechanisms(found), _same(found)]
 
 
 def python_array_len(seen: Seen) -> Sequence[Picture]:
-    """That of Python's longer arrays."""
+    """Figure of Python's longer arrays."""
     return [_array_len(measured(seen))]
 
 
@@ -57,7 +57,7 @@ def _is_of(judged: Judged, family: str, part: str, found: Measured) -> bool:
 
 
 def _figure(found: Measured, calls: int) -> Picture:
-    """One of the document's: mean by mechanism and algorithm, theirs beside ours in both readings."""
+    """One of the document's figures: mean by mechanism and algorithm, theirs beside ours in both readings."""
     theirs = [
         bars.Bar(mechanism, Estimate(MEAN_US[mechanism, algorithm, calls], -math.inf, math.inf, 1), name)
         for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items())

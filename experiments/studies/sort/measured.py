@@ -1,4 +1,4 @@
-"""What was measured for a part, by name: comparisons and means, of its own sweep and of those beside it. Pure."""
+"""Measurements of a part by name: comparisons and means, of its own sweep and of those beside it. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ class Measured:
     points: Mapping[Setting, Point]
     cold: tuple[ColdRow, ...]
     cold_whole: bool
-    """Whether all planned blocks of the cold runs were measured."""
+    """True where all planned blocks of the cold runs were measured."""
 
     @property
     def has_go(self) -> bool:
-        """Whether servers in Go were measured."""
+        """True where servers in Go were measured."""
         return any(arm.setting["language"] == "go" for each in self.parts.values() for arm in each.sweep.arms)
 
     def found(self, *names: str) -> tuple[Judged, ...]:
-        """Those of the comparisons that have a value."""
+        """The comparisons of these names that have a value."""
         return tuple(self.judged[name] for name in names if name in self.judged)
 
     def told(self, name: str, above: str, below: str) -> str:
@@ -42,22 +42,22 @@ class Measured:
         return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
-        """For lists: each comparison's title, numbers and verdict, and why one has none."""
+        """Entries of a list: each comparison's title, numbers and verdict, and why one has none."""
         return (
             " ".join(listed(each) for each in self.found(*names)) or "No two windows of it were answered side by side."
         )
 
     def requests(self) -> int:
-        """How many requests were counted in all sweeps, of the arms that have a point."""
+        """Number of requests counted in all sweeps, of the arms that have a point."""
         return sum(point.times.count for point in self.points.values())
 
     def errors(self) -> int:
-        """How many of them got no valid reply, cold runs among them."""
+        """Number of these requests without a valid reply, and of such calls in cold runs."""
         return sum(point.errors for point in self.points.values()) + sum(row.errors for row in self.cold)
 
 
 def measured(seen: Seen) -> Measured:
-    """All of a part."""
+    """All measurements of a part."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
     return Measured(parts, judged, dict(_points(parts)), tuple(seen.cold), seen.cold_whole)

@@ -17,7 +17,8 @@ from experiments.studies.sort.original import CALLS
 from experiments.studies.sort.sweeps import ALGORITHMS, MECHANISMS, MERGE, QUICK, go
 
 CONFIDENCE = 0.99
-"""Of ratios, on which claims rest: several are asked of the same runs. Means and fits have 95 %, as elsewhere."""
+"""Confidence of ratios, on which claims rest: several are asked of the same runs. Means and fits have 95 %, as
+elsewhere."""
 
 BLOCKS_MIN = 6
 """Fewer blocks decide no claim, as in a sweep."""
@@ -25,23 +26,23 @@ BLOCKS_MIN = 6
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What a mechanism's calls cost with an algorithm, and what a run pays once."""
+    """Cost of a mechanism's calls with an algorithm, and the cost that a run pays once."""
 
     mechanism: str
     algorithm: str
     with_connect: bool
     fit: OneOff
     seen_us: Estimate
-    """What a run paid once, as it was timed and not fitted."""
+    """Cost that a run paid once, as it was timed and not fitted."""
 
 
 def as_original(mechanism: str) -> bool:
-    """Whether connecting is within the original's times."""
+    """True where connecting is within the original's times."""
     return mechanism == "grpc"
 
 
 def column(with_connect: bool) -> str:
-    """Which mean of a cell has connecting in it, or has not."""
+    """Name of the column of a cell's mean, with connecting in it or without."""
     return "with_connect_us" if with_connect else "mean_us"
 
 
@@ -52,7 +53,7 @@ def mean(rows: Sequence[ColdRow], mechanism: str, algorithm: str, calls: int, wi
 
 
 def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: bool) -> Paid | None:
-    """The fit, and what was timed; None where too little was measured."""
+    """The fit, and the timed cost; None where too little was measured."""
     of = go(mechanism, algorithm)
     fit, seen_us = one_off(rows, of, with_connect), paid_once(rows, of, with_connect)
     if fit is None or seen_us is None:
@@ -116,7 +117,7 @@ _Cell = tuple[Setting, int, str]
 
 
 def _ratio(rows: Sequence[ColdRow], above: _Cell, below: _Cell) -> Estimate | None:
-    """Of two cells' means in the same blocks."""
+    """Ratio of two cells' means in the same blocks."""
     values = []
     for of, calls, name in (above, below):
         values.append({row.block: float(getattr(row, name)) for row in rows if _is(row, of, calls)})

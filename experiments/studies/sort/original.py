@@ -1,4 +1,4 @@
-"""What the document gives: its numbers and its parameters, with their places. Context only: another machine.
+"""Numbers and parameters of the document, with their places. Context only: another machine.
 
 Its table of results is a slide for each N, "Resultados": mean round-trip time at the client in µs, without intervals,
 and a figure of the same four means. Its parameters are the table "Parâmetros".
@@ -10,7 +10,7 @@ CALLS = (100, 1000, 10000)
 """Levels of its factor N: how often it calls, as its client's loop has it."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
-"""What it sorts, at every N (slide "Conexão GoRPC")."""
+"""Array that it sorts, at every N (slide "Conexão GoRPC")."""
 
 MEAN_US: Mapping[tuple[str, str, int], float] = {
     ("grpc", "merge", 100): 205.083,

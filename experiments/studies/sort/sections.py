@@ -1,4 +1,4 @@
-"""What the report has beside answers and card: the document's tables, with ours in them; its faults, in our data."""
+"""Further sections of the report: the document's tables, with ours in them; its faults, in our data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -16,14 +16,14 @@ from experiments.studies.sort.original import CALLS, MEAN_US, PARAMETERS
 from experiments.studies.sort.sweeps import ALGORITHMS, MECHANISMS, MERGE, QUICK
 
 AS_DOCUMENT = " *"
-"""Marks the reading that is the document's."""
+"""Mark of the reading that is the document's."""
 
 OF_PARTS: Mapping[str, str] = {"sort_array_len": "Longer arrays", "sort_python": "Python"}
-"""What the comparisons of parts that were measured beside this one are headed with."""
+"""Headings for the comparisons of parts that were measured beside this one."""
 
 
 def main(seen: Seen) -> Sequence[Section]:
-    """Of the main part."""
+    """Sections of the main part."""
     found = measured(seen)
     told = [Section("Parameters", parameters(seen.environment).markdown)]
     if found.cold:
@@ -102,7 +102,7 @@ def paid_once(found: Measured) -> Table:
 
 
 def faults(found: Measured) -> Table:
-    """What was wrong with the document's method, and what it does to our own numbers."""
+    """Table of the faults of the document's method, and of their effect on our own numbers."""
     return Table(("Fault", "Shown by"), tuple(_faults(found)), 2)
 
 

@@ -1,4 +1,4 @@
-"""What the study ``sort`` measures: the arms, groups and comparisons of its parts, and its cold runs.
+"""Sweeps of the study ``sort``: the arms, groups and comparisons of its parts, and its cold runs.
 
 The main part has Go's two mechanisms, loaded by Go's own client in windows by turns, both algorithms on the textbook's
 array. ``sort_array_len`` has the same on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this
@@ -34,22 +34,22 @@ PEERS = tuple(f"go-sort-{each}" for each in MECHANISMS)
 """The peers that the parts about Go need, all of them."""
 
 TRANSPORTS = ("grpc", "sockets")
-"""Python's. net/rpc is Go's alone."""
+"""Transports of Python's servers. net/rpc is Go's alone."""
 
 LENGTHS = (100, 1000, 10000)
 """Numbers in an array: the second reading of the original's N."""
 
 WARM_CALLS = 500
-"""Of a window, so that two that are compared stand close. The first call counts nowhere."""
+"""Calls of a window: few, so that two windows that are compared stand close. The first call counts nowhere."""
 
 LONG_CALLS = 200
-"""Of a window with long arrays, of which a call takes up to 2 ms."""
+"""Calls of a window with long arrays, of which a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
 """Cold runs of a block by N: a mean of few calls varies more, and costs less."""
 
 SAME_LENGTH = 1000
-"""At which length an A/A pair stands."""
+"""Length of the array at which an A/A pair stands."""
 
 
 @cache
@@ -67,7 +67,7 @@ def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
 
 
 def has_go(scale: Scale) -> bool:
-    """Whether Go's peers are built here."""
+    """True where Go's peers are built here."""
     return scale.peers >= set(PEERS)
 
 

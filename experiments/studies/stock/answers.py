@@ -33,7 +33,7 @@ from experiments.studies.stock.wording import (
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
 _APART = ("protocol", "implementation")
-"""What tells the two apart in question 1."""
+"""Comparisons that tell protocol and implementation apart in question 1."""
 
 LITTLE = (
     "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): a "
@@ -132,7 +132,7 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence on the server where the load is the limit with the most clients: up to how many it is not."""
+    """Sentence on the server where the load is the limit with the most clients: up to which number it is not."""
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
         return
@@ -198,7 +198,7 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Without waiting, and with it: both headlines are asked where the load is far from its limit."""
+    """Answer without waiting, and with it: both headlines are asked where the load is far from its limit."""
     apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
     grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
     plain = _without_waiting(judgement, staged, grown)
@@ -239,7 +239,7 @@ def _computing(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
-    """How many threads of the pool were at work; how latency grew past the pool where that was not stamped."""
+    """Sentence on the threads of the pool that were at work; on latency past the pool where they were not stamped."""
     judged, past = judgement.judged.get("past_pool"), Arm(FIGURES["figure_5"].but(clients=2 * POOL))
     at_once = None if staged is None else at_work(staged, past)
     if judged is None or not judged.rulings or at_once is None:

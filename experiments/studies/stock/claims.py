@@ -1,4 +1,4 @@
-"""The replication card: every claim of the document, and whether our data bear it out.
+"""The replication card: every claim of the document, with the verdict of our data.
 
 CONFIRMED and CONTRADICTED come from verdicts, so never from a sweep that stands at no look; starved clients are
 counted at a look. A claim that something rises is judged at every step, by mean latencies of the same blocks. The part
@@ -26,10 +26,10 @@ from experiments.studies.stock.wording import brief, clients, contrary, declared
 Finding = tuple[ClaimVerdict, str]
 
 Parts = Mapping[str, Judgement]
-"""What was measured, by the parts' names."""
+"""Measurements by the parts' names."""
 
 CONFIDENCE = 0.95
-"""Of the interval of lock waits."""
+"""Confidence of the interval of lock waits."""
 
 WAITS_MIN = 3
 """Blocks of lock waits that an interval needs."""
@@ -48,7 +48,7 @@ PLAIN = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A claim, the part whose data decide it, and how."""
+    """A claim, the part whose data decide it, and the function that decides it."""
 
     text: str
     part: str
@@ -80,7 +80,7 @@ def _milliseconds(parts: Parts) -> Finding:
 
 
 def _sockets_are_faster(parts: Parts) -> Finding:
-    """By the servers as they are started; what the protocol alone makes is told beside it."""
+    """Judged by the servers as they are started; the effect of the protocol alone is told beside it."""
     judged = parts["stock"].judged.get("as_started")
     return _direction(judged, Verdict.FASTER), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
 
@@ -106,7 +106,8 @@ def _no_lock_needed(_: Parts) -> Finding:
 
 
 def _rises(figure: str) -> Callable[[Parts], Finding]:
-    """By every step from fewer clients to more: confirmed where all rise, contradicted where one falls or is flat."""
+    """Judged by every step from fewer clients to more: confirmed where all rise, contradicted where one falls or is
+    flat."""
 
     def finding(parts: Parts) -> Finding:
         judgement, base = parts["stock"], FIGURES[figure]
@@ -125,7 +126,7 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
 
 
 def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
-    """By the steps of a figure; a step without a block rises nowhere."""
+    """Verdict on the steps of a figure; a step without a block does not rise."""
     directions = {each.direction(judgement) for each in own}
     if directions & {Direction.FLAT, Direction.FALLS}:
         return "CONTRADICTED"
@@ -184,7 +185,7 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """By Trade ÷ Lookup under read and write locks beside the same under one mutex: messages and work cancel."""
+    """Judged by Trade ÷ Lookup under read and write locks beside the same under one mutex: messages and work cancel."""
     judgement = parts["lock_strategies"]
     arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
     if not {"mutex", "read-write"} <= arms.keys():
@@ -224,7 +225,7 @@ def _no_jump(parts: Parts) -> Finding:
 
 
 def _surplus_starves(parts: Parts) -> Finding:
-    """Where a connection holds its thread, those beyond the pool get no reply at all while the others stay."""
+    """Judged where a connection holds its thread: those beyond the pool get no reply at all while the others stay."""
     judgement = parts["dispatch"]
     windows = list(_windows_past_the_pool(judgement))
     starving = sum(starved > 0 for starved in windows)
@@ -239,7 +240,8 @@ def _surplus_starves(parts: Parts) -> Finding:
 
 
 def _windows_past_the_pool(judgement: Judgement) -> Iterator[int]:
-    """How many clients starved in each, where a connection holds its thread and no gate objects."""
+    """Number of clients that starved in each window, where a connection holds its thread and no gate refuses the
+    arm."""
     sweep = judgement.sweep
     for place, arm in enumerate(sweep.arms):
         if arm.setting["dispatch"] == "connection" and arm.connections > arm.setting.whole("workers"):
@@ -265,7 +267,7 @@ def _direction(judged: Judged | None, confirming: Verdict) -> ClaimVerdict:
 
 
 def _is_small(judged: Judged) -> bool:
-    """Whether its whole interval is within 5 % of what its first ruling is against."""
+    """True where its whole interval is within 5 % of the value that its first ruling tests against."""
     (low, high), against = judged.equivalent, judged.rulings[0].against
     return low * against < judged.typical.low and judged.typical.high < high * against
 
@@ -289,7 +291,7 @@ def _by_clients(judgement: Judgement, base: Setting) -> list[Arm]:
 
 
 def _mutex_wait(parts: Parts, request: str) -> LockWait | None:
-    """On gRPC, as in the document."""
+    """Wait for the mutex on gRPC, as in the document."""
     if "lock_waits" not in parts:
         return None
     own = (each for each in lock_waits(parts["lock_waits"]) if each.locking == MUTEX and each.request == request)

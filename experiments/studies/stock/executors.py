@@ -23,10 +23,10 @@ CLIENTS = (1, POOL, 2 * POOL)
 """Numbers of clients, unless told."""
 
 BESIDE = "thread-pool"
-"""The executor that each other is compared with."""
+"""Executor with which each other is compared."""
 
 REQUESTS = ("lookup", "trade")
-"""A panel each."""
+"""Request types, a panel each."""
 
 
 def sweep(scale: Scale) -> Sweep:
@@ -55,7 +55,7 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Each executor beside another, on each transport."""
+    """Answers on each executor beside another, on each transport."""
 
     def said(of: Comparison) -> tuple[str, str]:
         return f"{where(of)}, a request on the {of.above.setting.executor}", f"one on the {of.below.setting.executor}"

@@ -1,4 +1,4 @@
-"""What the further parts say, beyond the document: a function for each part, of what was seen to its answers.
+"""Answers of the further parts, beyond the document: a function for each part, from its measurements to its answers.
 
 A part's comparisons are told one by one, each by its verdict. Where a part has many, the answer begins with how many
 went which way, and with the largest that is decided. Parts without verdicts (``offered_load``, ``lock_waits``,
@@ -23,12 +23,12 @@ from experiments.studies.stock.sweeps import GRPC, SOCKETS, STAGED
 from experiments.studies.stock.wording import clients, confidence, found, label, mean_us, server, told
 
 FEW = 2
-"""So many comparisons are all told at once; of more, the tally comes first."""
+"""Number of comparisons up to which all are told at once; of more, the tally comes first."""
 
 NO_VERDICT = "No verdict is asked of these numbers."
 
 KEPT_UP = 0.98
-"""Of what was due, so much must be answered for a server to have kept up."""
+"""Share of the due requests that a server must answer to have kept up."""
 
 ONE_MACHINE = "That it holds for other work in a request, or on another machine."
 
@@ -36,11 +36,11 @@ CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop
 
 
 Said = Callable[[Comparison], tuple[str, str]]
-"""What stands above and below in a comparison, as words within a sentence."""
+"""Words for above and below in a comparison, within a sentence."""
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
-    """Trade on sockets: beside Lookup, and beside Trade on gRPC."""
+    """Answers on Trade on sockets: beside Lookup, and beside Trade on gRPC."""
     return (
         _answer(
             seen.main,
@@ -63,7 +63,7 @@ def socket_trade(seen: Seen) -> tuple[Answer, ...]:
 
 
 def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
-    """The pool's size."""
+    """Answers on the pool's size."""
 
     def said(of: Comparison) -> tuple[str, str]:
         return f"{where(of)}, a Lookup with {_threads(of.above)}", f"one with {_threads(of.below)}"
@@ -74,7 +74,7 @@ def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
 
 
 def updater(seen: Seen) -> tuple[Answer, ...]:
-    """The price updater beside the clients."""
+    """Answers on the price updater beside the clients."""
     return each_transport(
         seen,
         "Does the price updater slow requests down on {}?",
@@ -84,7 +84,7 @@ def updater(seen: Seen) -> tuple[Answer, ...]:
 
 
 def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
-    """Every locking strategy beside the mutex."""
+    """Answers on every locking strategy beside the mutex."""
 
     def said(of: Comparison) -> tuple[str, str]:
         return f"{where(of)}, a request under {of.above.setting.text('locking')}", "one under the mutex"
@@ -94,7 +94,7 @@ def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
 
 
 def client_kind(seen: Seen) -> tuple[Answer, ...]:
-    """What the client adds, and question 1 by a client that adds little."""
+    """Answers on the share of the client in the times, and question 1 by a client that adds little."""
     return (
         _answer(
             seen.main,
@@ -118,7 +118,7 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _both_kinds(judgement: Judgement) -> Iterator[str]:
-    """Sockets ÷ gRPC by either kind of client: why ``compare`` and the main part have other ratios."""
+    """Sentences on sockets ÷ gRPC by either kind of client: why ``compare`` and the main part have other ratios."""
     means = {
         kind: [mean_us(judgement, Arm(base.but(client=kind))) for base in (SOCKETS, GRPC)]
         for kind in ("library", "lean")
@@ -133,7 +133,7 @@ def _both_kinds(judgement: Judgement) -> Iterator[str]:
 
 
 def dispatch(seen: Seen) -> tuple[Answer, ...]:
-    """A task for each connection beside one for each request; past the pool, who gets no reply."""
+    """Answers on a task for each connection beside one for each request; past the pool, on clients without a reply."""
     answer = _answer(
         seen.main,
         "Is it better that a connection holds a thread, or that each request takes one?",
@@ -156,7 +156,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
 
 
 def connection_policy(seen: Seen) -> tuple[Answer, ...]:
-    """A new connection for each request."""
+    """Answers on a new connection for each request."""
     return each_transport(
         seen,
         "What does a new connection for each request cost on {}?",
@@ -166,27 +166,27 @@ def connection_policy(seen: Seen) -> tuple[Answer, ...]:
 
 
 def offered_load(seen: Seen) -> tuple[Answer, ...]:
-    """The highest rate that each server kept up with, and what it answered past that."""
+    """Answers on the highest rate that each server kept up with, and on its replies past that."""
     transports = dict.fromkeys(arm.setting.text("transport") for arm in seen.main.sweep.arms)
     every = points.points(seen.main.sweep, seen.main.blocks)
     return tuple(_offered(seen.main, transport, every) for transport in transports)
 
 
 def lock_costs(seen: Seen) -> tuple[Answer, ...]:
-    """The part ``lock_waits``: how long requests wait for the catalog's lock."""
+    """Answer of the part ``lock_waits``: the time for which requests wait for the catalog's lock."""
     details = lock_details(seen.main)
     first = details[0] if lock_waits(seen.main) else f"Not known. {details[0]}"
     return (_shown("How long does a request wait for the catalog's lock?", first, details[1:]),)
 
 
 def stages(seen: Seen) -> tuple[Answer, ...]:
-    """How long a Lookup waits for a thread."""
+    """Answers on the time for which a Lookup waits for a thread."""
     transports = dict.fromkeys(arm.setting.text("transport") for arm in seen.main.sweep.arms)
     return tuple(_queueing(seen.main, transport) for transport in transports)
 
 
 def each_transport(seen: Seen, question: str, said: Said, not_concluded: tuple[str, ...]) -> tuple[Answer, ...]:
-    """The same question of each transport."""
+    """Answers to the same question for each transport."""
     own: dict[str, list[Comparison]] = {}
     for each in _headline(seen.main):
         own.setdefault(label(each.above), []).append(each)
@@ -222,7 +222,7 @@ def _answer(
 
 
 def _tally(judgement: Judgement, names: Sequence[str]) -> str:
-    """``Of 4 comparisons 2 are FASTER, 1 is EQUIVALENT, 1 is INCONCLUSIVE.``"""
+    """Sentence that counts verdicts: ``Of 4 comparisons 2 are FASTER, 1 is EQUIVALENT, 1 is INCONCLUSIVE.``"""
     if judgement.look is None:
         return f"{len(found(judgement, *names))} of {len(names)} comparisons have numbers; none has a verdict yet."
     verdicts = Counter(
@@ -310,7 +310,7 @@ def _rate_hz(arm: Arm) -> float:
 
 
 def _queueing(judgement: Judgement, transport: str) -> Answer:
-    """Of a Lookup: the time accepted and not yet begun, of its time in the server."""
+    """Answer on a Lookup's wait for a thread, beside its whole time in the server."""
     sentences = []
     arms = sorted(
         (arm for arm in STAGED if arm in judgement.sweep.arms and arm.setting["transport"] == transport),

@@ -1,4 +1,4 @@
-"""The figures of the study ``stock``: which points of which arms each one shows."""
+"""The figures of the study ``stock``: for each one the arms and points that it shows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -48,7 +48,7 @@ def main(seen: Seen) -> Sequence[Picture]:
 
 
 def lock_waits(seen: Seen) -> Sequence[Picture]:
-    """What a request waits for its lock, under each strategy."""
+    """Figures of the wait of a request for its lock, under each strategy."""
     sweep, blocks = seen.main.sweep, seen.main.blocks
     found = points(sweep, blocks)
     waits = [
@@ -58,7 +58,7 @@ def lock_waits(seen: Seen) -> Sequence[Picture]:
 
 
 def stages_of(seen: Seen) -> Sequence[Picture]:
-    """Where the time goes inside the servers."""
+    """Figure of the stages of a request inside the servers."""
     sweep, blocks = seen.main.sweep, seen.main.blocks
     bars = [
         stacked.Bar(
@@ -83,7 +83,7 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
 
 
 def pools(seen: Seen) -> Sequence[Picture]:
-    """Pool × clients."""
+    """Figure of pool × clients."""
     found = points(seen.main.sweep, seen.main.blocks)
     shown = [point for (arm, request), point in found.items() if request == "all" and arm.setting["workers"] in POOLS]
     field = heat_map.Field("Lookup on sockets", shown)
@@ -91,7 +91,7 @@ def pools(seen: Seen) -> Sequence[Picture]:
 
 
 def offered(seen: Seen) -> Sequence[Picture]:
-    """What is answered of what is offered, and how soon."""
+    """Figure of answered requests over offered ones, and of how soon they are answered."""
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     curves = []
@@ -103,7 +103,7 @@ def offered(seen: Seen) -> Sequence[Picture]:
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:
-    """Both kinds of client on both transports, from the quickest request to the slowest."""
+    """Figures of both kinds of client on both transports, from the quickest request to the slowest."""
     found = points(seen.main.sweep, seen.main.blocks)
     lines = [
         distributions.Line(
@@ -145,7 +145,8 @@ def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int,
 
 
 def _three(found: ALL_POINTS) -> Iterator[Picture]:
-    """A panel for each request type, a line for each of the three servers; nothing where they were not measured."""
+    """Figure with a panel for each request type and a line for each of the three servers; none where they were not
+    measured."""
     lines: dict[str, list[clients.Line]] = {"lookup": [], "trade": []}
     for base in THREE:
         own = sorted((arm for arm, _ in found if is_of_three(arm, base)), key=lambda arm: arm.connections)

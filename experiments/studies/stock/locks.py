@@ -1,4 +1,4 @@
-"""What waiting for the catalog's lock costs: from the stages that servers stamped, by strategy and request type.
+"""Cost of waiting for the catalog's lock: from the stages that servers stamped, by strategy and request type.
 
 A wait is the mean over a block's requests; what is said of several blocks is their mean, with the least and the
 greatest of them. No verdict is asked of waits. A wait ends when the thread runs again, so it has in it what else the
@@ -34,28 +34,28 @@ class LockWait:
     request: str
     waits_us: tuple[float, ...]
     shares: Mapping[int, float]
-    """Of the mean latency of the same block, by the blocks' numbers."""
+    """Shares of the mean latency of the same block, by the blocks' numbers."""
     locked: bool
-    """Whether any of its requests took a lock."""
+    """True where any of its requests took a lock."""
 
     @property
     def locking(self) -> str:
-        """The strategy."""
+        """Name of the strategy."""
         return self.arm.setting.text("locking")
 
     @property
     def wait_us(self) -> float:
-        """The mean of the blocks."""
+        """Mean wait of the blocks."""
         return sum(self.waits_us) / len(self.waits_us)
 
     @property
     def share(self) -> float:
-        """The mean of the blocks."""
+        """Mean share of the blocks."""
         return sum(self.shares.values()) / len(self.shares)
 
     @property
     def numbers(self) -> str:
-        """``0.22 µs (0.19 to 0.25 in 3 blocks), 0.15 % of its latency``."""
+        """Words for the numbers: ``0.22 µs (0.19 to 0.25 in 3 blocks), 0.15 % of its latency``."""
         least, greatest = number(min(self.waits_us)), number(max(self.waits_us))
         many = counted(len(self.waits_us), "block")
         spread = many if len(self.waits_us) == 1 else f"{least} to {greatest} in {many}"
@@ -106,7 +106,7 @@ def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
 
 
 def _others(waits: tuple[LockWait, ...]) -> Iterator[str]:
-    """Of each other strategy, the request type that waits longer."""
+    """Sentences on each other strategy, by the request type that waits longer."""
     for locking in dict.fromkeys(wait.locking for wait in waits if wait.locking != MUTEX):
         own = [wait for wait in waits if wait.locking == locking]
         longest = max(own, key=lambda wait: wait.wait_us)

@@ -39,15 +39,15 @@ from experiments.studies.stock.wording import (
 from experiments.studies.study import Scale
 
 CLIENTS = tuple(range(1, 2 * POOL + 1))
-"""Numbers of clients, unless told."""
+"""Numbers of clients, unless others are given."""
 
 WAIT_MS = 10.0
-"""In each Lookup, off the processor."""
+"""Wait in each Lookup, off the processor."""
 
 REQUEST, ANEW, CONNECTION, CONNECTION_ANEW, ON_GRPC = "request", "anew", "connection", "connection_anew", "grpc"
 
 TO_POOL, PAST_POOL = "to_pool_", "past_pool_"
-"""Of comparisons' names, before their line: up to the pool's size, and from there to twice that."""
+"""Beginnings of comparisons' names, before their line: up to the pool's size, and from there to twice that."""
 
 LINES: Mapping[str, Setting] = {
     REQUEST: SOCKETS.but(workers=POOL, io_ms=WAIT_MS),
@@ -56,13 +56,14 @@ LINES: Mapping[str, Setting] = {
     CONNECTION_ANEW: SOCKETS.but(workers=POOL, io_ms=WAIT_MS, dispatch="connection", connection="per-request"),
     ON_GRPC: GRPC.but(workers=POOL, io_ms=WAIT_MS),
 }
-"""Settings but for the clients: a line of the figure each."""
+"""Settings of the figure's lines, without the clients."""
 
 FLAT = (REQUEST, CONNECTION, ON_GRPC)
-"""Lines that are asked whether latency is the same up to the pool."""
+"""Lines that are tested for the same latency up to the pool."""
 
 RISING = (REQUEST, ANEW, CONNECTION_ANEW, ON_GRPC)
-"""Lines that are asked how latency grows past the pool. Where a kept connection holds its thread, clients starve."""
+"""Lines that are tested for growth of latency past the pool. Where a kept connection holds its thread, clients
+starve."""
 
 WORDS: Mapping[str, str] = {
     REQUEST: "where a request is a task",
@@ -83,7 +84,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         CONNECTION_ANEW: "sockets, a connection a request",
     },
 }
-"""Of the figure, with the labels of their lines."""
+"""Panels of the figure, with the labels of their lines."""
 
 TITLE = f"Lookup with {WAIT_MS:g} ms of waiting in it, a pool of {POOL} threads"
 
@@ -91,7 +92,7 @@ WINDOWS = Windows(warm_up_s=0.06, duration_s=0.16)
 """The warm-up is three requests of the slowest arm, the window eight: each takes 20 ms."""
 
 ROUNDS_SHARE = 5
-"""One round where other parts in windows have five: a request that waits varies by 1 %."""
+"""Divisor of the rounds of other parts in windows: a request that waits varies by 1 %."""
 
 
 def sweep(scale: Scale) -> Sweep:
@@ -125,7 +126,7 @@ def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The pool that fills, the two dispatch models, and gRPC."""
+    """Answers on the pool that fills, the two dispatch models, and gRPC."""
     judgement = seen.main
     return (
         _answer(
@@ -158,7 +159,7 @@ def past_pool_answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def waiting(judgement: Judgement) -> str:
-    """Up to the pool and past it, in a sentence that can be repeated where latency stays and then rises."""
+    """Latency up to the pool and past it: one sentence where it stays and then rises, else one for each verdict."""
     names = f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"
     judged = found(judgement, *names)
     holds = len(judged) == len(names) and _is_flat(judged[0]) and _rises(judged[1])
@@ -264,7 +265,8 @@ def _starving(judgement: Judgement) -> Iterator[str]:
 
 
 def _without_reply(starving: Sequence[Point]) -> str:
-    """``1 of 6, 2 of 7``: clients without any reply in a window, on average, of all that sent; of more the ends."""
+    """Words for clients without any reply in a window, on average, of all that sent: ``1 of 6, 2 of 7``; of more the
+    ends."""
     texts = [f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving]
     return ", ".join(texts) if len(texts) <= 2 else f"from {texts[0]} to {texts[-1]}"
 

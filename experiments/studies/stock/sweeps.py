@@ -1,4 +1,4 @@
-"""What the study ``stock`` measures: the arms, groups and comparisons of its main part and of its extensions.
+"""Sweeps of the study ``stock``: the arms, groups and comparisons of its main part and of its extensions.
 
 The main part has the five figures of the original and its four questions. gRPC is as its users start it, on a
 ``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked of the servers as started, beside a plain grpcio
@@ -37,13 +37,13 @@ POOLS = (1, 3, 5, 10)
 MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
-"""In a round; ratios near 1 need the pairs."""
+"""Times in a round, of pairs whose ratio is near 1."""
 
 INNER_EVERY = 3
 """Points of figures without a verdict stand in every third round."""
 
 THREE_EVERY = 5
-"""Those of the figure of three servers, which are many, in every fifth."""
+"""Points of the figure of three servers, which are many, stand in every fifth round."""
 
 GRPC = setting(transport="grpc", executor="thread-pool")
 SOCKETS = setting(transport="sockets", executor="static-pool")
@@ -70,7 +70,7 @@ FIGURES = {
 
 
 COMPUTE_MS = 0.1
-"""Of a Lookup of question 4: some ten times what it takes by itself, so that the server is the limit."""
+"""Computing of a Lookup of question 4: some ten times what it takes by itself, so that the server is the limit."""
 
 COMPUTING = {
     f"computing_{base.text('transport')}": base.but(workers=POOL, cpu_ms=COMPUTE_MS, client="lean")
@@ -79,10 +79,10 @@ COMPUTING = {
 """Figure 5's pool, with requests that compute: settings at one connection, by the comparisons' names."""
 
 POOLED = ("figure_4", "figure_5")
-"""Beside these stands how many threads ran the requests."""
+"""Figures beside which the number of threads that ran the requests is shown."""
 
 STAGED = tuple(Arm(base.but(workers=POOL, clients=n)) for base in (GRPC, SOCKETS) for n in (1, POOL, 2 * POOL))
-"""Up to the small pool and past it: where the time goes in the server."""
+"""Arms up to the small pool and past it: their stages in the server are shown."""
 
 
 def figure_clients(figure: str, scale: Scale) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ def three_arms(scale: Scale) -> tuple[Arm, ...]:
 
 
 def is_of_three(arm: Arm, base: Setting) -> bool:
-    """Whether an arm is one of ``three_arms``, on this server."""
+    """True where an arm is one of ``three_arms``, on this server."""
     return not arm.copy and arm.setting == base.but(mix=MIXED, clients=arm.setting["clients"])
 
 
@@ -197,7 +197,7 @@ def _question_1(sockets: Arm, grpc: Arm, equal: Arm, plain: Arm) -> tuple[Compar
 
 
 def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparison]:
-    """What the protocol makes, and what its implementation: the server alone differs, the executor does not."""
+    """Ratios of protocol and of implementation: the server alone differs, the executor does not."""
     sent = f"{clients_of(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
     how, differ = f"Lookup, {sent}, {static.setting.executor} on both", ("transport",)
     return (
@@ -279,7 +279,7 @@ def lock_strategies(scale: Scale) -> Sweep:
 
 
 def client_kind(scale: Scale) -> Sweep:
-    """What the client adds: the transport's own against the lean one, on each transport; and what the lean one sees."""
+    """Ratios of the transport's own client to the lean one, on each transport; and the ratio that the lean one sees."""
     groups, comparisons = [], []
     for base in (GRPC, SOCKETS, STATIC):
         transport = base.text("transport")

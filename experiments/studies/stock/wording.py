@@ -1,4 +1,4 @@
-"""What the study's sentences share: a comparison told by its name, a claim's numbers, and why there are none.
+"""Words that the study's sentences share: a comparison told by its name, a claim's numbers, and why there are none.
 
 ``show.sentences`` says what a verdict allows. Left out: which sentences are said, and in what order.
 """
@@ -18,7 +18,7 @@ from experiments.show.numbers import counted, percent, ratio_words
 from experiments.show.sentences import listed, ratio_sentence
 
 SERVERS = {"grpc_static": "our own gRPC server", "grpc": "grpcio"}
-"""What implements gRPC; sockets are called by their label."""
+"""Names of the implementations of gRPC; sockets are called by their label."""
 
 
 def told(judgement: Judgement, name: str, above: str, below: str) -> str:
@@ -81,7 +81,7 @@ def declared(judgement: Judgement, name: str) -> Comparison | None:
 
 
 def found(judgement: Judgement, *names: str) -> tuple[Judged, ...]:
-    """Those of the comparisons that have a value."""
+    """The comparisons of these names that have a value."""
     return tuple(judgement.judged[name] for name in names if name in judgement.judged)
 
 
@@ -106,7 +106,7 @@ def contrary(judgement: Judgement, own: Sequence[Step]) -> str:
 
 
 def label(arm: Arm) -> str:
-    """Its transport, as people write it."""
+    """Label of the arm's transport for people."""
     return style.label(arm.setting.text("transport"))
 
 
@@ -119,10 +119,10 @@ def executors(judgement: Judgement, name: str) -> tuple[str, str]:
 
 
 def server(arm: Arm) -> str:
-    """What implements its transport: ``sockets``, ``our own gRPC server``, ``grpcio``."""
+    """Name of the implementation of its transport: ``sockets``, ``our own gRPC server``, ``grpcio``."""
     return SERVERS.get(arm.setting.text("transport"), label(arm))
 
 
 def confidence(judgement: Judgement) -> str:
-    """What stands behind a ratio."""
+    """Sentence on the interval of a ratio."""
     return f"Behind it stands its {percent(judgement.confidence)} interval over blocks."
