@@ -39,7 +39,7 @@ USEFUL_SHARE = 0.95
 
 
 NEVER = 1e-9
-"""A way of spreading clients over processes is left out where its probability is under this."""
+"""Least probability of a way of spreading clients over processes that is counted."""
 
 
 @dataclass(frozen=True, slots=True)

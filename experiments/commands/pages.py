@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Every page with what it should say. Raises UsageError."""
+    """Every page with the text that it should have. Raises UsageError."""
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made(list(recordings()), HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):

@@ -80,7 +80,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures what is not measured yet, then replaces the recordings; gives the exit code. Blocks.
+    """Measures the recordings that are missing, then replaces the kept ones; gives the exit code. Blocks.
 
     Raises UsageError, OSError; KeyboardInterrupt, with every whole block kept.
     """

@@ -101,7 +101,7 @@ def beside(part: Part) -> tuple[str, ...]:
 
 
 def apart(part: Part, scale: Scale) -> dict[str, object]:
-    """The plans of what is measured apart from a part's sweep, by the files' names."""
+    """Plans of the measurements apart from a part's sweep, by the files' names."""
     plans = {
         ALONE_FILE: part.alone and part.alone(scale),
         COLD_FILE: part.cold(scale),

@@ -1,4 +1,4 @@
-"""``run``: measures a part of a study and what is measured after it, then draws and reports.
+"""``run``: measures a part of a study and the parts that follow it, then draws and reports.
 
 It is a study's first part by the study's name, or any part by its own; ``all`` is every study's first (``run_all``).
 """
@@ -292,7 +292,7 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """A part's sweep. Raises UsageError for one that so few blocks, or such clients, could not decide."""
+    """A part's sweep. Raises UsageError for one that its number of blocks, or of clients, could not decide."""
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:

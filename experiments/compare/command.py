@@ -155,7 +155,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
-    """Lines said before the first block: what is started, and that the load may not tell the sides apart."""
+    """Lines printed before the first block: the servers that are started, and warnings where conditions are unequal or
+    the load may not tell the sides apart."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:

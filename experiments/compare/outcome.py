@@ -40,7 +40,7 @@ LOST_SAID = 0.02
 """Share of lost slices over which they are mentioned."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
-"""For ``--fail-if``: the whole interval is beyond the limit; the limit lies inside it after the last look."""
+"""Exit codes of ``--fail-if``: the whole interval is beyond the limit; the limit lies inside it after the last look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Side:
     p99_us: float | None
     """None where there are too few requests for this percentile."""
     server_cpu_us: float | None
-    """For each request; None for a process that was not started here."""
+    """Server's processor time for each request; None for a process that was not started here."""
     requests: int
     errors: int
     lost_share: float
@@ -177,7 +177,7 @@ def sentence(judgement: Judgement) -> str:
 
 
 def table(of: Outcome) -> Iterator[str]:
-    """Both sides, a line each, under a heading; then what has to be known beside them."""
+    """Table of both sides, a line each, under a heading; then facts that belong beside them."""
     yield f"{'':2}{'mean':>10}{'p50':>10}{'p99':>10}{'server CPU':>13}   server"
     for name, side in (("A", of.a), ("B", of.b)):
         numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
@@ -197,7 +197,7 @@ def table(of: Outcome) -> Iterator[str]:
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
-    """For somebody's CI: 0 where the limit is kept, or none is given."""
+    """Exit code for somebody's CI: 0 where the limit is kept, or none is given."""
     judged = judgement.judged.get(COMPARED)
     if limit is None:
         return 0

@@ -1,4 +1,4 @@
-"""From two settings, commands or addresses to a sweep: A and B side by side, and each beside itself.
+"""The sweep of two settings, commands or addresses: A and B side by side, and each beside itself.
 
 The pair A and B stands in every round; where both have one transport, twice, since their ratio may be near 1. Among
 them stands an A/A pair of each transport: the same setting as two processes, under the same loads. Where somebody's

@@ -1,4 +1,4 @@
-"""Arms, groups and comparisons: what is measured side by side, and which ratios are asked of it.
+"""Arms, groups and comparisons: the servers and loads that are measured side by side, and the ratios asked of them.
 
 An **arm** is a server under a load. A **group** is two to six arms that stand side by side in a round. A **comparison**
 asks for the ratio of two arms of one group; it names the factors in which they differ, and is refused if they differ in
@@ -20,8 +20,8 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 ``per client``: the same, against the ratio of the clients alone. ``same``: an A/A pair."""
 
 Measure = Literal["response", "cpu", "wall"]
-"""For each request: mean response time; the server's processor time; or the wall clock of all clients together, which
-is 1 ÷ throughput."""
+"""Measure of a request: mean response time; the server's processor time; or the wall clock of all clients together,
+which is 1 ÷ throughput."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 """Key of a server process: the levels of its factors, and which copy it is."""
@@ -81,7 +81,7 @@ class Comparison:
     request: str = "all"
     """The request type whose times count, or ``all``."""
     family: str = "further"
-    """Comparisons of one family are corrected together. ``headline``: those that end a sweep once decided."""
+    """Family: its comparisons are corrected together. Those of ``headline`` end a sweep once they are decided."""
 
     def __post_init__(self) -> None:
         above, below = dict(self.above.setting.levels), dict(self.below.setting.levels)

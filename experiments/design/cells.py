@@ -27,8 +27,8 @@ SHORT_SAMPLED_S = 0.01
 SHORT_S = 1.0
 
 TURNS_MIN = 5
-"""So many counted requests for each connection, at least. Behind the last N requests connections are idle: by that the
-mean is under N ÷ throughput, by a tenth at most."""
+"""Fewest counted requests for each connection. Behind the last N requests connections are idle: by that the mean is
+under N ÷ throughput, by a tenth at most."""
 
 Quantity = str
 """Quantity that is compared: the name of one of ``judge.cells.QUANTITIES``."""

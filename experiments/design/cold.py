@@ -1,4 +1,4 @@
-"""Cold runs: so many calls of a fresh client process on a fresh connection, several a block, in random order.
+"""Cold runs: a number of calls of a fresh client process on a fresh connection, several runs a block, in random order.
 
 A **cell** is a setting and a number of calls N. What is paid once, for connecting and for the first call, is spread
 over the N of a run; so a mean over all of a run's calls falls with N as a + b ÷ N, though no call has become faster. A

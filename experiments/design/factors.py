@@ -54,7 +54,7 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
     "token": ("-token", "0123456789abcdef" * 2),
     **{f"{size}B": ("-metadata-bytes", str(size), "-metadata-new") for size in (100, 2560, 15360)},
 }
-"""Header blocks of a call on gRPC, by the options of ``GRPC_GO``. Metadata of so many bytes has a part that is new in
+"""Header blocks of a call on gRPC, by the options of ``GRPC_GO``. Metadata of a given size has a part that is new in
 each call. With a deadline or a traceparent each block differs, too; a token is the same in each."""
 
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
@@ -170,7 +170,7 @@ def _own_dispatch(levels: Levels) -> Level:
 
 
 def _own_size(levels: Levels) -> Level:
-    """Of a peer's echo, which has no message of its own: the default of its client."""
+    """Default size of a peer's echo, which has no message of its own: the default of its client."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 

@@ -23,7 +23,7 @@ def _times(factor: float) -> Callable[[Level], Level]:
 
 
 FORMER: Mapping[str, Former] = {"extra_us": Former("cpu_ms", _times(0.001), _times(1000))}
-"""By the former name. ``extra_us`` was computed by the wall's clock, and ``cpu_ms`` is by the thread's own. To one
+"""Former names of factors. ``extra_us`` was computed by the wall's clock, and ``cpu_ms`` is by the thread's own. To one
 thread they are the same. Several at once had their ``extra_us`` side by side."""
 
 

@@ -136,7 +136,7 @@ _LEAST = 1e-18
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
-    """The judgement with the deviation between earlier runs, at each comparison of which enough runs are known."""
+    """The judgement with the deviation between earlier runs, at each comparison that has enough such runs."""
     judged = {
         name: replace(one, between=between)
         for name, one in of.judged.items()

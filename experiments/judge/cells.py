@@ -54,7 +54,7 @@ def _cpu_max(seen: CellSeen) -> float | None:
 
 
 SAMPLES_MIN = 5
-"""Fewest samples of which one is called the largest."""
+"""Fewest samples from which the largest is taken."""
 
 QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
@@ -115,7 +115,7 @@ class CellsJudged:
     plan: Cells
     blocks: tuple[CellBlock, ...]
     judged: Mapping[str, CellJudged]
-    """By the ratios' names; those without a value are missing."""
+    """Judged ratios by name; those without a value are missing."""
     confidence: float
     limits: Limits = LIMITS
 

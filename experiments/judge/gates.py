@@ -32,7 +32,7 @@ CHANCE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Reason of a gate against a conclusion: the gate's number, and what was seen beside what is allowed."""
+    """Refusal of a conclusion by a gate: the gate's number, and the seen value beside the allowed one."""
 
     gate: int
     said: str
@@ -71,7 +71,7 @@ def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: bytes a request, where no declared factor changes what is on the wire."""
+    """Gate 2: the arms' bytes a request differ, where no declared factor changes them on the wire."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)

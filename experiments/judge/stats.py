@@ -167,7 +167,7 @@ def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float
 
 
 def blocks_min(family: int, level: float) -> int:
-    """The fewest blocks that can show a difference in a family of so many tests, however clear the data.
+    """The fewest blocks that can show a difference in a family of this many tests, however clear the data.
 
     The sign-flip test gives no p under 2 ÷ 2^n, and Holm multiplies the least of a family by its size.
     """

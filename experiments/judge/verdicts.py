@@ -125,7 +125,8 @@ class Judged:
         return bool(self.rulings) and self.is_small(self.rulings[0])
 
     def is_small(self, ruling: Ruling) -> bool:
-        """True where a ruling is a difference whose interval lies inside 0.95 to 1.05 of what it is tested against."""
+        """True where a ruling is a difference whose interval lies inside 0.95 to 1.05 of the value that it is tested
+        against."""
         (low, high), against = self.equivalent, ruling.against
         inside = low < self.typical.low / against and self.typical.high / against < high
         return inside and ruling.verdict not in _NO_EFFECT

@@ -185,7 +185,7 @@ def _tail_s(demands: Demands, workers: int, processes: int, cores: int, rate_hz:
 
 
 def _process_counts(cores: int) -> Iterator[int]:
-    """2, 4, 8 … and as many as there are cores."""
+    """Numbers of processes: 2, 4, 8 … and the number of cores."""
     count = 2
     while count < cores:
         yield count

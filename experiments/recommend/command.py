@@ -51,7 +51,7 @@ _BESIDE = (
     (("transport", "call", "data", "proto"), ("address", "start")),
     (("rate_hz", "target_p99_ms", "cores", "json", "figure"), ("service_ms", "address", "start")),
 )
-"""Options, and those that say which service: each of the former goes with one of the latter."""
+"""Options, each group with the options that name the service: one of the former needs one of the latter."""
 
 _EPILOG = """\
 Say one of three things:

@@ -27,8 +27,8 @@ TAIL_NEAR = 1.25
 TAIL_CONNECTIONS = 64
 
 TAIL_HZ_MOST = 20_000.0
-"""The highest rate at which a tail is measured. One client process keeps to its schedule at 30,000/s on gRPC; at
-45,000/s it did not, and what it sent late threw a server in C++ into seconds of timeouts."""
+"""The highest rate at which a tail is measured. One client process keeps to its schedule at 30,000/s on gRPC. At
+45,000/s it did not, and its late sends threw a server in C++ into seconds of timeouts."""
 
 IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
 """Shares of the highest rate that are tried, in this order, for one that keeps a wished p99."""

@@ -171,7 +171,7 @@ _ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 
 
 def recorded(page: str, name: str, row: str, machine: str) -> str:
-    """The page with a service's row, in place of the one that it may have; and what all rows say together.
+    """The page with a service's row, in place of its earlier row, and with the summary of all rows.
 
     One line names the machine of all rows. So rows of another machine are dropped.
     """

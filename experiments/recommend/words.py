@@ -156,7 +156,8 @@ def _limit(found: Found) -> str:
 
 
 def _inside(found: Found) -> str:
-    """A lock or a pool of connections, as far as the rates tell them: both do so many requests a second."""
+    """Sentence on the lock or pool of connections that limits the rate, as far as the rates tell which of both it
+    is."""
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked: what it showed, and what it had to show, both in plain words with their units."""
+    """Result of one check: the seen and the required result, both in plain words with their units."""
 
     name: str
     shown: str

@@ -35,8 +35,7 @@ class LoadFailed(StockServiceError):
 
 
 class NothingKept(LoadFailed):
-    """Error of slices of which none counts, or no pair: where other programs have the cores, all of a few may be
-    late."""
+    """Error where no slice counts, or no pair: where other programs have the cores, all of a few slices may be late."""
 
 
 def server_cores() -> Cores:

@@ -59,7 +59,7 @@ class Scale:
     median_us: float = 150.0
     """Microseconds by which the median response time may be off."""
     left_out_max: float = 0.1
-    """The share of requests that steal may take before too little is left to go by."""
+    """Largest share of requests that steal may take: beyond it too few are left to judge by."""
 
 
 MINUTES = Scale(25_000)

@@ -87,7 +87,7 @@ class Drawn:
     """Experiments of one family: every comparison's block values, and its true ratio."""
 
     values: Mapping[str, Sequence[Sequence[tuple[int, float]]]]
-    """By comparison and experiment: the blocks that are not dropped, with their numbers."""
+    """Values by comparison and experiment: the blocks that are not dropped, with their numbers."""
     truths: Mapping[str, float]
     """The true log-ratios."""
 
@@ -116,7 +116,7 @@ def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.rando
 
 
 def _block_values(log_ratios: Numbers, rng: np.random.Generator) -> Numbers:
-    """The trimmed mean of each block's pairs, of which robbed rounds have lost some."""
+    """The trimmed mean of each block's pairs, after robbed rounds have lost some."""
     experiments, blocks, pairs = log_ratios.shape
     trimmed = sweep((LOOKS[0],)).limits.trimmed
     robbed = rng.random((experiments, blocks)) < ROBBED_SHARE

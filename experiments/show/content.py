@@ -259,7 +259,7 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
 
 
 def content(part: Shows, seen: Seen) -> Content:
-    """All that a part says of what was measured. An answer without a figure gets that of its comparisons.
+    """Content of a part for its measurements. An answer without a figure gets that of its comparisons.
 
     Where every block was refused there is none to name: the figure says so, and the sentence where it is empty.
     """

@@ -293,7 +293,7 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
 
 
 def _is_moved(judged: Judged) -> bool:
-    """True where a further run may say otherwise: a decided comparison, of which earlier runs are known."""
+    """True where a further run may say otherwise: the comparison is decided, and earlier runs are known."""
     return judged.between is not None and judged.decided and judged.comparison.kind != "same"
 
 

@@ -44,7 +44,7 @@ class Design:
 
     sweep: Sweep
     apart: Mapping[str, object]
-    """The plans of what is measured apart from the sweep, by the files' names."""
+    """Plans of the measurements apart from the sweep, by the files' names."""
     folders: Mapping[str, str]
     """Parts whose sweeps are measured before and after it, by the folders' names."""
 
@@ -200,7 +200,7 @@ APART: Mapping[str, Callable[[Path], tuple[Any, Sequence[Any]]]] = {
     cells.CELLS_FILE: cells.load,
     stress.STRESS_FILE: stress.load,
 }
-"""Files of what is measured apart from a sweep: how each is read, its plan and its blocks."""
+"""Files of measurements apart from a sweep, each with the function that reads its plan and its blocks."""
 
 
 def _measured(block: Any) -> tuple[Any, ...]:
@@ -264,7 +264,7 @@ def _shown_figures(folder: Path) -> Sequence[str]:
 
 
 def _numbers_differ(file: Path, table: str) -> Iterator[str]:
-    """The first row in which a file of rows is not what it should be, the arms' names left out."""
+    """The first row in which a file of rows differs from the expected one, without the arms' names."""
     try:
         has = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -284,7 +284,7 @@ def _numbers_differ(file: Path, table: str) -> Iterator[str]:
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:
-    """The first line in which a file is not what it should be."""
+    """The first line in which a file differs from the expected one."""
     try:
         has, should = without(file.read_text(encoding="utf-8")), without(should)
     except OSError as error:

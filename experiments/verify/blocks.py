@@ -28,7 +28,8 @@ LABEL_S = 1.0
 """A moment is written in whole seconds, rounded down."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
-"""Transports of the same messages, of which the second carry more bytes: HTTP/2 has headers, and frames of its own."""
+"""Transports of the same messages: the first carries fewer bytes than the others, as HTTP/2 has headers and frames of
+its own."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
 """Factors that change no byte of a message; the first, the transport, is the exception."""

@@ -54,7 +54,7 @@ def picture(name: str, title: str, shown: Shown) -> Picture:
 
 @house()
 def draw(title: str, shown: Shown) -> Figure:
-    """Both panels."""
+    """Draws both panels."""
     figure = canvas(title, 3.6)
     pools, tail = figure.subplots(1, 2)
     _draw_pools(pools, shown)

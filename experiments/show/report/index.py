@@ -82,7 +82,7 @@ class Index:
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
-    """The main part's claims; one that was not measured there is another part's, where that has it."""
+    """The main part's claims; where a claim was not measured there, that of another part that measured it."""
     others = {
         claim.text: replace(
             claim, said=f"{claim.said} From the part `{each.judgement.sweep.part}`, {each.seen.version.words}."

@@ -120,7 +120,7 @@ def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
 
 
 def over_blocks(values: Sequence[float | None]) -> Estimate | None:
-    """The geometric mean of the blocks' values; those that are 0 or missing could not be read. None for no value."""
+    """The geometric mean of the blocks' values; a value that is 0 or missing could not be read. None for no value."""
     seen = [math.log(each) for each in values if each]
     return ratio_interval(seen, CONFIDENCE) if seen else None
 
@@ -137,5 +137,5 @@ def _times(factor: float, of: Estimate | None) -> Estimate | None:
 
 
 def _mean_rate(rates_hz: Sequence[float]) -> float | None:
-    """Rate of runs of as many calls each: all calls ÷ all time, which is the harmonic mean."""
+    """Rate over runs with the same number of calls: all calls ÷ all time, which is the harmonic mean."""
     return statistics.harmonic_mean(rates_hz) if rates_hz else None

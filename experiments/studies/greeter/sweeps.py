@@ -53,7 +53,7 @@ def two(language: str) -> Setting:
 
 
 def asynchronous(language: str, in_flight: int = 1) -> Setting:
-    """One asynchronous client, with so many calls under way."""
+    """One asynchronous client, with this number of calls under way."""
     return ONE[language].but(call_style="async", in_flight=in_flight)
 
 

@@ -34,6 +34,6 @@ def microseconds(of: Estimate) -> str:
 
 
 def ends(of: Estimate, factor: float) -> str:
-    """`` (0.102 to 0.108)``; empty where there is no interval."""
+    """Interval in brackets, as `` (0.102 to 0.108)``; empty where there is none."""
     between = times_between(of, factor)
     return "" if between == NOTHING else f" ({between})"

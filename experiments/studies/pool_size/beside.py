@@ -93,7 +93,8 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Pools with as many clients, or clients on one pool, ascending: one step is the smallest that is enough."""
+    """Steps of pools with the same clients, or of clients on one pool, ascending. One step is the smallest that is
+    enough."""
 
     what: str
     beside: str

@@ -64,7 +64,7 @@ SMOKE_ROUNDS = 2
 the part comes first."""
 
 NOMINAL_HZ = 100.0
-"""Rate where nothing is foretold yet: it stands for as many windows."""
+"""Rate where nothing is foretold yet: it gives the same number of windows."""
 
 BUSY = 64
 """Connections that keep one worker busy, as many as the sweep has at most."""

@@ -71,7 +71,7 @@ def _languages(seen: Seen) -> Answer:
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Answer that the document's own connections give, where the sweep by turns has one that the document has not."""
+    """Sentence on the document's own connections, where the sweep by turns has others."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     own = [] if seen.cells is None else [seen.cells.judged[name] for name in names if name in seen.cells.judged]
     if own:

@@ -43,7 +43,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _row(seen: CellsJudged, quantity: str, verb: str, connections: int, pinned: bool) -> Row:
-    """Each language over the pool, at so many connections."""
+    """Row of panels: each language over the pool, at this number of connections."""
     own = [
         cell
         for cell in seen.plan.cells

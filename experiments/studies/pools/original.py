@@ -1,4 +1,4 @@
-"""The original's numbers: tables 1 and 2, JMeter's two tables, and what is wrong in them, found by computing. Pure.
+"""The original's numbers: tables 1 and 2, JMeter's two tables, and faults in them, found by computing. Pure.
 
 Another machine, and ``ab`` was the limit in all 72 cells: they stand beside ours as context. ``pidstat`` gave the
 percentages, of one core and of the machine's memory, ``ab`` the rest. Times of 0 or 1 ms are ``ab``'s whole numbers.

@@ -170,7 +170,7 @@ class Table:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """In the tables' order: pinned, then free."""
+        """Cells in the tables' order: pinned, then free."""
         return tuple(self._cells.values())
 
     def of(

@@ -1,5 +1,5 @@
 """The tables of the study ``pools``, as Markdown: tables 1 and 2 with all their columns, ours and the document's; the
-stress test as JMeter has it; every declared ratio; what is wrong in the document's tables. Pure."""
+stress test as JMeter has it; every declared ratio; faults of the document's tables. Pure."""
 
 from collections.abc import Iterable, Iterator
 

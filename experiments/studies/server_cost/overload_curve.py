@@ -53,7 +53,7 @@ _OWN = _BASE.but(transport="grpc_static", executor="leader-followers", client=GR
 _GRPC = _OWN.but(transport="grpc", executor="thread-pool")
 
 SERVERS = (_SOCKETS, _OWN, _GRPC)
-"""Each as it is started, with the connections of the open loop. On gRPC those of 32 carry 64 calls each, as many as a
+"""Servers as they are started, with the connections of the open loop. On gRPC each of 32 carries 64 calls, as many as a
 server here takes; grpc-go holds others back."""
 
 LATE_MARK, LATE_NOTE = "†", "† The load was late itself: at this rate it tells less of the server."

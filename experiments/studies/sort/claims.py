@@ -41,7 +41,7 @@ class Entry:
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """For the main part every claim, in the document's order; for another those that its data decide."""
+    """Claims of a part, in the document's order: all for the main part, and for another those that its data decide."""
     found = measured(seen)
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("sort", entry.part)]
     return tuple(_claim(entry, found) for entry in own)

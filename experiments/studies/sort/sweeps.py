@@ -26,7 +26,7 @@ HEADLINE = "headline"
 MERGE, QUICK = "merge", "quick"
 
 ALGORITHMS = {MERGE: "merge sort", QUICK: "quicksort"}
-"""Both, by the names that clients have for them."""
+"""Algorithms, by the names that clients have for them."""
 
 MECHANISMS = ("grpc", "net-rpc")
 

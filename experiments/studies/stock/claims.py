@@ -57,7 +57,7 @@ class Entry:
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """For the main part every claim, in the document's order; for another those that its data decide."""
+    """Claims of a part, in the document's order: all for the main part, and for another those that its data decide."""
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
     return tuple(_claim(entry, seen) for entry in own)
 
@@ -134,7 +134,7 @@ def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) ->
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
-    """Confirmed where, a connection holding its thread, latency stays the same up to as many clients as threads."""
+    """Confirmed where a connection holds its thread, and latency stays the same up to as many clients as threads."""
     judgement, base = parts["dispatch"], SOCKETS.but(workers=POOL, dispatch="connection")
     judged = _growth(judgement, base)
     if judged is None:

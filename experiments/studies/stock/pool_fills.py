@@ -265,7 +265,7 @@ def _starving(judgement: Judgement) -> Iterator[str]:
 
 
 def _without_reply(starving: Sequence[Point]) -> str:
-    """Words for clients without any reply in a window, on average, of all that sent: ``1 of 6, 2 of 7``; of more the
+    """Number of clients without any reply in a window, on average, of all that sent: ``1 of 6, 2 of 7``; of more the
     ends."""
     texts = [f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving]
     return ", ".join(texts) if len(texts) <= 2 else f"from {texts[0]} to {texts[-1]}"

@@ -36,7 +36,7 @@ def brief(judgement: Judgement, name: str) -> str:
 
 
 def absence(judgement: Judgement, name: str) -> str:
-    """Why a comparison has no value, in a sentence."""
+    """Sentence on why a comparison has no value."""
     comparison = declared(judgement, name)
     if comparison is None:
         return "This sweep has not the numbers of clients that it needs."
