@@ -1,6 +1,7 @@
 """Judgements of blocks that were never run: means planted by arm, with a scatter over blocks that a seed repeats."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from experiments.design.arms import Arm
@@ -9,6 +10,7 @@ from experiments.judge.verdicts import Judgement, judge
 from experiments.results.observed import Window
 from experiments.results.stages import StageSummary
 from experiments.show.content import Seen
+from experiments.studies.stock import sweeps
 from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import World, blocks
 
@@ -43,6 +45,12 @@ def planted(
 def judgement(sweep: Sweep, number: int, world: World) -> Judgement:
     """So many blocks, judged."""
     return judge(sweep, blocks(sweep, number, world))
+
+
+@cache
+def unplanted() -> Judgement:
+    """The main part with nothing planted, by ten blocks; judged once for all tests of a process."""
+    return judgement(sweeps.stock(SCALE), 10, planted())
 
 
 def seen(sweep: Callable[[Scale], Sweep], number: int = 10, world: World | None = None) -> Seen:

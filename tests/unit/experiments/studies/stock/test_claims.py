@@ -15,7 +15,7 @@ from experiments.studies.stock import sweeps
 from experiments.studies.stock.claims import ENTRIES, _rising, claims
 from tests.unit.experiments.blocks import World, stage_summary
 from tests.unit.experiments.judge.synthetic_blocks import with_arm
-from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judgement, planted, seen
+from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judgement, planted, seen, unplanted
 
 GRPC, SOCKETS = Arm(sweeps.GRPC), Arm(sweeps.SOCKETS)
 EQUAL = Arm(sweeps.GRPC.but(executor="static-pool"))
@@ -25,9 +25,11 @@ GRPC_LOCKED = Arm(sweeps.GRPC.but(mix=sweeps.MIXED, clients=5))
 AT_POOL, PAST_POOL = (Arm(sweeps.SOCKETS.but(workers=5, clients=clients)) for clients in (5, 10))
 
 
-def card(world: World, blocks: int = 10, after: Mapping[str, Judgement] | None = None) -> dict[str, Claim]:
-    """The main part's claims, by what they begin with."""
-    main = judgement(sweeps.stock(SCALE), blocks, world)
+def card(
+    world: World | None = None, blocks: int = 10, after: Mapping[str, Judgement] | None = None
+) -> dict[str, Claim]:
+    """The main part's claims, by what they begin with; without a world, those where nothing is planted."""
+    main = judgement(sweeps.stock(SCALE), blocks, world) if world else unplanted()
     return {claim.text: claim for claim in claims(Seen(main, after or {}))}
 
 
@@ -39,7 +41,7 @@ def the(claims_by_text: Mapping[str, Claim], words: str) -> Claim:
 
 def test_every_claim_has_a_line() -> None:
     """The main part says all of them, those that other parts measure with the command."""
-    found = card(planted())
+    found = card()
     assert len(found) == len(ENTRIES) == 16
     for part in ("dispatch", "lock_waits", "lock_strategies"):
         own = [claim for claim in found.values() if f"`python -m experiments run {part}`" in claim.said]
@@ -119,7 +121,7 @@ def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:
     one, two, five = (Arm(sweeps.GRPC.but(clients=n)) for n in (1, 2, 5))
     small = Step(two, one, Estimate(1.01, 1.002, 1.018, 10), 0.2)
     rising = Step(five, two, Estimate(2.0, 1.9, 2.1, 10), 0.01)
-    judged = judgement(sweeps.stock(SCALE), 10, planted())
+    judged = unplanted()
     assert _rising(judged, (small, rising), all_measured=True) == "INCONCLUSIVE"
     flat = replace(small, ratio=Estimate(1.0, 0.99, 1.01, 10))
     assert _rising(judged, (flat, rising), all_measured=True) == "CONTRADICTED"
@@ -151,16 +153,15 @@ def test_waits_and_ratios_are_paired_by_their_blocks() -> None:
         kept = {name: each for name, each in every[number].arms[place].stages.items() if name != request}
         every[number] = with_arm(every[number], place, stages=kept)
     waits = judge(sweep, every)
-    claim = the(card(planted(), after={"lock_waits": waits}), "costs Trade and Lookup the same")
+    claim = the(card(after={"lock_waits": waits}), "costs Trade and Lookup the same")
     assert claim.verdict == "CONFIRMED"
     assert "in 8 blocks" in claim.said
 
 
 def test_a_claim_of_a_part_recorded_beside_is_measured() -> None:
     """By what was recorded there; it says so."""
-    main = judgement(sweeps.stock(SCALE), 10, planted())
     beside = {"lock_strategies": judgement(sweeps.lock_strategies(SCALE), 10, planted())}
-    found = {claim.text: claim for claim in claims(Seen(main, beside=beside))}
+    found = {claim.text: claim for claim in claims(Seen(unplanted(), beside=beside))}
     claim = the(found, "set their latencies apart")
     assert claim.verdict == "CONTRADICTED"
     assert claim.said.endswith("From the part `lock_strategies`, recorded beside it.")
@@ -205,12 +206,12 @@ def test_lock_waits_are_the_same_to_within_5_percent_of_the_latency(trade_us: fl
     sweep = sweeps.lock_waits(SCALE)
     stages = {"lookup": stage_summary(0.5), "trade": stage_summary(trade_us)}
     waits = judgement(sweep, 3, planted(stages=dict.fromkeys(sweep.arms, stages)))
-    claim = the(card(planted(), after={"lock_waits": waits}), "costs Trade and Lookup the same")
+    claim = the(card(after={"lock_waits": waits}), "costs Trade and Lookup the same")
     assert claim.verdict == verdict
     assert "a Lookup waits 0.500 µs" in claim.said
     assert f"A Trade waits {trade_us:.3g}" in claim.said.replace("1.00 µs", "1 µs")
     two = judgement(sweep, 2, planted(stages=dict.fromkeys(sweep.arms, stages)))
-    assert the(card(planted(), after={"lock_waits": two}), "costs Trade and Lookup").verdict == "INCONCLUSIVE"
+    assert the(card(after={"lock_waits": two}), "costs Trade and Lookup").verdict == "INCONCLUSIVE"
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.8, "CONFIRMED"), (1.0, "CONTRADICTED"), (1.2, "CONTRADICTED")])

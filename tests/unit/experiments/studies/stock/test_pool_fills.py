@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -50,6 +51,12 @@ def pool_full(
     return judgement(sweep, 10, planted(times, scatter=0.0002, windows=windows))
 
 
+@cache
+def flat_then_rising() -> Judgement:
+    """That part as it is, judged once."""
+    return pool_full()
+
+
 @pytest.mark.parametrize("line", LINES)
 def test_every_line_has_every_number_of_clients(line: str) -> None:
     """From 1 to twice the pool, unless others are asked for: then each of those."""
@@ -72,7 +79,7 @@ def test_both_dispatch_models_have_both_connection_policies() -> None:
 
 def test_the_figure_draws_and_tells_each_starved_client() -> None:
     """Of 6 to 10 clients 1 to 5 crosses, over their number; none in the panel where a request is a task."""
-    (picture,) = pool_fills.pictures(Seen(pool_full()))
+    (picture,) = pool_fills.pictures(Seen(flat_then_rising()))
     assert picture.name == "pool_fills"
     assert "Without any reply: 1 of 6 clients, 2 of 7 clients, 3 of 8 clients, 4 of 9 clients, 5 of 10 clients." in (
         picture.alternative
@@ -93,7 +100,7 @@ def test_a_line_whose_clients_all_starve_is_drawn_still() -> None:
 
 def test_the_answer_counts_each_starved_client() -> None:
     """By the number of clients; with the latency of those that are served, which does not rise."""
-    _, second, _ = pool_fills.answers(Seen(pool_full()))
+    _, second, _ = pool_fills.answers(Seen(flat_then_rising()))
     assert second.sentence.startswith(
         "On kept connections from 1 of 6 to 5 of 10 clients get no reply. The others are served in 10.0 ms."
     )
@@ -113,7 +120,7 @@ def test_clients_that_starve_elsewhere_are_counted_in_a_window() -> None:
 
 def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
     """With its latencies and the ratio; each verdict stands behind it."""
-    first, _, third = pool_fills.answers(Seen(pool_full()))
+    first, _, third = pool_fills.answers(Seen(flat_then_rising()))
     assert first.sentence.startswith(
         "A Lookup that waits 10 ms takes 10.0 ms with 1 client and with 5. With 10 clients it takes 20.0 ms, 2.0"
     )
@@ -145,7 +152,10 @@ def test_what_is_not_flat_then_rising_is_told_by_its_verdicts() -> None:
 )
 def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping[int, float], said: str) -> None:
     """A step aside is named, in each line's own answer, though both ends are as before."""
-    before, (first, _, third) = pool_fills.answers(Seen(pool_full()))[0], pool_fills.answers(Seen(pool_full(at=at)))
+    before, (first, _, third) = (
+        pool_fills.answers(Seen(flat_then_rising()))[0],
+        pool_fills.answers(Seen(pool_full(at=at))),
+    )
     assert "Latency " not in before.sentence
     assert "Step by step: 2 ÷ 1 client " in before.details[0]
     for answer in (first, third):

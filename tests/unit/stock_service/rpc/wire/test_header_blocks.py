@@ -145,12 +145,12 @@ def test_a_long_value_in_huffmans_code_is_what_an_independent_decoder_reads(
         assert reader().read(block) == [(b"a", expected)]
 
 
-@pytest.mark.parametrize("symbol", range(256))
-def test_each_byte_in_a_long_value_is_read(symbol: int) -> None:
+def test_each_byte_in_a_long_value_is_read() -> None:
     """Whatever stands around it."""
-    text = b"abcdefgh" * 3 + bytes((symbol,)) + b"ijklmnop"
-    block = hpack.Encoder().encode([(b"a", text)], huffman=True)
-    assert reader().read(block) == [(b"a", text)]
+    for symbol in range(256):
+        text = b"abcdefgh" * 3 + bytes((symbol,)) + b"ijklmnop"
+        block = hpack.Encoder().encode([(b"a", text)], huffman=True)
+        assert reader().read(block) == [(b"a", text)]
 
 
 def test_a_plain_block_is_peeked_at() -> None:
