@@ -17,12 +17,11 @@ from experiments.show.content import left_out
 from experiments.studies import PARTS
 from experiments.studies.study import Part, Scale
 
-SWEEPS = [
-    pytest.param(part.sweep(scale), id=f"{name}-{profile}")
+SWEEPS = {
+    f"{name}-{profile}": part.sweep(scale)
     for name, (study, part) in PARTS.items()
     for profile, scale in study.scales.items()
-]
-
+}
 
 NEEDED = {"c-berkeley"}
 """What its part is not measured without."""
@@ -43,20 +42,18 @@ def test_a_part_measures_the_peers_that_it_names(part: Part, scale: Scale) -> No
         assert name in left_out(part.peers, part.sweep(replace(scale, peers=scale.peers - {name})))
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_every_transport_that_is_compared_has_an_equal_pair(sweep: Sweep) -> None:
+def test_every_transport_that_is_compared_has_an_equal_pair() -> None:
     """Both arms of a comparison stand on a transport whose A/A pair the sweep has."""
-    same = {each.above.setting["transport"] for each in sweep.comparisons if each.kind == "same"}
-    compared = {arm.setting["transport"] for each in sweep.comparisons for arm in (each.above, each.below)}
-    assert same == compared
+    for name, sweep in SWEEPS.items():
+        same = {each.above.setting["transport"] for each in sweep.comparisons if each.kind == "same"}
+        compared = {arm.setting["transport"] for each in sweep.comparisons for arm in (each.above, each.below)}
+        assert same == compared, name
 
 
 LOADS: tuple[dict[str, Level], ...] = ({}, {"rate_hz": 100.0})
 
-OTHERS = [
-    pytest.param(
-        of_compare(side(one, "grpc", load), side(other, "grpc", load), LOOKS, 1), id=f"compare {one} and {other}"
-    )
+OTHERS = {
+    f"compare {one} and {other} under {load}": of_compare(side(one, "grpc", load), side(other, "grpc", load), LOOKS, 1)
     for load in LOADS
     for one, other in (
         ("sockets", "grpc"),
@@ -65,11 +62,8 @@ OTHERS = [
         ("sockets clients=1", "sockets clients=5"),
         ("./one --port 0", "./other --port 0"),
     )
-]
-OTHERS += [
-    pytest.param(ab.design(transport, 10.0, ab.MINUTES, 1), id=f"selfcheck ab {transport}")
-    for transport in ab.HALF_WIDTHS
-]
+}
+OTHERS |= {f"selfcheck ab {transport}": ab.design(transport, 10.0, ab.MINUTES, 1) for transport in ab.HALF_WIDTHS}
 """Designs that are no study's."""
 
 
@@ -95,10 +89,10 @@ def _loads(sweep: Sweep, groups: Sequence[Group], server: ServerKey) -> Counter[
     return +often
 
 
-@pytest.mark.parametrize("sweep", [*SWEEPS, *OTHERS])
-def test_both_servers_of_an_equal_pair_carry_equal_loads(sweep: Sweep) -> None:
+def test_both_servers_of_an_equal_pair_carry_equal_loads() -> None:
     """So that both have started as many threads, hold as many connections, and are as warm."""
-    assert not loads_apart(sweep)
+    apart = {name: loads_apart(sweep) for name, sweep in (SWEEPS | OTHERS).items()}
+    assert {name: pairs for name, pairs in apart.items() if pairs} == {}
 
 
 def test_a_second_server_that_carries_less_is_found() -> None:
@@ -113,9 +107,9 @@ def test_a_second_server_that_carries_less_is_found() -> None:
         assert not loads_apart(replace(apart, groups=equally_loaded(apart.groups, apart.comparisons)))
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_a_block_has_pairs_enough(sweep: Sweep) -> None:
+def test_a_block_has_pairs_enough() -> None:
     """In slices, where there are verdicts; windows are fewer and longer."""
-    if sweep.has_verdicts and isinstance(sweep.turns, Slices):
-        for each in sweep.comparisons:
-            assert sweep.pairs(each) >= (PAIRS_NEAR_1 if each.kind == "same" else PAIRS)
+    for name, sweep in SWEEPS.items():
+        if sweep.has_verdicts and isinstance(sweep.turns, Slices):
+            for each in sweep.comparisons:
+                assert sweep.pairs(each) >= (PAIRS_NEAR_1 if each.kind == "same" else PAIRS), (name, each.name)
