@@ -37,7 +37,7 @@ class Source:
 
 
 def _at(**levels: object) -> When:
-    """Each factor at one of these levels; a level alone stands for itself."""
+    """Selects arms that have each factor at one of these levels; a level alone stands for itself."""
     wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
     return lambda arm: all(arm[name] in each for name, each in wanted.items())
 

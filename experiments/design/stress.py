@@ -16,7 +16,7 @@ class StressKind:
 
     name: str
     request: str
-    """``PUT /entities/{id}``."""
+    """Method and route, such as ``PUT /entities/{id}``."""
     first_id: int
     keys: int
     per_key: int = 1

@@ -6,4 +6,4 @@ Words:
   level    where a factor stands, such as grpc
   arm      a server under a load, with every factor at a level
   block    servers started afresh, then every arm by turns; an interval is over blocks"""
-"""Each in a line."""
+"""Words of an experiment, a line each."""

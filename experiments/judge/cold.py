@@ -25,7 +25,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class OneOff:
-    """``mean(N) = each_us + once_us ÷ N``, with intervals over blocks."""
+    """Fit of means by the number N of calls: ``mean(N) = each_us + once_us ÷ N``, with intervals over blocks."""
 
     each_us: Estimate
     once_us: Estimate

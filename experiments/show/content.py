@@ -79,7 +79,7 @@ class Answer:
     figure: str | None = None
     """Name of the figure that shows it; None: the forest of its deciding comparisons is drawn."""
     to_decide: str | None = None
-    """For an undecided answer, a sentence with the command that would decide it."""
+    """Sentence with the command that would decide an undecided answer; None for a decided one."""
 
 
 @dataclass(frozen=True, slots=True)

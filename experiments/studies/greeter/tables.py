@@ -24,7 +24,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def original_table(seen: Seen) -> str:
-    """Every number of the document, and ours in both languages."""
+    """Table of every number of the document, with ours in both languages."""
     cold = {language: from_cold(seen.cold, ONE[language]) for language in LABELS}
     one = {language: rates(seen.main, ONE[language]) for language in LABELS}
     pair = {language: rates(seen.main, two(language)) for language in LABELS}
@@ -63,7 +63,7 @@ def original_table(seen: Seen) -> str:
 
 
 def cold_table(rows: Sequence[ColdRow]) -> str:
-    """Each client's connecting, first call and others, ms."""
+    """Table of each client's connecting, first call and others, ms."""
     named = {f"{name}: its greeter client": ONE[language] for language, name in LABELS.items()}
     found: list[tuple[str, FromCold]] = [
         (name, run)
@@ -90,7 +90,7 @@ def cold_table(rows: Sequence[ColdRow]) -> str:
 
 
 def rates_table(judgement: Judgement) -> str:
-    """Every arm's rates and clocks."""
+    """Table of every arm's rates and clocks."""
     lines, limited = [], False
     for language, name in LABELS.items():
         for what, of in (

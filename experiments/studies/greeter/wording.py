@@ -19,17 +19,17 @@ def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
 
 
 def milliseconds(of: Estimate) -> str:
-    """``0.105 ms (0.102 to 0.108)``."""
+    """Text in milliseconds: ``0.105 ms (0.102 to 0.108)``."""
     return f"{number(of.value / 1000)} ms{ends(of, 1000)}"
 
 
 def per_second(of: Estimate) -> str:
-    """``9,120/s (8,900 to 9,350)``."""
+    """Text of a rate: ``9,120/s (8,900 to 9,350)``."""
     return f"{number(of.value)}/s{ends(of, 1)}"
 
 
 def microseconds(of: Estimate) -> str:
-    """``41.2 µs (40.9 to 41.6)``."""
+    """Text in microseconds: ``41.2 µs (40.9 to 41.6)``."""
     return f"{number(of.value)} µs{ends(of, 1)}"
 
 

@@ -87,7 +87,7 @@ class Beside:
 
     @property
     def what(self) -> str:
-        """``sockets, static pool: I/O 10 ms``."""
+        """Model and work in words: ``sockets, static pool: I/O 10 ms``."""
         return f"{model_of(self.setting)}: {named(work_of(self.setting))}"
 
 

@@ -213,7 +213,8 @@ def pool_size(scale: Scale) -> Sweep:
 
 
 def pool_one(scale: Scale) -> Sweep:
-    """Each model and placement of the scale: one client of one worker, that worker kept busy, and one that waits."""
+    """Sweep of each model and placement of the scale: one client of one worker, that worker kept busy, and one that
+    waits."""
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     plain = dict.fromkeys(no_work(each) for each in wanted)
     groups = [group for each in plain for group in (Group((Arm(each), busy(each))), Group(probes(each)))]
@@ -301,7 +302,7 @@ def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
 
 
 def _open(row: Row, scale: Scale) -> Iterator[Arm]:
-    """An open loop at each share of the foretold throughput."""
+    """An open loop at each share of the foretold capacity."""
     assert row.tail_of is not None
     pool = row.base.but(workers=row.tail_of, connections=OPEN_CONNECTIONS)
     for share in SHARES:

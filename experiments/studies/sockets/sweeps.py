@@ -66,12 +66,12 @@ def apis(scale: Scale) -> tuple[str, ...]:
 
 
 def cell_name(rate_hz: float, size: int) -> str:
-    """``30_10``: messages a second, and KB."""
+    """Name of a cell, such as ``30_10``: messages a second, and KB."""
     return f"{rate_hz:g}_{size // 1000}"
 
 
 def words(rate_hz: float, size: int) -> str:
-    """``30/s of 10 KB``."""
+    """Words for a cell: ``30/s of 10 KB``."""
     return f"{rate_hz:g}/s of {size // 1000} KB"
 
 

@@ -272,6 +272,6 @@ def _grown(judgement: Judgement, name: str, where: str) -> str:
 
 
 def _few(judgement: Judgement) -> str:
-    """``with 1 client``: the fewest, of the comparisons that have no growth in them."""
+    """Words for the fewest clients, of the comparisons without growth: ``with 1 client``."""
     comparison = declared(judgement, "trade")
     return f"with {clients(comparison.below.connections if comparison else 1)}"

@@ -245,7 +245,7 @@ def pool_by_clients(scale: Scale) -> Sweep:
 
 
 def updater(scale: Scale) -> Sweep:
-    """Both transports, with and without the price updater, Lookup and Trade mixed."""
+    """Sweep of both transports, with and without the price updater, Lookup and Trade mixed."""
     groups, comparisons = [], []
     for base in (GRPC, SOCKETS):
         transport = base.text("transport")
@@ -297,7 +297,7 @@ def client_kind(scale: Scale) -> Sweep:
 
 
 def dispatch(scale: Scale) -> Sweep:
-    """Both dispatch models with the small pool, on past it, in windows; starved clients are counted."""
+    """Sweep of both dispatch models with the small pool, and past it, in windows; starved clients are counted."""
     groups, comparisons = [], []
     for clients in (1, POOL, POOL + 1, 2 * POOL):
         request, connection = (
@@ -317,7 +317,7 @@ def dispatch(scale: Scale) -> Sweep:
 
 
 def connection_policy(scale: Scale) -> Sweep:
-    """Both transports: a new connection for each request ÷ kept-alive ones, in windows."""
+    """Sweep of both transports: a new connection for each request ÷ kept-alive ones, in windows."""
     groups, comparisons = [], []
     for base in (GRPC, SOCKETS):
         transport = base.text("transport")

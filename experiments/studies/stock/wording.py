@@ -91,7 +91,7 @@ def clients(count: int) -> str:
 
 
 def step_by_step(own: Sequence[Step]) -> str:
-    """``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
+    """Sentence on every step: ``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
     shown = [(f"{each.above.connections} ÷ {clients(each.below.connections)}", ratio_words(each.ratio)) for each in own]
     return f"Step by step: {', '.join(f'{name} {value} ({ends})' for name, (value, ends) in shown)}."
 
