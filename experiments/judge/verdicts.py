@@ -116,7 +116,7 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """The same, where the load was the limit with the rulings on client and server together."""
+        """The same judgement; where the load was the limit, its rulings are those on client and server together."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
@@ -155,8 +155,8 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """True where every headline comparison is settled, and apart from the limit that the sweep has to decide
-        about."""
+        """True where every headline comparison is settled, and no interval of theirs holds the limit of the sweep, if
+        it has one."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 

@@ -23,7 +23,7 @@ SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Shares of the highest rate at which the figure's tail has points."""
 
 LITTLE = 0.01
-"""Gain under which there is none."""
+"""Least gain that counts as one."""
 
 _LIMITS = {
     "gil": "the GIL: one thread computes at a time, so more threads add nothing",

@@ -96,7 +96,7 @@ class Cell:
     measured: float
     low: float
     high: float
-    """End of the 95 % interval."""
+    """Upper end of the 95 % interval; low is the lower one."""
     known: float
     """Sum of theory and null round trip."""
 

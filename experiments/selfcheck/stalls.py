@@ -31,7 +31,7 @@ other. The server needs some 50 µs for each, most of them to wake up."""
 CONNECTIONS = 16
 
 CLOSED_SHARE_MAX = 0.1
-"""Largest p99 that a closed loop reads, as a share of the true one."""
+"""Largest p99 that a closed loop may read, as a share of the true one."""
 
 
 @dataclass(frozen=True, slots=True)
