@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Generic, Literal, Protocol, TypeVar
 
 from experiments.design.cold import Cold
 from experiments.design.foretold import Foretold
@@ -98,6 +98,34 @@ class Claim:
     side: Side | None = None
     """Side that the measurement takes on the theme, where the verdict is on more than the theme; None: the verdict
     decides."""
+
+
+Finding = tuple[ClaimVerdict, str]
+"""Verdict on a claim, and our numbers in a sentence."""
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Data]):
+    """A claim, and the functions that decide it from a study's data."""
+
+    text: str
+    finding: Callable[[Data], Finding]
+    theme: Theme | None = None
+    side: Callable[[Data], Side] | None = None
+    """Side that the measurement takes on the theme, if the verdict is on more than the theme."""
+    denies: bool = False
+    """True where the claim says that its theme is false."""
+    part: str = ""
+    """Part whose data decide it, in a study whose claims are of several parts."""
+    place: str = ""
+    """Place in the document, where the study's page tells it."""
+
+    def claim(self, data: Data) -> Claim:
+        """The claim with the verdict of the data."""
+        side = None if self.side is None else self.side(data)
+        return Claim(self.text, *self.finding(data), self.theme, self.denies, side)
 
 
 def not_measured(text: str, part: str) -> Claim:

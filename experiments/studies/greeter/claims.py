@@ -5,20 +5,15 @@ about clocks or first calls takes an interval over blocks, of 95 %, once the swe
 machine alone is NOT TESTABLE, as is all that needs C++ where its peer is not built.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme
 from experiments.show.numbers import number
 from experiments.studies.greeter import original
 from experiments.studies.greeter.rates import from_cold, rates
 from experiments.studies.greeter.sweeps import IN_FLIGHT, LABELS, ONE, two
 from experiments.studies.greeter.wording import NOT_MEASURED, brief, ends, microseconds, milliseconds, per_second
-
-Finding = tuple[ClaimVerdict, str]
 
 CPP, PYTHON = LABELS
 
@@ -27,24 +22,9 @@ _LATENCY = f"{original.LATENCY_MS[0]:g} to {original.LATENCY_MS[1]:g} ms"
 _CONTEXT = "Another machine: context only."
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A claim, its place in the document, and the function that decides it."""
-
-    text: str
-    place: str
-    finding: Callable[[Seen], Finding]
-    theme: Theme | None = None
-    side: Callable[[Seen], Side] | None = None
-    """Side that the measurement takes on the theme, if the verdict is on more than the theme."""
-
-
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    return tuple(
-        Claim(entry.text, *entry.finding(seen), entry.theme, side=None if entry.side is None else entry.side(seen))
-        for entry in ENTRIES
-    )
+    return tuple(entry.claim(seen) for entry in ENTRIES)
 
 
 def has_cpp(judgement: Judgement) -> bool:
@@ -198,49 +178,51 @@ def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
     return "CONTRADICTED" if ratio.high < low or ratio.low > high else "INCONCLUSIVE"
 
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(f"The round trip between one client and one server takes {_LATENCY}.", "question 1", _round_trip),
+ENTRIES: tuple[Entry[Seen], ...] = (
+    Entry(f"The round trip between one client and one server takes {_LATENCY}.", _round_trip, place="question 1"),
     Entry(
         "The time of one call of a client that has just started is the latency.",
-        "questions 1 and 3",
         _one_call_is_the_latency,
         Theme.FIRST_CALL,
         _first_call_side,
+        place="questions 1 and 3",
     ),
-    Entry(f"With one client, throughput is about {original.ONE_CLIENT_HZ:,.0f} messages/s.", "question 2", _one_rate),
+    Entry(
+        f"With one client, throughput is about {original.ONE_CLIENT_HZ:,.0f} messages/s.", _one_rate, place="question 2"
+    ),
     Entry(
         f"{_LATENCY} and {original.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, one call at a time.",
-        "questions 1 and 2",
         _latency_and_rate_agree,
+        place="questions 1 and 2",
     ),
     Entry(
         f"With two clients, throughput is about {original.TWO_CLIENTS_HZ:,.0f} messages/s "
         f"({original.TERMINAL_HZ:,} on the terminal).",
-        "question 2",
         _two_rate,
+        place="question 2",
     ),
     Entry(
         "So the server answers fewer messages/s with two clients than with one: "
         f"{original.TWO_CLIENTS_HZ / original.ONE_CLIENT_HZ:.2f} times as many.",
-        "question 2",
         _server_answers_less,
+        place="question 2",
     ),
     Entry(
         "Read as what its program printed: one client of two gets fewer messages/s than one alone.",
-        "question 2, terminal",
         _share_falls,
         Theme.CLIENTS,
+        place="question 2, terminal",
     ),
     Entry(
         "The timer of C++'s chrono around a call is a CPU clock, since it times the process that runs.",
-        "question 3",
         _timer_is_a_processor_clock,
+        place="question 3",
     ),
-    Entry("The calls are synchronous.", "question 3", _calls_are_synchronous),
+    Entry("The calls are synchronous.", _calls_are_synchronous, place="question 3"),
     Entry(
         "The server's program shows that: it registers a synchronous service.",
-        "question 3",
         _server_makes_calls_synchronous,
+        place="question 3",
     ),
 )
 """Every claim, in the document's order."""

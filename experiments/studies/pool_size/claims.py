@@ -5,10 +5,9 @@ surely out, where its whole interval is. Nothing is said before the sweep's look
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen, Theme
+from experiments.show.content import Claim, Entry, Finding, Seen, Theme
 from experiments.show.numbers import counted, percent, ratio_words
 from experiments.show.sentences import verdict_words
 from experiments.studies.pool_size.answers import compared, gains_nothing
@@ -30,27 +29,15 @@ ARMS_MIN = 12
 AT = 0.7
 """Share of the capacity at which a tail is to be foretold well."""
 
-Finding = tuple[ClaimVerdict, str]
-
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of it was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
 _ONE_CORE: Finding = ("NOT TESTABLE", "This machine has one core.")
 _NO_LOOK: Finding = ("INCONCLUSIVE", "The sweep stands at no look yet.")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A claim, and the function that finds its verdict."""
-
-    text: str
-    find: Callable[[Seen], Finding]
-    theme: Theme | None = None
-    denies: bool = False
-
-
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the order of the README."""
-    return tuple(Claim(each.text, *each.find(seen), each.theme, each.denies) for each in ENTRIES)
+    return tuple(entry.claim(seen) for entry in ENTRIES)
 
 
 def _lookups(seen: Seen) -> Finding:
@@ -161,7 +148,7 @@ def _tails(seen: Seen) -> Finding:
     return ("CONFIRMED" if hits == len(ratios) else "CONTRADICTED"), said
 
 
-ENTRIES: tuple[Entry, ...] = (
+ENTRIES: tuple[Entry[Seen], ...] = (
     Entry("A pure Lookup gains nothing from more threads.", _lookups, Theme.POOL, denies=True),
     Entry("Computing that holds the interpreter gains nothing from more threads.", _holding, Theme.POOL, denies=True),
     Entry("Computing that lets the interpreter go gains from more threads, where there are cores.", _letting_go),

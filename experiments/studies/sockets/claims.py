@@ -7,7 +7,6 @@ decide. The graphs' claims are judged by response time at the client; the docume
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import stdev
 
 from experiments.design.sweep import BLOCKS_MIN
@@ -15,7 +14,7 @@ from experiments.judge.received import ReceivedRatio
 from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.received import RECEIVED_FILE
-from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme
 from experiments.show.numbers import number, ratio_words
 from experiments.studies.sockets import lines
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
@@ -33,8 +32,6 @@ from experiments.studies.sockets.wording import (
     standing,
     told_log_ratios,
 )
-
-Finding = tuple[ClaimVerdict, str]
 
 Cell = tuple[float, int]
 
@@ -54,23 +51,9 @@ GRAPH_1, GRAPH_2, GRAPH_3, GRAPH_4 = GRAPHS
 """Rate and size of each graph."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A claim, and the functions that decide it."""
-
-    text: str
-    finding: Callable[[Seen], Finding]
-    theme: Theme | None = None
-    side: Callable[[Seen], Side] | None = None
-    """Side that the measurement takes on the theme."""
-
-
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    return tuple(
-        Claim(entry.text, *entry.finding(seen), entry.theme, side=None if entry.side is None else entry.side(seen))
-        for entry in ENTRIES
-    )
+    return tuple(entry.claim(seen) for entry in ENTRIES)
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
@@ -294,7 +277,7 @@ def _not_testable(why: str) -> Callable[[Seen], Finding]:
     return lambda _: ("NOT TESTABLE", why)
 
 
-ENTRIES = (
+ENTRIES: tuple[Entry[Seen], ...] = (
     Entry("10 and 100 KB are sizes that already show in the times (5).", _size_shows),
     Entry(
         "Graph 1 (30/s, 10 KB): nanomsg does best of the three.",

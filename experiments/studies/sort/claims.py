@@ -6,7 +6,6 @@ our numbers. Its microseconds are context: another machine, another system.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 
 from experiments.design.arms import Arm
@@ -14,7 +13,7 @@ from experiments.design.limits import LIMITS
 from experiments.judge.stats import Estimate
 from experiments.judge.steps import Direction, steps
 from experiments.judge.verdicts import Judged, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen, Side, Theme, not_measured
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
 from experiments.show.figures.style import label
 from experiments.show.numbers import has_interval, number, percent, ratio_words
 from experiments.studies.sort import answers, one_off
@@ -22,22 +21,8 @@ from experiments.studies.sort.measured import DIFFERENT, NO_GO, Measured, measur
 from experiments.studies.sort.original import CALLS, MEAN_US, ratio
 from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MERGE, QUICK, go
 
-Finding = tuple[ClaimVerdict, str]
-
 HALF_AS_LONG_AGAIN = 1.5
 """Least ratio of quicksort's mean to merge sort's at N = 100 in its table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A claim, the part whose data decide it, and the function that decides it."""
-
-    text: str
-    part: str
-    finding: Callable[[Measured], Finding]
-    theme: Theme | None = None
-    side: Callable[[Measured], Side] | None = None
-    """Side that the measurement takes on the theme, if the verdict is on more than the theme."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -47,13 +32,12 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
     return tuple(_claim(entry, found) for entry in own)
 
 
-def _claim(entry: Entry, found: Measured) -> Claim:
+def _claim(entry: Entry[Measured], found: Measured) -> Claim:
     if entry.part not in found.parts:
         return not_measured(entry.text, entry.part)
     if not found.has_go:
         return Claim(entry.text, "NOT TESTABLE", NO_GO)
-    side = None if entry.side is None else entry.side(found)
-    return Claim(entry.text, *entry.finding(found), entry.theme, side=side)
+    return entry.claim(found)
 
 
 def _means(calls: int) -> Callable[[Measured], Finding]:
@@ -262,7 +246,7 @@ def _is_decided(judged: Judged) -> bool:
     return judged.verdict in (*DIFFERENT, Verdict.EQUIVALENT)
 
 
-def _results() -> Iterator[Entry]:
+def _results() -> Iterator[Entry[Measured]]:
     """The table of results, a line for each N."""
     for calls in CALLS:
         on = [
@@ -270,38 +254,40 @@ def _results() -> Iterator[Entry]:
             for mechanism, name in (("grpc", "gRPC"), ("net-rpc", "net/rpc"))
         ]
         text = f"N = {calls:,}: merge sort and quicksort take {', and '.join(on)} (mean round trip)."
-        yield Entry(text, "sort", _means(calls))
+        yield Entry(text, _means(calls), part="sort")
 
 
-ENTRIES: tuple[Entry, ...] = (
+ENTRIES: tuple[Entry[Measured], ...] = (
     *_results(),
     Entry(
         "The mean falls as N grows from 100 to 10,000, N being the number of calls.",
-        "sort",
         _falls_with_calls,
         Theme.FIRST_CALL,
         _first_call_side,
+        part="sort",
     ),
     Entry(
         "The mean falls as N grows, N being the size of the input, as the conclusion reads it.",
-        "sort_array_len",
         _falls_with_length,
+        part="sort_array_len",
     ),
     Entry(
-        "At N = 100 merge sort takes over 1.5 times as long as quicksort, on both mechanisms.", "sort", _merge_is_slower
+        "At N = 100 merge sort takes over 1.5 times as long as quicksort, on both mechanisms.",
+        _merge_is_slower,
+        part="sort",
     ),
     Entry(
         "net/rpc consistently has a lower latency than gRPC, with merge sort and with quicksort.",
-        "sort",
         _net_rpc_is_faster,
         Theme.LAYER,
+        part="sort",
     ),
-    Entry("The more so as N grows: N being calls, as it was measured.", "sort", _more_so_with_calls),
+    Entry("The more so as N grows: N being calls, as it was measured.", _more_so_with_calls, part="sort"),
     Entry(
         "The more so as the input grows: N being numbers in the array, as it is written.",
-        "sort_array_len",
         _more_so_with_length,
+        part="sort_array_len",
     ),
-    Entry("The algorithms differ by less than the mechanisms do.", "sort", _algorithms_differ_less),
+    Entry("The algorithms differ by less than the mechanisms do.", _algorithms_differ_less, part="sort"),
 )
 """Every claim: the numbers of the table of results, what its figures show, and the two sentences of the conclusion."""

@@ -8,7 +8,7 @@ are context: another machine, another program.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
@@ -16,14 +16,12 @@ from experiments.judge.gates import arm_refusals
 from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.steps import Direction, Step, mean_log_ratios, steps
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Theme, not_measured
 from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
 from experiments.studies.stock.wording import brief, clients, contrary, declared, found, mean_us, step_by_step
-
-Finding = tuple[ClaimVerdict, str]
 
 Parts = Mapping[str, Judgement]
 """Measurements by the parts' names."""
@@ -46,30 +44,20 @@ PLAIN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A claim, the part whose data decide it, and the function that decides it."""
-
-    text: str
-    part: str
-    finding: Callable[[Parts], Finding]
-    theme: Theme | None = None
-
-
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Claims of a part, in the document's order: all for the main part, and for another those that its data decide."""
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
     return tuple(_claim(entry, seen) for entry in own)
 
 
-def _claim(entry: Entry, seen: Seen) -> Claim:
+def _claim(entry: Entry[Parts], seen: Seen) -> Claim:
     parts = {**seen.beside, seen.main.sweep.part: seen.main, **seen.after}
     if entry.part not in parts:
         return not_measured(entry.text, entry.part)
-    verdict, said = entry.finding(parts)
+    claim = entry.claim(parts)
     if parts[entry.part] is seen.beside.get(entry.part):
-        said += f" From the part `{entry.part}`, recorded beside it."
-    return Claim(entry.text, verdict, said, entry.theme)
+        return replace(claim, said=f"{claim.said} From the part `{entry.part}`, recorded beside it.")
+    return claim
 
 
 def _milliseconds(parts: Parts) -> Finding:
@@ -298,47 +286,47 @@ def _mutex_wait(parts: Parts, request: str) -> LockWait | None:
     return next((each for each in own if each.arm.setting["transport"] == "grpc"), None)
 
 
-ENTRIES: tuple[Entry, ...] = (
+ENTRIES: tuple[Entry[Parts], ...] = (
     Entry(
         f"With one client a Lookup takes {GRPC_MS} ms on gRPC (figure 2) and {SOCKETS_MS} ms on sockets (figure 4).",
-        "stock",
         _milliseconds,
+        part="stock",
     ),
     Entry(
         f"Lookup is more efficient on sockets than on gRPC: a ratio of {SOCKETS_MS / GRPC_MS:.2f}, no interval.",
-        "stock",
         _sockets_are_faster,
         Theme.LAYER,
+        part="stock",
     ),
-    Entry("The lock that gRPC's Lookup takes could be why.", "stock", _the_lock_is_why),
-    Entry("Sockets need no lock, as nothing is written there.", "stock", _no_lock_needed),
+    Entry("The lock that gRPC's Lookup takes could be why.", _the_lock_is_why, part="stock"),
+    Entry("Sockets need no lock, as nothing is written there.", _no_lock_needed, part="stock"),
     *(
-        Entry(f"{text}: latency rises with the clients.", "stock", _rises(figure), Theme.CLIENTS)
+        Entry(f"{text}: latency rises with the clients.", _rises(figure), Theme.CLIENTS, part="stock")
         for figure, text in PLAIN.items()
     ),
     Entry(
         "It rises as each request is a task; with a thread for each connection it would stay constant up to the pool.",
-        "dispatch",
         _constant_up_to_the_pool,
+        part="dispatch",
     ),
-    Entry("Trade takes about as long as Lookup (figures 2 and 3).", "stock", _trade_is_like_lookup),
+    Entry("Trade takes about as long as Lookup (figures 2 and 3).", _trade_is_like_lookup, part="stock"),
     Entry(
         "Synchronization costs Trade and Lookup the same, as both take the one lock.",
-        "lock_waits",
         _lock_costs_both_the_same,
+        part="lock_waits",
     ),
-    Entry("A read lock is faster than a write lock: Lookup would gain.", "lock_strategies", _read_lock_is_faster),
+    Entry("A read lock is faster than a write lock: Lookup would gain.", _read_lock_is_faster, part="lock_strategies"),
     Entry(
         "A read lock for Lookup and a write lock for Trade would set their latencies apart.",
-        "lock_strategies",
         _read_lock_sets_apart,
+        part="lock_strategies",
     ),
-    Entry(f"Past the pool of {POOL} threads, latency does not jump (figure 5).", "stock", _no_jump),
+    Entry(f"Past the pool of {POOL} threads, latency does not jump (figure 5).", _no_jump, part="stock"),
     Entry(
         "That is because each request is a task: with a thread for each connection, clients past the pool would wait "
         "drastically longer.",
-        "dispatch",
         _surplus_starves,
+        part="dispatch",
     ),
 )
 """Every claim, in the document's order."""
