@@ -6,25 +6,23 @@ about all cells together goes by one ratio. A claim that says far or much has a 
 server that is not built here is NOT TESTABLE.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict
 from experiments.judge.verdicts import Judged, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Seen, Theme, not_measured
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import FEW, MANY, VERBS
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Finding of our data on a claim."""
+class Measured:
+    """Measurements of the study, with its cells."""
 
-    verdict: ClaimVerdict
-    said: str
-    denies: bool = False
-    """True where the finding contradicts the claim and still speaks for its theme."""
+    seen: Seen
+    cells: CellsJudged
 
 
 BOTH = ("rust", "go")
@@ -58,15 +56,21 @@ SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL")
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    found = ((text, finding, _finding(seen, finding)) for text, finding in ENTRIES.items())
-    size = dict.fromkeys(OF_CELLS, "" if seen.cells is None else _size(seen.cells))
-    return (
-        _pool_saves_threads(seen),
-        *(
-            Claim(text, one.verdict, f"{one.said} {size.get(finding, '')}".rstrip(), THEMES.get(finding), one.denies)
-            for text, finding, one in found
-        ),
-    )
+    of_tables = [_sized(_claim(entry, seen), seen) for entry in OF_TABLES]
+    return _pool_saves_threads(seen), *of_tables, *(_claim(entry, seen) for entry in FURTHER)
+
+
+def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
+    if seen.cells is None:
+        return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED, entry.theme)
+    if not all(any(cell.setting["language"] == each for cell in seen.cells.plan.cells) for each in BOTH):
+        return Claim(entry.text, "NOT TESTABLE", NOT_HERE, entry.theme)
+    return entry.claim(Measured(seen, seen.cells))
+
+
+def _sized(claim: Claim, seen: Seen) -> Claim:
+    """The claim with the size of a cell behind its numbers."""
+    return claim if seen.cells is None else replace(claim, said=f"{claim.said} {_size(seen.cells)}".rstrip())
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
@@ -109,14 +113,6 @@ def _size(cells: CellsJudged) -> str:
         f"A cell: {many} requests in {seconds}, {len(cells.blocks)} times; the document's: {original.REQUESTS:,} in "
         f"{min(theirs):.3g} to {max(theirs):.3g} s, once."
     )
-
-
-def _finding(seen: Seen, finding: Callable[[Seen, CellsJudged], Finding]) -> Finding:
-    if seen.cells is None:
-        return Finding("NOT TESTABLE", NOT_MEASURED)
-    if not all(any(cell.setting["language"] == each for cell in seen.cells.plan.cells) for each in BOTH):
-        return Finding("NOT TESTABLE", NOT_HERE)
-    return finding(seen, seen.cells)
 
 
 def all_are(wanted: CellVerdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
@@ -169,37 +165,45 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
     return "; ".join(words(each) for each in judged)
 
 
-def _pool_takes_processor(_: Seen, cells: CellsJudged) -> Finding:
-    judged = _each(cells, "pool_cpu_percent")
-    beside = _told(_each(cells, "pool_cpu_us"))
+def _pool_takes_processor(of: Measured) -> Finding:
+    judged = _each(of.cells, "pool_cpu_percent")
+    beside = _told(_each(of.cells, "pool_cpu_us"))
     said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
-    differs = any(each is not None and each.verdict in ("LESS", "MORE") for each in judged)
+    return all_are("MORE", judged), said
+
+
+def _pool_takes_processor_side(of: Measured) -> Side:
+    """Side on the theme: a pool that takes less of the processor contradicts the claim, and makes a difference."""
+    judged = _each(of.cells, "pool_cpu_percent")
     verdict = all_are("MORE", judged)
-    return Finding(verdict, said, denies=verdict == "CONTRADICTED" and differs)
+    differs = any(each is not None and each.verdict in ("LESS", "MORE") for each in judged)
+    if verdict == "CONFIRMED" or (verdict == "CONTRADICTED" and differs):
+        return "for"
+    return "against" if verdict == "CONTRADICTED" else "open"
 
 
-def _go_leads_past_the_threads(_: Seen, cells: CellsJudged) -> Finding:
-    few, many = (cells.judged.get(f"crossing_{pool}") for pool in (FEW, MANY))
-    return Finding(
+def _go_leads_past_the_threads(of: Measured) -> Finding:
+    few, many = (of.cells.judged.get(f"crossing_{pool}") for pool in (FEW, MANY))
+    return (
         joined([all_are("LESS", [few], FAR_LESS), all_are("MORE", [many])]),
         f"Share of the processor: {words(few)}; {words(many)}. Far less is {FAR_LESS:g} or under here. "
         "At which pool in between Go takes over is NOT TESTABLE on two cores: the document's machine had more.",
     )
 
 
-def _connections_take_less(_: Seen, cells: CellsJudged) -> Finding:
-    judged = _each(cells, "connections_cpu_percent")
-    beside = _told(_each(cells, "connections_cpu_us"))
+def _connections_take_less(of: Measured) -> Finding:
+    judged = _each(of.cells, "connections_cpu_percent")
+    beside = _told(_each(of.cells, "connections_cpu_us"))
     said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
-    return Finding(all_are("LESS", judged), said)
+    return all_are("LESS", judged), said
 
 
-def _pool_takes_memory(_: Seen, cells: CellsJudged) -> Finding:
-    judged = rust, go = _each(cells, "pool_memory_mib")
+def _pool_takes_memory(of: Measured) -> Finding:
+    judged = rust, go = _each(of.cells, "pool_memory_mib")
     verdict = all_are("MORE", judged)
     if rust is not None and go is not None and verdict == "CONFIRMED" and rust.seen.low <= go.seen.high:
         verdict = "CONTRADICTED" if rust.seen.high < go.seen.low else "INCONCLUSIVE"
-    return Finding(verdict, f"Memory: {_told(judged)}.")
+    return verdict, f"Memory: {_told(judged)}."
 
 
 def _every_cell(cells: CellsJudged, quantity: str) -> list[CellJudged | None]:
@@ -219,12 +223,12 @@ def _counts(judged: Sequence[CellJudged | None]) -> str:
     return ", ".join((f"{first} of {len(judged)} cells", *others))
 
 
-def _rust_takes_less_memory(_: Seen, cells: CellsJudged) -> Finding:
-    judged = _every_cell(cells, "memory_mib")
-    together = words(cells.judged.get("rust_go_memory"))
+def _rust_takes_less_memory(of: Measured) -> Finding:
+    judged = _every_cell(of.cells, "memory_mib")
+    together = words(of.cells.judged.get("rust_go_memory"))
     highest = max((each.seen.high for each in judged if each is not None and has_interval(each.seen)), default=None)
     ends = f"; the highest end of an interval is {highest:.2f}" if highest is not None else ""
-    return Finding(
+    return (
         all_are("LESS", judged, MUCH_LESS),
         f"Rust ÷ Go: {_counts(judged)}{ends}. Much less is under {MUCH_LESS:.2f} here. Together {together}.",
     )
@@ -244,15 +248,15 @@ def _by_turns(seen: Seen) -> str:
     )
 
 
-def _rust_is_faster(seen: Seen, cells: CellsJudged) -> Finding:
+def _rust_is_faster(of: Measured) -> Finding:
     """Judged at the document's own levels, and as it was measured there: times of client and server together."""
-    judged = _every_cell(cells, "response_ms")
-    together = "; ".join(words(cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
+    judged = _every_cell(of.cells, "response_ms")
+    together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
-    return Finding(
+    return (
         all_are("LESS", judged),
         f"Rust ÷ Go: {_counts(judged)}. Together: {together}. Its table 2 has {broken} of 18 otherwise. "
-        f"{_limited(cells)} {_by_turns(seen)}".rstrip(),
+        f"{_limited(of.cells)} {_by_turns(of.seen)}".rstrip(),
     )
 
 
@@ -266,25 +270,25 @@ def _limited(cells: CellsJudged) -> str:
     )
 
 
-def _rust_transfers_more(_: Seen, cells: CellsJudged) -> Finding:
-    judged = _every_cell(cells, "received_kb_s")
+def _rust_transfers_more(of: Measured) -> Finding:
+    judged = _every_cell(of.cells, "received_kb_s")
     verdicts = [each.verdict for each in judged if each is not None]
     more, less = (verdicts.count(each) / max(1, len(judged)) for each in ("MORE", "LESS"))
     verdict: ClaimVerdict = "CONTRADICTED" if less > 1 - ALMOST else "INCONCLUSIVE"
     verdict = "CONFIRMED" if more >= ALMOST else verdict
-    return Finding(
+    return (
         verdict,
-        f"Bytes received a second, Rust ÷ Go: {_counts(judged)}. {_limited(cells)} All requests have one size: this "
+        f"Bytes received a second, Rust ÷ Go: {_counts(judged)}. {_limited(of.cells)} All requests have one size: this "
         "is the claim on the time again, and bytes sent say nothing else.",
     )
 
 
-def _many_connections(_: Seen, cells: CellsJudged) -> Finding:
-    connecting, processed = (_each(cells, f"connections_{each}") for each in ("connect_ms", "processing_ms"))
-    connect, processing = (cells.judged.get(f"last_{each}") for each in ("connect_ms", "processing_ms"))
+def _many_connections(of: Measured) -> Finding:
+    connecting, processed = (_each(of.cells, f"connections_{each}") for each in ("connect_ms", "processing_ms"))
+    connect, processing = (of.cells.judged.get(f"last_{each}") for each in ("connect_ms", "processing_ms"))
     bounded = all_are("MORE", [*connecting, *processed], MUCH_MORE)
     told = {"CONFIRMED": "All grow much", "CONTRADICTED": "Not all grow much", "INCONCLUSIVE": "Growth is not decided"}
-    return Finding(
+    return (
         joined([bounded, all_are("MORE", [connect]), all_are("LESS", [processing])]),
         f"{told[bounded]}. Connecting: {_told(connecting)}. Processing: {_told(processed)}. "
         f"Much is over {MUCH_MORE:g} times here. Both together are N ÷ throughput: "
@@ -293,24 +297,24 @@ def _many_connections(_: Seen, cells: CellsJudged) -> Finding:
     )
 
 
-def _put_takes_more(_: Seen, cells: CellsJudged) -> Finding:
-    judged = _each(cells, "put_get_cpu_us")
-    return Finding(
+def _put_takes_more(of: Measured) -> Finding:
+    judged = _each(of.cells, "put_get_cpu_us")
+    return (
         all_are("MORE", judged),
         f"Processor time a request: {_told(judged)}. Memory is not compared: one process answers both.",
     )
 
 
-def _no_errors(seen: Seen, _: CellsJudged) -> Finding:
-    if seen.stress is None:
-        return Finding("NOT TESTABLE", NOT_MEASURED)
-    own = [server for server in seen.stress.plan.servers if server["language"] in BOTH]
-    rows = [row for row in seen.stress.rows if row.server in own and row.kind == "TOTAL"]
-    errors, wrong = sum(row.errors for row in rows), sum(seen.stress.wrong[server] for server in own)
-    right = sum(seen.stress.right[server] for server in own)
+def _no_errors(of: Measured) -> Finding:
+    if of.seen.stress is None:
+        return "NOT TESTABLE", NOT_MEASURED
+    own = [server for server in of.seen.stress.plan.servers if server["language"] in BOTH]
+    rows = [row for row in of.seen.stress.rows if row.server in own and row.kind == "TOTAL"]
+    errors, wrong = sum(row.errors for row in rows), sum(of.seen.stress.wrong[server] for server in own)
+    right = sum(of.seen.stress.right[server] for server in own)
     least = min((row.samples for row in rows), default=0)
     verdict: ClaimVerdict = "CONTRADICTED" if errors or wrong else "CONFIRMED"
-    return Finding(
+    return (
         verdict if least >= SAMPLES_MIN else "INCONCLUSIVE",
         f"{errors} errors in {sum(row.samples for row in rows):,} requests, and {right:,} of {right + wrong:,} keys "
         f"stood as a writer left them. Under {SAMPLES_MIN:,} requests a server decide nothing; here are {least:,}. The "
@@ -318,39 +322,41 @@ def _no_errors(seen: Seen, _: CellsJudged) -> Finding:
     )
 
 
-def _rust_wins_otherwise(_: Seen, cells: CellsJudged) -> Finding:
+def _rust_wins_otherwise(of: Measured) -> Finding:
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
-    time_get, time_put, memory, many = (cells.judged.get(each) for each in names)
-    return Finding(
+    time_get, time_put, memory, many = (of.cells.judged.get(each) for each in names)
+    return (
         joined([all_are("LESS", [*_of_servers([time_get, time_put]), memory]), all_are("MORE", [many])]),
         f"Time: {words(time_get)}; {words(time_put)}. Memory: {words(memory)}. Processor: {words(many)}.",
     )
 
 
-ENTRIES: Mapping[str, Callable[[Seen, CellsJudged], Finding]] = {
-    "1. A larger pool takes more of the processor, in both languages.": _pool_takes_processor,
-    "2. Rust takes far less of the processor until the pool exceeds the system's threads; then Go does.": (
-        _go_leads_past_the_threads
+OF_TABLES: tuple[Entry[Measured], ...] = (
+    Entry(
+        "1. A larger pool takes more of the processor, in both languages.",
+        _pool_takes_processor,
+        Theme.POOL,
+        _pool_takes_processor_side,
     ),
-    "3. At a fixed pool, more connections take less of the processor, in both.": _connections_take_less,
-    "4. A larger pool takes more memory in both, in Rust by a larger factor.": _pool_takes_memory,
-    "5. Rust takes much less memory in every case.": _rust_takes_less_memory,
-    "6. Rust answers faster on average in every case.": _rust_is_faster,
-    "7. Rust's transfer rate is higher almost always, received and sent.": _rust_transfers_more,
-    "8. With 1,000 connections latency grows much and processing slows; Go connects sooner and processes slower.": (
-        _many_connections
+    Entry(
+        "2. Rust takes far less of the processor until the pool exceeds the system's threads; then Go does.",
+        _go_leads_past_the_threads,
     ),
-    "9. A PUT takes more resources than a GET.": _put_takes_more,
-    "Stress test: both servers answer 40,000 requests of three kinds with 0 % errors, so they work.": _no_errors,
-    "Closing: Go is the choice where the pool must grow; Rust is ahead in all else.": _rust_wins_otherwise,
-}
-"""Every claim of the document, in its order."""
+    Entry("3. At a fixed pool, more connections take less of the processor, in both.", _connections_take_less),
+    Entry("4. A larger pool takes more memory in both, in Rust by a larger factor.", _pool_takes_memory),
+    Entry("5. Rust takes much less memory in every case.", _rust_takes_less_memory),
+    Entry("6. Rust answers faster on average in every case.", _rust_is_faster),
+    Entry("7. Rust's transfer rate is higher almost always, received and sent.", _rust_transfers_more),
+    Entry(
+        "8. With 1,000 connections latency grows much and processing slows; Go connects sooner and processes slower.",
+        _many_connections,
+    ),
+    Entry("9. A PUT takes more resources than a GET.", _put_takes_more, Theme.WRITING),
+)
+"""Conclusions of the document from its tables, in its order."""
 
-OF_CELLS = tuple(ENTRIES.values())[:9]
-"""Conclusions of the document from its tables."""
-
-THEMES: Mapping[Callable[[Seen, CellsJudged], Finding], Theme] = {
-    _pool_takes_processor: Theme.POOL,
-    _put_takes_more: Theme.WRITING,
-}
-"""Themes of claims that other documents make claims about too."""
+FURTHER: tuple[Entry[Measured], ...] = (
+    Entry("Stress test: both servers answer 40,000 requests of three kinds with 0 % errors, so they work.", _no_errors),
+    Entry("Closing: Go is the choice where the pool must grow; Rust is ahead in all else.", _rust_wins_otherwise),
+)
+"""Claims on its stress test, and on all together."""
