@@ -2,10 +2,14 @@
 
 It writes the index of studies; each recorded report, and of a report of an earlier edition the line that says which
 server it is of; and in ``filled_pages`` whatever stands between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``.
-FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. QUANTITY is the
-name of a comparison, whose ratio is filled in, with ``1÷`` before it for the inverse and ``interval`` for its ends; or
-one of ``QUANTITIES``. A ``?`` behind FOLDERS allows that none is there yet: then ``NOT_YET`` is said. With ``--check``
-nothing is written: pages that differ are named.
+FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. A ``?`` behind them allows that none
+is there yet: then ``NOT_YET`` is said. QUANTITY is one of these:
+
+- the name of a comparison: its ratio; with ``1÷`` before it the inverse, with ``interval`` behind it the ends;
+- ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks;
+- one of ``QUANTITIES``.
+
+With ``--check`` nothing is written: pages that differ are named.
 """
 
 import argparse
@@ -16,16 +20,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 from experiments.commands.index import HERE, ROOT, made, recordings
 from experiments.commands.recording import DIFFERS_EXIT, read
+from experiments.judge.points import points, stages
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judged
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.results import environment
 from experiments.results.files import EDITION, SWEEP_FILE, edition, write_at_once
+from experiments.results.observed import ALL
 from experiments.show import report, version
 from experiments.show.content import Content
-from experiments.show.numbers import counted, ratio_words, spread_words
+from experiments.show.figures.stages import STAGES
+from experiments.show.numbers import counted, number, ratio_words, spread_words, time_unit
 from experiments.show.report import index as index_page
 from experiments.show.tables import Table
 from stock_service.rpc.errors import UsageError
@@ -41,6 +49,8 @@ WIDTH = 118
 """Characters of a line of a page."""
 
 NOT_YET = "not recorded yet"
+
+LATENCY = "latency"
 
 BRACKETS = "Brackets: the interval over blocks."
 """Meaning of the brackets behind a ratio."""
@@ -77,9 +87,9 @@ def written() -> Iterator[tuple[Path, str]]:
 
 
 def filled_pages() -> Iterator[Path]:
-    """The pages with markers: the front page, those of the studies, those of the commands that measure."""
+    """Pages with markers: the front page, pages of the studies, pages of the commands that measure."""
     yield ROOT / "README.md"
-    yield from sorted(HERE.glob("*/README.md"))
+    yield from sorted(HERE.glob("*/*.md"))
     yield from (page for name in MEASURING if (page := HERE.parent / name / "README.md").exists())
 
 
@@ -101,7 +111,27 @@ def _said(folders: str, quantity: str, page: Path) -> str:
     if not found:
         raise UsageError(str(page), folders, "a recording, as STUDY/quick")
     runs = [(folder, _read(folder)) for folder in found]
-    return QUANTITIES[quantity](runs) if quantity in QUANTITIES else _ratio(runs, quantity, page)
+    if quantity in QUANTITIES:
+        return QUANTITIES[quantity](runs)
+    what, is_time, arm = quantity.partition(" of ")
+    return _time(runs[0][1].judgement, what, arm, page) if is_time else _ratio(runs, quantity, page)
+
+
+def _time(judgement: Judgement, what: str, name: str, page: Path) -> str:
+    """Mean latency of an arm's requests, or the mean of a stage that the server stamped. UsageError for neither."""
+    sweep, blocks = judgement.sweep, judgement.blocks
+    for arm in (each for each in sweep.arms if each.name == name):
+        if what == LATENCY and (mean_us := points(sweep, blocks)[arm, ALL].mean_us):
+            return _time_words(mean_us.value)
+        means_us = [getattr(each, what).mean_us for each in stages(sweep, blocks, arm).get(ALL, ()) if what in STAGES]
+        if means_us:
+            return _time_words(fmean(means_us))
+    raise UsageError(str(page), f"{what} of {name}", ", ".join((LATENCY, *STAGES)) + " of an arm that has it")
+
+
+def _time_words(mean_us: float) -> str:
+    unit, us = time_unit([mean_us])
+    return f"{number(mean_us / us)} {unit}"
 
 
 def _ratio(runs: Runs, quantity: str, page: Path) -> str:
@@ -142,8 +172,8 @@ def _answers(runs: Runs) -> str:
     """Every answer of the first run as a block, with the ratios of all where there are several."""
     (_, first), *others = runs
     lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
-    for number, answer in enumerate(first.answers, 1):
-        said = f"{number}. **{answer.question}** {answer.sentence}"
+    for place, answer in enumerate(first.answers, 1):
+        said = f"{place}. **{answer.question}** {answer.sentence}"
         if others and answer.deciding:
             ratios = (f"{each.comparison.title} {_in_all(each, runs)}" for each in answer.deciding)
             said += f" In {counted(len(runs), 'run')}: {'; '.join(ratios)}."

@@ -114,9 +114,22 @@ def test_a_recording_that_is_still_to_come_is_said_to_be(root: Path) -> None:
     assert "On the static pool, a Lookup on sockets" in pages.filled(marker.format("quick"), page)
 
 
+def test_a_time_has_its_unit(root: Path) -> None:
+    """An arm's mean latency; a stage that its server stamped, in the recording of this project."""
+    filled = pages.filled("<!--= stock/quick latency of sockets --><!--/-->", root / "README.md")
+    assert re.fullmatch(r".*-->\d+(\.\d+)? µs<.*", filled)
+    staged = recording.read(Path(recording.__file__).parents[1] / "studies/stock/recorded/quick/stages").judgement
+    assert re.fullmatch(r"\d\.\d+ µs", pages._time(staged, "lock_wait", "sockets workers=5 clients=5", root))
+
+
 def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
-    """A folder, or a comparison that it lacks."""
-    for marker, said in (("stock/quik runs", "stock/quik"), ("stock/quick growth", "growth of quick")):
+    """A folder, a comparison, an arm or a stage that it lacks."""
+    for marker, said in (
+        ("stock/quik runs", "stock/quik"),
+        ("stock/quick growth", "growth of quick"),
+        ("stock/quick latency of pigeons", "latency of pigeons"),
+        ("stock/quick lock_wait of sockets", "lock_wait of sockets.*latency, queue_wait"),
+    ):
         with pytest.raises(UsageError, match=said):
             pages.filled(f"<!--= {marker} -->1<!--/-->", root / "README.md")
 
