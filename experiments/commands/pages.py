@@ -113,7 +113,8 @@ def _said(folders: str, quantity: str, page: Path) -> str:
     runs = [(folder, _read(folder)) for folder in found]
     if quantity in QUANTITIES:
         return QUANTITIES[quantity](runs)
-    what, is_time, arm = quantity.partition(" of ")
+    what, _, arm = quantity.partition(" of ")
+    is_time = what in (LATENCY, *STAGES)
     return _time(runs[0][1].judgement, what, arm, page) if is_time else _ratio(runs, quantity, page)
 
 
@@ -123,7 +124,7 @@ def _time(judgement: Judgement, what: str, name: str, page: Path) -> str:
     for arm in (each for each in sweep.arms if each.name == name):
         if what == LATENCY and (mean_us := points(sweep, blocks)[arm, ALL].mean_us):
             return _time_words(mean_us.value)
-        means_us = [getattr(each, what).mean_us for each in stages(sweep, blocks, arm).get(ALL, ()) if what in STAGES]
+        means_us = [getattr(each, what).mean_us for each in stages(sweep, blocks, arm).get(ALL, ()) if what != LATENCY]
         if means_us:
             return _time_words(fmean(means_us))
     raise UsageError(str(page), f"{what} of {name}", ", ".join((LATENCY, *STAGES)) + " of an arm that has it")

@@ -17,7 +17,7 @@ from experiments.show.numbers import number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details, trade_wait
-from experiments.studies.stock.sweeps import COMPUTE_MS, COMPUTING, FIGURES, HEADLINE, POOL
+from experiments.studies.stock.sweeps import COMPUTING, FIGURES, HEADLINE, POOL
 from experiments.studies.stock.wording import (
     at_work,
     clients,
@@ -234,8 +234,8 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 def _computing(judgement: Judgement, names: Sequence[str]) -> str:
     """Growth past the pool on each transport, where the server is the limit and not the load."""
-    computing = f"whose Lookups compute {COMPUTE_MS:g} ms,"
-    return " ".join(_grown(judgement, name, f"on {label(Arm(COMPUTING[name]))}, {computing}") for name in names)
+    where = {name: f"on {label(Arm(COMPUTING[name]))}, whose Lookups compute," for name in names}
+    return " ".join(_grown(judgement, name, place) for name, place in where.items())
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
