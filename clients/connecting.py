@@ -1,4 +1,4 @@
-"""What every client's command line shares: which server, and what to say when it does not answer."""
+"""Options that every client's command line shares: the server, and the message where it does not answer."""
 
 import argparse
 from pathlib import Path
@@ -18,7 +18,7 @@ TIMEOUT_S_MAX = 60.0
 """The longest wait for a reply that a client takes, in seconds; also the largest that the load client records."""
 
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
-"""What to say of UNKNOWN_STOCK where a program chose the stocks."""
+"""Advice on UNKNOWN_STOCK where a program chose the stocks."""
 
 _CREDENTIALS = {
     "--tls-ca": "certificates in PEM, of which one must have signed the server's: speak TLS",
@@ -78,7 +78,8 @@ def server_address(options: argparse.Namespace) -> Address:
 
 
 def credentials(options: argparse.Namespace) -> ClientCredentials:
-    """What the client trusts and shows. Raises UsageError, for a token too that would be sent for others to read."""
+    """Credentials that the client trusts and shows. Raises UsageError, for a token too that others could read on the
+    wire."""
     given = {option: getattr(options, option[2:].replace("-", "_")) for option in _CREDENTIALS}
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):

@@ -39,7 +39,7 @@ EXITS = {
     FAULT_EXIT: "an update, or connecting, got no reply",
     UNREAD_EXIT: "whoever read the output has gone",
 }
-"""What each exit code is for."""
+"""Meaning of each exit code."""
 
 PRICE_CENTS = (1_00, 200_00)
 """The range of prices it sets, in cents, both ends included."""
@@ -52,7 +52,8 @@ Wait = Callable[[float], bool]
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """What to update: the stocks, the mean interval in seconds, and for how many seconds (None: until told)."""
+    """Updates to make: the stocks, the mean interval in seconds, and the duration in seconds (None: until it is
+    stopped)."""
 
     stocks: tuple[str, ...]
     interval_s: float

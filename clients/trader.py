@@ -53,14 +53,14 @@ EXITS = {
     FAULT_EXIT: "no reply, or the server refused the call",
     UNREAD_EXIT: "whoever read the output has gone",
 }
-"""What each exit code is for."""
+"""Meaning of each exit code."""
 
 _SIDES = {"buy": Side.BUY, "sell": Side.SELL}
 
 _QUANTITIES = f"1 to {QUANTITY_MAX} shares"
 _PRICES = f"$0.00 to {dollars(INT64_MAX)}"
 _ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
-"""What the service takes, by the outcome that refuses anything else."""
+"""Values that the service accepts, by the outcome that refuses any other."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def _parser() -> Parser:
 
 
 def _requests(options: argparse.Namespace) -> Iterator[Request]:
-    """What the options ask for."""
+    """Request that the options ask for."""
     match options.command:
         case "lookup":
             yield lambda exchange: lookup_line(options.name, exchange.lookup(options.name))

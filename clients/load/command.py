@@ -42,7 +42,7 @@ ENOUGH = 1.2
 """A trial lasts until it has so many times the replies that its percentiles need: arrivals are random."""
 
 PROBE_S = 1.0
-"""How long the first connection may take; one that is not refused until then is left to the clients."""
+"""Longest time for the first connection; one that is not refused until then is left to the clients."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
 """A trial fails whose 99th percentile of lateness is over this, and over this share of its median time. Either the
@@ -55,10 +55,10 @@ LATE = (
     "sent late: try more --clients, --cpus of their own or a quieter machine; "
     "if the server had no room for more calls, more --connections-per-client"
 )
-"""What is said of requests where the client was the limit, and what to try."""
+"""Message on requests that were late by the client's limit, with advice."""
 
 UNKEPT_WHY = "allow more with --p99-ms, even out single pauses with --duration-s, or use a quieter machine"
-"""What to try where the server itself kept no limit."""
+"""Advice where the server itself kept no limit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -267,7 +267,7 @@ def first_rate_hz(limits: Sequence[Condition], duration_s: float) -> float:
 
 
 def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial:
-    """What a trial showed of a rate."""
+    """Trial of a rate, judged by its run."""
     every, late = run.result.requests[ALL], run.result.late_us
     faults = list(broken(limits, run.result))
     late_us = (late.p99_us or 0.0) if late else 0.0
@@ -282,7 +282,7 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
 
 
 def _conclusion(found: Found, p99_ms: float) -> str:
-    """What a search found, in a line. What the client limited is said to be a lower bound, before anything else."""
+    """Result of a search, in a line. A result that the client limited is called a lower bound, before anything else."""
     limit, rate_hz = f"a p99 of at most {p99_ms:g} ms", found.rate_hz
     if rate_hz is None:
         rates_hz = [tried.rate_hz for tried in found.trials]
@@ -302,7 +302,7 @@ def _conclusion(found: Found, p99_ms: float) -> str:
 
 
 def _floor(asked: LoadPlan) -> Floor | None:
-    """What this kind of client measures of a server that does nothing; None, said aloud, where that failed."""
+    """Floor of this kind of client, measured on a server that does nothing; None, with a message, where that failed."""
     try:
         return floor(asked.transport, asked.client, asked.cpus)
     except Fault as fault:
@@ -326,7 +326,7 @@ def _check_search(options: argparse.Namespace) -> None:
 
 
 def _limits(options: argparse.Namespace) -> list[Condition]:
-    """What every trial of a search must keep."""
+    """Limits that every trial of a search must keep."""
     p99_ms = f"{options.p99_ms:.6f}".rstrip("0").rstrip(".")
     return [parse(f"p99 > {p99_ms} ms"), parse("errors > 0.1 %"), *(options.fail_if or ())]
 

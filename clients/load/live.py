@@ -16,7 +16,7 @@ PLAIN_EVERY_S = 10.0
 
 @contextmanager
 def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
-    """What to give ``fleet.run``; the line is gone when the block ends."""
+    """Watch for ``fleet.run``; its line is gone when the block ends."""
     name = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
     if plan.rate_hz is not None:
         name += f" at {plan.rate_hz:,.10g}/s"

@@ -38,7 +38,7 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import QUANTITY_MAX
 
 POISSON: Arrivals = "poisson"
-"""How requests are due unless told otherwise."""
+"""Arrival process unless another is given."""
 
 ZIPF_S = 1.0
 """The exponent of zipf unless told otherwise."""
@@ -50,7 +50,7 @@ BROKEN_EXIT = 4
 """For a limit that was not kept, or not shown to be."""
 
 INTERRUPTED_EXIT = 130
-"""What shells give for a program that Ctrl-C ended."""
+"""Exit code that shells give for a program that Ctrl-C ended."""
 
 EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",
@@ -61,7 +61,7 @@ EXITS = {
     "--find-rate found no rate, or a --check did not find its run linearizable",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
 }
-"""What each exit code is for."""
+"""Meaning of each exit code."""
 
 DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open one, and measures them."
 
@@ -78,7 +78,7 @@ def parser(program: str) -> Parser:
 
 
 def _add_load(made: Parser) -> None:
-    """Who sends, and when."""
+    """Adds options of the clients and of their schedule."""
     add = made.add_argument_group("the load").add_argument
     add(
         "--clients",
@@ -107,7 +107,7 @@ def _add_load(made: Parser) -> None:
 
 
 def _add_requests(made: Parser) -> None:
-    """What is sent."""
+    """Adds options of the requests."""
     add = made.add_argument_group("the requests").add_argument
     add("--mix", type=mix, help="request types and weights, such as lookup=0.5,trade=0.5 (default: lookup)")
     add("--call", type=method, metavar="METHOD", help="instead: any unary gRPC method, as package.Service/Method")
@@ -123,7 +123,7 @@ def _add_requests(made: Parser) -> None:
 
 
 def _add_measuring(made: Parser) -> None:
-    """How long, and where."""
+    """Adds options of durations and cores."""
     add = made.add_argument_group("the measuring").add_argument
     add(
         "--warm-up-s",
@@ -144,7 +144,7 @@ def _add_measuring(made: Parser) -> None:
 
 
 def _add_results(made: Parser) -> None:
-    """What becomes of it."""
+    """Adds options of the results."""
     add = made.add_argument_group("the results").add_argument
     checked = (
         "keep what was asked and told, and say whether one request after the other could have said so; nobody else may "
@@ -215,14 +215,14 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def asked_mix(options: argparse.Namespace) -> dict[str, float]:
-    """What is sent, by name and weight."""
+    """Weights of the requests, by name."""
     if options.call is not None:
         return {options.call.partition("/")[2]: 1.0}
     return options.mix or {"lookup": 1.0}
 
 
 def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
-    """What ``--call`` sends. May ask the server, and so block. Raises UsageError and Fault."""
+    """Request types of ``--call``. May ask the server, and so block. Raises UsageError and Fault."""
     if options.call is None:
         return ()
     from clients.load.plan.calls import called  # which loads grpcio: a fifth of the program's start

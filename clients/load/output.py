@@ -102,7 +102,8 @@ def hlog_text(runs: Sequence[Measured]) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether it is no ordinary file, or one that a descriptor of this process has open: written to, and once."""
+    """True where it is no ordinary file, or one that this process has open by a descriptor: it is written to, and
+    once."""
     return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")) or (path.exists() and not path.is_file())
 
 
@@ -126,7 +127,7 @@ def write(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """What new files are not allowed; there is no other way to ask. In the main thread."""
+    """Permissions that new files do not get; reading them means setting them for a moment. In the main thread."""
     os.umask(umask := os.umask(0o077))
     return umask
 
@@ -185,7 +186,7 @@ _COMPUTED = (
     "interrupted",
     "unanswered",
 )
-"""What is said of a run beside what was counted, each a property or field of its result."""
+"""Facts of a run beside its counts, each a property or field of its result."""
 
 _UNSAID = ("request_types", "credentials")
 """Of a plan: what is said in other words, and what is nobody's business."""

@@ -25,7 +25,7 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; start the server anew, or with a --catalog "
     "of higher ones",
 }
-"""What to do about replies of which none is OK, by what they all are."""
+"""Advice on replies of which none is OK, by the outcome that they all have."""
 
 BEYOND_MIN = 10
 """Requests that must lie beyond a percentile for it to be shown."""
@@ -54,7 +54,7 @@ def _print(console: Console, line: str, style: str | None = None) -> None:
 
 
 def title(plan: LoadPlan, result: LoadResult) -> str:
-    """What was run, in one line."""
+    """Title of the run, in one line."""
     host, port = plan.address
     clients = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
     each = f" × {plan.connections_per_client} connections" if plan.connections_per_client > 1 else ""
@@ -66,7 +66,7 @@ def title(plan: LoadPlan, result: LoadResult) -> str:
 
 
 def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[str]:
-    """What belongs beside the numbers in any case."""
+    """Notes that belong beside the numbers in any case."""
     every = result.requests[ALL]
     count = every.count
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
@@ -109,7 +109,7 @@ def show_verdict(found: Verdict, console: Console) -> None:
 
 
 def verdict(found: Verdict) -> str:
-    """What ``--check`` found, in a line, and what to try where it shows nothing."""
+    """Finding of ``--check`` in a line, with advice where it shows nothing."""
     said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them beside a conflicting one"
     if found.unknown:
         said += f", {found.unknown:,} of unknown outcome"
@@ -120,7 +120,7 @@ def verdict(found: Verdict) -> str:
 
 
 def warnings(result: LoadResult) -> Iterator[str]:
-    """What makes the numbers doubtful."""
+    """Warnings on causes that make the numbers doubtful."""
     if result.interrupted:
         yield f"interrupted: {result.unanswered:,} requests were under way or due; no latency has them"
     if result.errors:
@@ -143,7 +143,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
 
 
 def off_schedule(fault: str) -> str:
-    """That requests were not sent as asked, why that may be, and what to do; ``fault`` is ``LoadResult``'s."""
+    """Warning on requests that were not sent as asked, with the reason and advice; ``fault`` is ``LoadResult``'s."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
         "(--cpus) and server (taskset) a core each, or, if it is full, more --connections-per-client"
@@ -169,7 +169,7 @@ def _not_ok(result: LoadResult) -> Iterator[str]:
 
 
 def _busy(result: LoadResult) -> str:
-    """Who among the clients was busy, one or all."""
+    """Words for the clients that were busy, one or all."""
     if result.client_cpu_share > CLIENT_CPU_LIMIT:
         return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
     cores = "core" if result.cores == 1 else f"{result.cores} cores"

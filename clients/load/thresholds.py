@@ -36,7 +36,7 @@ ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must not be."""
+    """A condition that must not hold."""
 
     text: str
     request: str
@@ -75,13 +75,13 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
-    """How many replies a run must have at least, so that each of these percentiles can be told."""
+    """Fewest replies of a run with which each of these percentiles can be told."""
     percentiles = (_PERCENTILES[condition.what][0] for condition in conditions if condition.what in _PERCENTILES)
     return max((round(BEYOND_MIN / (1 - percentile / 100)) for percentile in percentiles), default=1)
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """What speaks against a run; None where it keeps the limit."""
+    """Evidence against a run; None where it keeps the limit."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what])

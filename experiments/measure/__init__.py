@@ -1,1 +1,1 @@
-"""How blocks are measured: server processes, client processes, slices by turns, and the order of it all."""
+"""Measurement of blocks: server processes, client processes, slices by turns, and the order of them all."""

@@ -17,7 +17,7 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 
 
 def server_options(levels: Mapping[str, Level]) -> Sequence[str]:
-    """What has a server ask for a token, or speak TLS. Raises UsageError where credentials cannot be made."""
+    """Options that have a server ask for a token, or speak TLS. Raises UsageError where credentials cannot be made."""
     if levels["access"] == OPEN:
         return ()
     if levels["access"] == TLS:
@@ -26,7 +26,7 @@ def server_options(levels: Mapping[str, Level]) -> Sequence[str]:
 
 
 def client_credentials(levels: Mapping[str, Level]) -> ClientCredentials:
-    """What such a server's clients trust or show. Raises UsageError where server or client takes none."""
+    """Credentials that such a server's clients trust or show. Raises UsageError where server or client takes none."""
     if levels["access"] == OPEN:
         return NO_CREDENTIALS
     if levels["service"] not in OURS or levels["language"] != PYTHON or levels["client"] not in CLIENT_KINDS:
@@ -39,7 +39,7 @@ def client_credentials(levels: Mapping[str, Level]) -> ClientCredentials:
 
 @cache
 def _folder() -> Path:
-    """Where they are, until this process ends. Raises UsageError without the library that makes them."""
+    """Folder of the credentials, until this process ends. Raises UsageError without the library that makes them."""
     from stock_service.rpc.process.credentials import make  # which needs cryptography
 
     folder = Path(tempfile.mkdtemp(prefix="credentials-"))

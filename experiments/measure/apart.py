@@ -15,7 +15,7 @@ Seen = TypeVar("Seen")
 
 @dataclass(frozen=True, slots=True)
 class Kept(Generic[Plan, Seen]):
-    """How something is kept in a folder: under which name, written and read back."""
+    """Way in which a measurement is kept in a folder: the file's name, and the functions that write and read it."""
 
     file: str
     save: Callable[[Path, Plan, Sequence[Seen]], None]
@@ -37,7 +37,7 @@ class Kept(Generic[Plan, Seen]):
         return tuple(seen)
 
     def _begun(self, plan: Plan, folder: Path, resume: bool) -> tuple[Seen, ...]:
-        """What the folder holds of this plan. A folder with a sweep's results takes this beside them."""
+        """Blocks of this plan that the folder holds. A folder with a sweep's results takes this beside them."""
         folder.mkdir(parents=True, exist_ok=True)
         now = environment.look()
         if not (folder / environment.ENVIRONMENT_FILE).exists():

@@ -46,7 +46,7 @@ _ADDRESS = re.compile(r"\S+:\d+")
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where blocks are measured."""
+    """Bench on which blocks are measured: catalog, cores, load programs."""
 
     catalog: Path
     """The stocks that are served and asked for."""
@@ -56,7 +56,7 @@ class Bench:
     request_types: tuple[RequestType, ...] = ()
     """Requests that a mix may name beside those of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
-    """Those that arms ask for, by name; none of them is our own client."""
+    """Load programs that arms ask for, by name; none of them is our own client."""
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
         """The bench for a server at these levels, and for its load."""
@@ -78,7 +78,7 @@ def bench(
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Where a server listens that runs already; None for one that is to be started. Raises UsageError."""
+    """Address of a server that runs already; None for one that is to be started. Raises UsageError."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None
@@ -97,9 +97,9 @@ def exits(server: ServerKey) -> tuple[int, ...]:
 
 
 def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:
-    """What starts the server of an arm: somebody's command as it is; or one of our services on its transport, with each
-    other factor that is not at its default; or a peer in another language. Raises UsageError for a program that is not
-    there, or a level that it does not have."""
+    """Command that starts the server of an arm: somebody's command as it is; or one of our services on its transport,
+    with each other factor that is not at its default; or a peer in another language. Raises UsageError for a program
+    that is not there, or a level that it does not have."""
     levels = dict(server[0])
     service = str(levels["service"])
     if levels["language"] != PYTHON:
@@ -126,7 +126,7 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """What a server of ours is told beside its service and transport: each factor that is not at its default."""
+    """Options of a server of ours beside its service and transport: each factor that is not at its default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
@@ -146,14 +146,14 @@ _stores = count()
 
 @cache
 def _store_folder() -> Path:
-    """Where stores are, until this process ends: on the working folder's disk, since /tmp may be in memory."""
+    """Folder of stores, until this process ends: on the working folder's disk, since /tmp may be in memory."""
     folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> Sequence[str]:
-    """What starts a peer's server: with each factor that it takes, whether or not it stands at our default."""
+    """Command that starts a peer's server: with each factor that it takes, also where it is at our default."""
     name = _peer(service, levels)
     command = [*peer_command(name), "--port", "0", *PEERS[name].measured]
     command += [PEERS[name].catalog, str(catalog)] if PEERS[name].catalog else []

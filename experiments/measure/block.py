@@ -142,7 +142,7 @@ def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple
 
 
 def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...], seed: int) -> LoadPlan:
-    """What an arm's clients send. Raises UsageError for levels that do not go together."""
+    """Load plan of an arm's clients. Raises UsageError for levels that do not go together."""
     fields: dict[str, object] = {}
     for name, level in arm.setting.levels:
         fields |= FACTORS[name].plan(level)
@@ -273,7 +273,8 @@ def _sleep_until(at_ns: int) -> None:
 
 
 def _stages(servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn]) -> Mapping[str, stages.StageSummary]:
-    """What the arm's server stamped in the counted parts of its slices among these, by request type and of all."""
+    """Stages that the arm's server stamped in the counted parts of its slices among these, by request type and of
+    all."""
     file = servers.timelines.get(sweep.arms[place].server)
     own = [turn for turn in turns if turn.load == place]
     if file is None or not own:

@@ -136,7 +136,7 @@ def _sampled(program: Program, load: HttpLoad, ask: HttpAsk) -> tuple[HttpSeen, 
 
 
 def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """Those that stand ``SAMPLED_S`` apart or more, where they are of ``SHORT_S`` in all or more; else all."""
+    """Samples that are ``SAMPLED_S`` apart or more, where they last for ``SHORT_S`` in all or more; else all."""
     if not samples or samples[-1].at_s - samples[0].at_s < SHORT_S:
         return samples
     kept = [samples[0]]

@@ -26,7 +26,7 @@ from stock_service.trading.catalog_file import load as load_catalog
 from stock_service.trading.model import Status
 
 RUN_S = 600.0
-"""How long a run's calls may take: a hundred times what 10,000 calls on gRPC take here."""
+"""Longest time for a run's calls: a hundred times what 10,000 calls on gRPC take here."""
 
 KEPT = Kept(results.COLD_FILE, results.save, results.load)
 

@@ -139,7 +139,7 @@ def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[Tu
 
 
 def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.NDArray[np.int64]:
-    """What became of each slice; where several things did, the last of them named."""
+    """Fate of each slice; where there are several, the one named last."""
     fates = np.full(len(turns), KEPT, dtype=np.int64)
     first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[sent.slice]
     end_ns = np.array([turn.end_ns for turn in turns], dtype=np.int64)[sent.slice]
@@ -189,7 +189,7 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
 
 
 def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64], percent: float = 99.0) -> float:
-    """How many independent requests these are worth for a percentile; see the module. 0 for none."""
+    """Number of independent requests that these are worth for a percentile; see the module. 0 for none."""
     if not len(response_ns):
         return 0.0
     above = response_ns > np.percentile(response_ns, percent)
@@ -236,7 +236,7 @@ def _updates(
 
 
 def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:
-    """How many of them each slice has, or the sum of their weights. Sums below 2^53 ns are exact: a hundred days."""
+    """Number of values in each slice, or the sum of their weights. Sums below 2^53 ns are exact: a hundred days."""
     return np.bincount(slices, weights=weights, minlength=number).astype(np.int64)
 
 

@@ -16,7 +16,7 @@ from experiments.measure.programs import ProgramFailed, Running, running
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""How much longer than its load a program may take; and how long one may take that counts requests, for each 10,000."""
+"""Seconds that a program may take beyond its load; and seconds for each 10,000 requests where it counts requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class HttpAsk:
     body: str = ""
     connections: int = 1
     kept: bool = False
-    """Whether connections stay."""
+    """True where connections stay."""
     requests: int = 0
     warm_up: int = 0
     """Requests before those that count."""
@@ -44,14 +44,14 @@ class HttpAsk:
 
     @property
     def timeout_s(self) -> float:
-        """How long it may take in all."""
+        """Longest time for the whole run."""
         counted = (1 + (self.requests + self.warm_up) / 10_000) * EXTRA_S
         return self.seconds + self.warm_up_seconds + EXTRA_S if self.seconds else counted
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSeen:
-    """What it saw of the requests that count. Times are means; nothing answered: all are 0."""
+    """Values of the requests that count. Times are means; all values are 0 where nothing was answered."""
 
     requests: int
     """Answered as they should be."""
@@ -105,7 +105,8 @@ class HttpLoad:
 
     @contextmanager
     def running(self, ask: HttpAsk, times: Path | None = None) -> Iterator["HttpRunning"]:
-        """It runs meanwhile, and is killed where the block ends before it, as by Ctrl-C. Raises ProgramFailed."""
+        """The program while it runs; it is killed where the block ends before it, as by Ctrl-C. Raises
+        ProgramFailed."""
         command = [str(self.program), *_words(ask)] + (["--times", str(times)] if times else [])
         with running(command, ask.cpus) as program:
             yield HttpRunning(command, program, ask.timeout_s)
@@ -120,11 +121,11 @@ class HttpRunning:
     timeout_s: float
 
     def has_ended(self, within_s: float) -> bool:
-        """Whether it has ended; waits for that so long."""
+        """True where it has ended; waits for that up to ``within_s``."""
         return self.program.has_ended(within_s)
 
     def seen(self) -> HttpSeen:
-        """What it saw, at its end. Blocks. Raises ProgramFailed."""
+        """Its values, at its end. Blocks. Raises ProgramFailed."""
         said = self.program.said(self.timeout_s)
         try:
             return msgspec.convert(json.loads(said), HttpSeen)

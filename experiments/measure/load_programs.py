@@ -53,10 +53,10 @@ TIMEOUT_MS = 5000
 """The load plan's own, so that a server has the same to do for every client."""
 
 BUILD_S = 120.0
-"""How long a program may take to build; Go's own library takes 20 s the first time."""
+"""Longest time for building a program; Go's own library takes 20 s the first time."""
 
 EXTRA_S = 30.0
-"""How much longer than its load a program may take to start, report and end."""
+"""Seconds that a program may take beyond its load, to start, report and end."""
 
 _GO_PEER = "go-stock"
 """The peer whose building builds every program in Go."""
@@ -84,7 +84,7 @@ class Ask:
     cpus: tuple[int, ...] | None
     """The cores that the program may use; None: any."""
     per_request: bool = False
-    """Whether each request has a connection of its own."""
+    """True where each request has a connection of its own."""
     in_flight: int = 1
     """Calls at once on each connection …"""
     headers: str = SAME
@@ -103,16 +103,16 @@ class Ask:
 
     @property
     def timeout_s(self) -> float:
-        """How long the program may take in all."""
+        """Longest time for the program's whole run."""
         return self.warm_up_s + self.duration_s + EXTRA_S
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a program saw of the requests after its warm-up. Times are service times."""
+    """Values that a program read of the requests after its warm-up. Times are service times."""
 
     requests: int
-    """That were answered; with 0 of them, the three numbers below are 0 too."""
+    """Answered requests; with 0 of them, the three numbers below are 0 too."""
     throughput_hz: float
     """Of those that were answered within the deadline, where they had one."""
     p50_us: float
@@ -340,7 +340,7 @@ def _reading(
     is_ok: npt.NDArray[np.bool_],
     ask: Ask,
 ) -> Reading:
-    """What a program saw after its warm-up, from every request's beginning, time and end."""
+    """Reading of a program after its warm-up, from every request's beginning, time and end."""
     counted = began_ns - (began_ns.min() if len(began_ns) else 0) >= round(ask.warm_up_s * 1e9)
     answered = counted & is_ok
     ends_ns = (began_ns + took_ns)[answered].max(initial=0)
@@ -350,7 +350,7 @@ def _reading(
 
 
 def _own_reading(command: Sequence[str], said: str, times_ns: npt.NDArray[np.int64] | None = None) -> Reading:
-    """What one of our programs in another language says."""
+    """Reading of one of our programs in another language, from its output."""
     document = _json(command, said)
     throughput_hz, errors = document["throughput_hz"], document["errors"]
     if times_ns is not None:

@@ -21,10 +21,11 @@ from experiments.peers import client_command, peer_of
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""How much longer than its schedule a client may take: to start, to connect, and for what it cannot send in time."""
+"""Seconds that a client may take beyond its schedule: to start, to connect, and for requests that it cannot send in
+time."""
 
 CALL_S_MAX = 0.1
-"""How long a call of a closed loop may take on average."""
+"""Longest average time of a call in a closed loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """What a client saw. Times are nanoseconds."""
+    """Values that a client measured. Times are nanoseconds."""
 
     connect_ns: npt.NDArray[np.int64]
     """One for each client, as are the first calls."""
@@ -51,7 +52,7 @@ class PeerRun:
     clients: tuple[Together, ...] = ()
     """The calls behind the first of each client, where the program says it."""
     total: Together | None = None
-    """Those of all clients; None: the program does not say it."""
+    """Values of all clients together; None: the program does not give them."""
     sent_ns: npt.NDArray[np.int64] | None = None
     """When each call behind the first was sent, since the first was; None: the program does not say it."""
 

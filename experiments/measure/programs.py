@@ -38,10 +38,10 @@ from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
 
 READY_S = 15.0
-"""How long a server may take to its ready line; the slowest measured here took 1 s."""
+"""Longest time for a server's ready line; the slowest measured here took 1 s."""
 
 STOP_S = 10.0
-"""How long a program may take to exit after SIGTERM before it is killed: twice the servers' grace."""
+"""Longest time for a program's exit after SIGTERM, before it is killed: twice the servers' grace."""
 
 Seen = TypeVar("Seen")
 
@@ -54,7 +54,7 @@ _LINE_BYTES_MAX = 4096
 """A first line longer than this is no ready line."""
 
 _STDERR_BYTES = 1 << 20
-"""How much of standard error is read for an error message."""
+"""Bytes of standard error that are read for an error message."""
 
 _STDERR_LINES = 5
 """Lines of standard error in an error message: the last ones, where a Python traceback says what it is."""
@@ -141,7 +141,8 @@ class Program:
         return line[:-1].decode("utf-8", "replace")
 
     def ready(self, timeout_s: float = READY_S) -> Address:
-        """Where a server listens, from its ready line. Blocks; raises ProgramFailed if it says nothing or else."""
+        """Address of a server, from its ready line. Blocks; raises ProgramFailed if it says nothing or something
+        else."""
         line = self.first_line(timeout_s)
         word, _, where = line.partition(" ")
         try:
@@ -209,17 +210,17 @@ class Program:
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
-        """How many threads it has. Raises ProgramFailed if it is gone."""
+        """Number of its threads. Raises ProgramFailed if it is gone."""
         return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:
-        """How many connections to that port of it are open. Raises ProgramFailed if it is gone."""
+        """Number of its open connections to that port. Raises ProgramFailed if it is gone."""
         every = self._of_each(lambda process: process.net_connections("tcp"))
         found = (one for of_one in every for one in of_one)
         return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
 
     def _of_each(self, ask: Callable[[psutil.Process], Seen]) -> list[Seen]:
-        """What each of its processes says of itself. Raises ProgramFailed if one is gone."""
+        """Value of each of its processes. Raises ProgramFailed if one is gone."""
         try:
             return [ask(psutil.Process(pid)) for pid in self.pids]
         except psutil.Error as error:
@@ -290,7 +291,7 @@ class Program:
 
 
 def _has_open(process: psutil.Process, port: int) -> bool:
-    """Whether a process has a socket of that port. One that is gone, or may not be looked at, has none."""
+    """True where a process has a socket of that port. One that is gone, or may not be looked at, has none."""
     try:
         return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
     except psutil.Error:
@@ -321,7 +322,8 @@ class Running:
         self._command, self._process, self._stderr = command, process, stderr
 
     def has_ended(self, within_s: float) -> bool:
-        """Whether it has ended; waits for that so long. One that prints over 64 KiB never ends by itself."""
+        """True where it has ended; waits for that up to ``within_s``. One that prints over 64 KiB never ends by
+        itself."""
         try:
             self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -329,7 +331,7 @@ class Running:
         return True
 
     def said(self, timeout_s: float) -> str:
-        """What it printed, at its end. Blocks.
+        """Its output, at its end. Blocks.
 
         Raises ProgramFailed where it takes longer than ``timeout_s`` from now on, or does not exit with 0.
         """
@@ -388,6 +390,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """What a program printed, run to its end; see ``running``, and ``Running.said``. Blocks."""
+    """Output of a program, run to its end; see ``running``, and ``Running.said``. Blocks."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

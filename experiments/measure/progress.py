@@ -1,4 +1,4 @@
-"""How far a sweep is: one line that is rewritten on a terminal, a line a block anywhere else. On standard error.
+"""Progress of a sweep: one line that is rewritten on a terminal, a line a block anywhere else. On standard error.
 
 The first line comes before the first server is started, which takes seconds, and on a busy machine many.
 
@@ -70,7 +70,7 @@ class Progress:
         return f"block {self._done + 1} of {of}"
 
     def _left(self, share: float) -> str:
-        """How long it takes still, if it is decided at the next look, and at most."""
+        """Words for the time that it still takes, if it is decided at the next look, and at most."""
         if not self._measured:
             return ""
         each_s = self._spent_s / self._measured

@@ -24,16 +24,16 @@ from experiments.results.machine import calibrated_us, cores
 from experiments.results.received import ReceivedBlock, ReceivedSeen, Told
 
 SPARE_S = 0.2
-"""What a client without a rate sends longer, so that the last second is whole."""
+"""Seconds for which a client without a rate sends longer, so that the last second is whole."""
 
 CALLS_HZ_MAX = 100_000
-"""What a client without a rate keeps room for; some 20,000 a second come and go here."""
+"""Calls a second that a client without a rate keeps room for; some 20,000 a second come and go here."""
 
 TIMED_MAX = 1_000_000
 """Messages of a rate that a receiver times, at most. Without a rate it counts, and times none."""
 
 EXTRA_S = 30.0
-"""How much longer than its schedule a client may take."""
+"""Seconds that a client may take beyond its schedule."""
 
 KEPT = Kept(results.RECEIVED_FILE, results.save, results.load)
 

@@ -22,12 +22,12 @@ REPEATED_SHARE = 5
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked while a sweep runs."""
+    """Questions that are asked while a sweep runs."""
 
     goes_on: Callable[[Sequence[Block]], bool]
-    """Whether more blocks are needed, at each declared look but the last."""
+    """Tells if more blocks are needed, at each declared look but the last."""
     is_robbed: Callable[[Block], bool]
-    """Whether a block lost so much time to others that it is run again."""
+    """Tells if a block lost so much time to others that it is run again."""
     began: Callable[[int], None]
     """Told before a block: how many are done."""
     ended: Callable[[Sequence[Block]], None]
@@ -71,19 +71,19 @@ def run_sweep(
 
 
 def repeats_max(sweep: Sweep) -> int:
-    """How many blocks of a sweep may be run again."""
+    """Number of blocks of a sweep that may be run again."""
     return -(-sweep.looks[-1] // REPEATED_SHARE)
 
 
 def _goes_on(sweep: Sweep, done: Sequence[Block], asked: Asked) -> bool:
-    """Whether another block is to be measured."""
+    """True where another block is to be measured."""
     if len(done) >= sweep.looks[-1]:
         return False
     return len(done) not in sweep.looks or asked.goes_on(done)
 
 
 def _begun(sweep: Sweep, folder: Path, resume: bool) -> tuple[Block, ...]:
-    """What the folder holds of this sweep; a new folder is begun."""
+    """Blocks of this sweep that the folder holds; a new folder is begun."""
     now = environment.look()
     if not (folder / files.SWEEP_FILE).exists():
         if not (folder / FORETOLD_FILE).exists():  # it was made for this sweep

@@ -23,7 +23,7 @@ from stock_service.rpc.errors import NotFound
 from stock_service.rpc.transports import Address, Connection, load
 
 READ_S = 5.0
-"""How long one read in the end may take; a millisecond is usual."""
+"""Longest time for one read at the end; a millisecond is usual."""
 
 KEPT = Kept(results.STRESS_FILE, results.save, results.load)
 

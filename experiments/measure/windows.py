@@ -373,7 +373,7 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 
 def effective(times: Times, windows: Sequence[Times], percent: float = 99.0) -> float:
-    """How many independent requests these are worth for a percentile: windows are clusters. 0 for none."""
+    """Number of independent requests that these are worth for a percentile: windows are clusters. 0 for none."""
     if not times.count:
         return 0.0
     _, highest, counts = times.buckets()

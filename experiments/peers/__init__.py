@@ -26,10 +26,10 @@ SOURCES = Path(__file__).resolve().parent
 BUILT = SOURCES.parents[1] / ".tools" / "peers"
 
 RELEASE, DEBUG, FREE_THREADED = "release", "debug", "free-threaded"
-"""How a peer is compiled: for speed, for whoever looks for faults, or the Python that runs it without a GIL."""
+"""Builds of a peer: for speed, for finding faults, or the Python that runs it without a GIL."""
 
 FROM_SOURCES = "from sources"
-"""How a peer in Python is compiled that does what our own server does: no level of a factor is this."""
+"""Build of a peer in Python that does what our own server does: no level of a factor is this."""
 
 PYTHON_EPOLL = "python-epoll"
 """The peer that is a server of our protocol in one thread of Python."""
@@ -38,7 +38,7 @@ PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "
 """Command of the stock service written as grpcio's examples write a server, with nothing of ours."""
 
 _PROBE_S = 30.0
-"""How long it may take to ask for a tool's version."""
+"""Longest time for a tool to say its version."""
 
 
 class Absent(StockServiceError):
@@ -47,14 +47,14 @@ class Absent(StockServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a peer is built with. ``probe`` is a command that exits with 0 where it is there."""
+    """Tool that builds a peer. ``probe`` is a command that exits with 0 where the tool is there."""
 
     what: str
     probe: tuple[str, ...]
     how: str
 
     def is_met(self) -> bool:
-        """Whether it is there. Blocks for the probe, which takes milliseconds."""
+        """True where the tool is there. Blocks for the probe, which takes milliseconds."""
         try:
             done = subprocess.run(
                 self.probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False
@@ -71,14 +71,14 @@ class Peer:
     language: str
     serves: str
     transport: str
-    """What it speaks; no two peers compiled alike have the same language, service and transport."""
+    """Protocol that it speaks; no two peers of one build have the same language, service and transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
     """Empty: it runs from its sources."""
     start: tuple[str, ...]
     """Its server, for options to follow. Empty where that is ours, on the Python that runs this."""
     client: tuple[str, ...] = ()
-    """What measures it, with ``{address}``, ``{calls}``, ``{seconds}`` and names of factors to be filled in: see
+    """Client that measures it, with ``{address}``, ``{calls}``, ``{seconds}`` and names of factors to be filled in: see
     ``client_command``. Empty where another program does that."""
     takes: Mapping[str, str] = field(default_factory=dict)
     """Its server's options, by the factor whose level each takes."""
@@ -254,12 +254,12 @@ PEER_CLIENT = "peer"
 
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
-"""What peers speak, some of which no server of ours does."""
+"""Protocols of peers, some of which no server of ours speaks."""
 
 LABELS: Mapping[str, str] = MappingProxyType(
     {"net-rpc": "net/rpc", "berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nng": "NNG"}
 )
-"""What people call these, where it is not their name here."""
+"""Names for people, where they differ from the names here."""
 
 
 def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE) -> str:
@@ -273,29 +273,32 @@ def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE
 
 
 def client_takes(served: tuple[str, str, str], factor: str) -> bool:
-    """Whether the client of a peer is told a factor's level; ``served``: its service, language and transport."""
+    """True where the client of a peer takes a factor's level; ``served``: the peer's service, language and
+    transport."""
     own = (each for each in PEERS.values() if (each.serves, each.language, each.transport) == served)
     return any(f"{{{factor}}}" in word for each in own for word in each.client)
 
 
 def is_built(name: str) -> bool:
-    """Whether a peer is built from the sources that are there now, or needs no building."""
+    """True where a peer is built from the sources that are there now, or needs no building."""
     return not PEERS[name].build or (stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder))
 
 
 def server_command(name: str) -> tuple[str, ...]:
-    """What starts a peer's server, for options to follow. Raises Absent where it is not built from these sources."""
+    """Command that starts a peer's server, before its options. Raises Absent where it is not built from these
+    sources."""
     return _command(name, PEERS[name].start)
 
 
 SENDS_S_MAX = 7200.0
-"""How long a client sends at most, where nothing else is said."""
+"""Longest time for which a client sends, where no other is given."""
 
 
 def client_command(
     name: str, address: str, calls: int, levels: Mapping[str, object], sends_s: float = SENDS_S_MAX
 ) -> tuple[str, ...]:
-    """What makes so many calls with a peer's own client, for at most so long. The peer must have one. Raises Absent.
+    """Command of a peer's own client that makes ``calls`` calls, for at most ``sends_s``. The peer must have one.
+    Raises Absent.
 
     ``levels`` are those of the factors; a factor that stands at no level is 0.
     """
@@ -317,7 +320,7 @@ def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def missing(name: str) -> list[str]:
-    """What this machine lacks to build a peer, a line each that says how to get it."""
+    """Tools that this machine lacks to build a peer, a line each with the way to get it."""
     return [
         f"{need.what} is missing: {need.how}, then run make peers" for need in PEERS[name].needs if not need.is_met()
     ]
@@ -329,7 +332,7 @@ def stamp(name: str) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """What tells a folder's sources from any others. What was built in it does not count."""
+    """Digest that tells a folder's sources from any others. Files that were built in it do not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         if {"build", "target", "__pycache__"} & set(file.relative_to(folder).parts):

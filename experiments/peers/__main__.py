@@ -15,7 +15,7 @@ from stock_service.rpc.process.command_line import Parser
 DESCRIPTION = "Builds the servers and clients in other languages that this machine can build; takes 1 to 4 minutes."
 
 BUILD_S = 600.0
-"""How long a command may take; the first one on a machine fetches libraries, and compiles them."""
+"""Longest time for a command; the first one on a machine fetches libraries, and compiles them."""
 
 AT_ONCE = 2
 """Commands that run at the same time; each has threads of its own besides."""

@@ -1,1 +1,1 @@
-"""What was measured, as it is kept: blocks, rows, files with a version, and the machine. Nothing here measures."""
+"""Measurements as they are kept: blocks, rows, files with a version, and the machine. Nothing here measures."""

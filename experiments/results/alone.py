@@ -81,7 +81,7 @@ def save(folder: Path, plan: Alone, seen: Sequence[Repetition]) -> None:
 
 
 def load(folder: Path) -> tuple[Alone, tuple[Repetition, ...]]:
-    """What ``alone.json`` holds. UsageError where there is none that can be read."""
+    """Content of ``alone.json``. UsageError where there is none that can be read."""
     file = apart.read(folder / ALONE_FILE, _AloneFile)
     servers = tuple(LoneServer(setting(**each.levels), each.held) for each in file.servers)
     return Alone(file.study, file.part, servers, file.repetitions, file.idle_s, file.seed), file.seen

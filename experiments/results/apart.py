@@ -1,4 +1,4 @@
-"""What is measured apart from sweeps, as it is kept: a JSON file of plan and blocks in the folder. Format version 1.
+"""Measurements apart from sweeps, as they are kept: a JSON file of plan and blocks in the folder. Format version 1.
 
 - ``alone.json``: servers by themselves (``alone.py``)
 - ``cold.json``: cold runs (``cold.py``)
@@ -54,7 +54,7 @@ def text(content: object) -> str:
 
 
 def read(file: Path, kind: type[Content]) -> Content:
-    """What a file holds. UsageError where there is none, for another version, and for one that was edited."""
+    """Content of a file. UsageError where there is none, for another version, and for one that was edited."""
     try:
         whole = file.read_bytes()
         version = msgspec.json.decode(whole, type=dict[str, Any]).get("format")

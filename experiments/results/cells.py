@@ -117,7 +117,7 @@ def save(folder: Path, plan: Cells, seen: Sequence[CellBlock]) -> None:
 
 
 def load(folder: Path) -> tuple[Cells, tuple[CellBlock, ...]]:
-    """What ``cells.json`` holds. UsageError where there is none that can be read."""
+    """Content of ``cells.json``. UsageError where there is none that can be read."""
     file = apart.read(folder / CELLS_FILE, _CellsFile)
     cells = tuple(Cell(setting(**each.levels), each.requests, each.pinned) for each in file.cells)
 

@@ -114,7 +114,7 @@ def save(folder: Path, plan: Cold, seen: Sequence[ColdBlock]) -> None:
 
 
 def load(folder: Path) -> tuple[Cold, tuple[ColdBlock, ...]]:
-    """What ``cold.json`` holds. UsageError where there is none that can be read."""
+    """Content of ``cold.json``. UsageError where there is none that can be read."""
     file = apart.read(folder / COLD_FILE, _ColdFile)
     cells = tuple(ColdCell(setting(**each.levels), each.calls, each.runs) for each in file.cells)
     plan = Cold(file.study, file.part, cells, file.blocks, file.seed, file.warm_up_calls)

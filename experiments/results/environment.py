@@ -1,4 +1,4 @@
-"""What a sweep ran on: the machine, the software, and what of the machine moves ratios from one hour to the next.
+"""Environment of a sweep: the machine, the software, and facts of the machine that move ratios from hour to hour.
 
 Kept beside the results as ``environment.json``, whose keys are the fields below. It is meant to be shared, so it names
 neither host nor user nor a path. What cannot be found out is ``unknown`` or null, never guessed.
@@ -39,7 +39,7 @@ _WAKE_UPS = 50
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """How the machine is at one moment. The first four are the kernel's accounts since it started."""
+    """State of the machine at one moment. The first four are the kernel's accounts since it started."""
 
     at: str
     """ISO 8601 in UTC: a label."""
@@ -64,27 +64,27 @@ class Environment:
     cores: int
     """Cores this process may use."""
     smt_siblings: bool | None
-    """Whether two of them are threads of one physical core, which slow each other."""
+    """True where two of the cores are threads of one physical core, which slow each other."""
     hypervisor: bool | None
     governor: str
     memory_mib: int
     system: str
     kernel: str
     clock: str
-    """What ``time.perf_counter`` reads, and the kernel's clock source under it."""
+    """Clock that ``time.perf_counter`` reads, and the kernel's clock source under it."""
     python: str
     gil: bool
     packages: dict[str, str]
     commit: str
     dirty: bool | None
-    """Whether a tracked file differed from the commit."""
+    """True where a tracked file differed from the commit."""
     before: Busy
     after: Busy | None = None
     """None while the sweep is not done."""
     changes: str | None = None
     """A digest of what differed from the commit, so that two working trees can be told apart; None: not known."""
     languages: dict[str, str] = field(default_factory=dict)
-    """What builds the peers of each language here, in its own words."""
+    """Compiler or tool of the peers of each language here, in its own words."""
     interfaces: tuple[str, ...] | None = None
     """Network interfaces that are up, but for the loopback; None: not known."""
     power: str = UNKNOWN
@@ -96,7 +96,7 @@ class Environment:
     changed while it was measured has both digests."""
 
     def decisive(self) -> tuple[str, ...]:
-        """What must be the same for blocks to be of one sweep, in words."""
+        """Facts that must be the same for blocks to be of one sweep, in words."""
         with_changes = f" with changes {(self.changes or UNKNOWN)[:12]}" if self.dirty else ""
         packages = [f"{name} {self.packages.get(name, UNKNOWN)}" for name in PACKAGES]
         commit = f"commit {self.commit[:12]}{with_changes}"
@@ -132,7 +132,7 @@ def look() -> Environment:
 
 
 def busy() -> Busy:
-    """How busy the machine is now. Blocks for some 70 ms."""
+    """State of the machine now. Blocks for some 70 ms."""
     times = psutil.cpu_times()
     return Busy(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -187,7 +187,7 @@ def finish(folder: Path) -> None:
 
 
 def _smt_siblings() -> bool | None:
-    """Whether two cores that this process may use are threads of one."""
+    """True where two cores that this process may use are threads of one."""
     own = set(cores())
     shared = False
     for core in own:
@@ -286,12 +286,12 @@ def _changes() -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of the repository that this file is in; None without git or repository."""
+    """Output of git on the repository that this file is in; None without git or repository."""
     return _said(("git", *arguments))
 
 
 def _said(command: Sequence[str]) -> str | None:
-    """What a program prints; None where it is not there, or fails."""
+    """Output of a program; None where it is not there, or fails."""
     try:
         done = subprocess.run(
             command, cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10

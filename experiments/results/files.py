@@ -41,7 +41,7 @@ SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
 MEASURED = "one folder of results: what `python -m experiments run NAME` or `compare --out` has measured into"
 AS_WRITTEN = "the file as it was written: take it from a copy, or measure anew"
-"""What is allowed where something else was given."""
+"""Advice in errors: the allowed value where something else was given."""
 
 _DIGITS = 16
 """Of the digest that ends a line."""
@@ -81,7 +81,7 @@ class ComparisonFile:
 
 @dataclass(frozen=True, slots=True)
 class SweepFile:
-    """What ``sweep.json`` holds. A sweep has slices or windows."""
+    """Content of ``sweep.json``. A sweep has slices or windows."""
 
     format: int
     study: str
@@ -140,7 +140,7 @@ def _known(file: Path, content: SweepFile) -> Sweep:
 
 
 def damage(error: Exception) -> str:
-    """What is wrong with a file that cannot be read, in words."""
+    """Words for the damage of a file that cannot be read."""
     match error:
         case OSError():
             return f"a file that cannot be read ({error.strerror or error})"
@@ -309,7 +309,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def _encoded(value: object) -> object:
-    """What msgspec does not know."""
+    """JSON of a value that msgspec does not know."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError(type(value))

@@ -1,4 +1,4 @@
-"""What was foretold of a sweep's arms, and when: ``foretold.json`` in its folder, written before its first block.
+"""Predictions for a sweep's arms, with their time: ``foretold.json`` in its folder, written before its first block.
 
 Numbers have six digits, so that another machine's arithmetic computes the same file. Left out: what it was made from
 beside the demands; the blocks of that lie in a folder inside.

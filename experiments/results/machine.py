@@ -40,5 +40,5 @@ def core_ticks(of: Collection[int], stat: Path = _STAT) -> list[list[int]]:
 
 
 def calibrated_us() -> float:
-    """How many µs a fixed piece of work takes on the core that this thread is on, the best of five. Some 10 ms."""
+    """Time in µs of a fixed piece of work on the core that this thread is on, the best of five. Takes some 10 ms."""
     return min(timeit.repeat(lambda: sum(range(_CALIBRATION)), number=1, repeat=5)) * 1e6

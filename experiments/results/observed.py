@@ -15,7 +15,7 @@ ALL = "all"
 """All request types together."""
 
 KEPT, STARTED_LATE, ANSWERED_LATE, SILENT, FAILED = range(5)
-"""What became of a slice: it counts; a connection began too late; a counted request was answered after the slice's end;
+"""Fates of a slice: it counts; a connection began too late; a counted request was answered after the slice's end;
 nothing was counted in it; its load could not be run at all."""
 
 FATES = ("kept", "started late", "answered late", "silent", "failed")
@@ -32,7 +32,7 @@ class SliceColumns:
     """By its place among the sweep's arms."""
     fate: Sequence[int]
     counted_ns: Sequence[int]
-    """How long the counted part was."""
+    """Length of the counted part."""
     requests: Sequence[int]
     """Answered in the whole slice, counted or not."""
     active_ns: Sequence[int]
@@ -59,7 +59,7 @@ class Answered:
     errors: Mapping[str, int]
     """Requests that got no valid reply, by kind."""
     effective: float
-    """How many independent requests they are worth for the 99th percentile."""
+    """Number of independent requests that they are worth for the 99th percentile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Window:
     rate_hz: float | None
     """Due a second, as declared; None: a closed loop."""
     sent_hz: float
-    """What was never sent not counted."""
+    """Requests sent a second, without those that were never sent."""
     answered_hz: float
     """Replies that came within the window, a second."""
     starved_clients: int
@@ -78,7 +78,7 @@ class Window:
     late_us_p99: float | None
     duration_s: float = 0.0
     arrival_faults: Sequence[str] = ()
-    """How the sends differed from the declared process."""
+    """Differences of the sends from the declared process."""
     clients_hz: Sequence[float] = ()
     """Replies a second of each client, over its own time; none where its program does not say it."""
 
@@ -113,7 +113,7 @@ class ServerSeen:
     cpu_s: float
     """Of its whole life."""
     processes: int | None = None
-    """How many it had; None: recorded before that was counted."""
+    """Number of its processes; None: recorded before that was counted."""
     kernel_share: float | None = None
     """Of its processor time over the block's slices, the kernel's, as the system's clock ticks sampled it; None: too
     little for a share, windows, or recorded before that was read."""

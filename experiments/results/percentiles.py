@@ -19,7 +19,7 @@ BEYOND_MIN = 10
 
 
 def is_carried(percent: float, effective: float) -> bool:
-    """Whether so many effective values carry a percentile: at least 10 lie beyond it, on its scarcer side."""
+    """True where this many effective values carry a percentile: at least 10 lie beyond it, on its scarcer side."""
     return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # 99.9 is no binary fraction
 
 

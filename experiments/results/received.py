@@ -1,4 +1,4 @@
-"""What receivers told: every block of a plan, kept as ``received.json`` in the folder; and a row for each run.
+"""Reports of receivers: every block of a plan, kept as ``received.json`` in the folder; and a row for each run.
 
 Left out: what is computed over blocks.
 """
@@ -122,7 +122,7 @@ def save(folder: Path, plan: Received, seen: Sequence[ReceivedBlock]) -> None:
 
 
 def load(folder: Path) -> tuple[Received, tuple[ReceivedBlock, ...]]:
-    """What ``received.json`` holds. UsageError where there is none that can be read."""
+    """Content of ``received.json``. UsageError where there is none that can be read."""
     file = apart.read(folder / RECEIVED_FILE, _ReceivedFile)
     cells = tuple(ReceivedCell(setting(**each.levels), each.seconds, each.blocks) for each in file.cells)
     return Received(file.study, file.part, cells, file.blocks, file.seed), file.seen

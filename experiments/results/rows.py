@@ -97,7 +97,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def _of_request(block: Block, arm: int, request: str, answered: Answered, connections: int) -> dict[str, Cell]:
-    """What was seen of one request type."""
+    """Columns of one request type."""
     of = answered.times.distribution()
     kept = [ns for ns, each, fate in _slices(block, block.slices.counted_ns) if each == arm and fate == KEPT]
     counted_s = sum(kept) / 1e9
@@ -121,7 +121,7 @@ def _of_request(block: Block, arm: int, request: str, answered: Answered, connec
 
 
 def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
-    """What was seen of all requests of an arm together."""
+    """Columns of all requests of an arm together."""
     own = [place for place, each in enumerate(block.slices.arm) if each == arm]
 
     def total(column: Sequence[int]) -> int:

@@ -38,7 +38,7 @@ ALL = "all"
 """The key of all methods together."""
 
 SUM_NS = 50_000
-"""How far the stages' sum may be from the total."""
+"""Most by which the stages' sum may differ from the total."""
 
 UNKNOWN_METHOD = "unknown"
 """The name of all methods that the service does not have."""
@@ -70,7 +70,7 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """How long a stage took. Microseconds."""
+    """Times of a stage. Microseconds."""
 
     mean_us: float
     p50_us: float | None

@@ -34,7 +34,7 @@ class FinalSeen:
     right: int
     wrong: int
     turns: tuple[int, ...]
-    """How many keys stood at each turn."""
+    """Number of keys that stood at each turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def save(folder: Path, plan: Stress, seen: Sequence[StressRepetition]) -> None:
 
 
 def load(folder: Path) -> tuple[Stress, tuple[StressRepetition, ...]]:
-    """What ``stress.json`` holds. UsageError where there is none that can be read."""
+    """Content of ``stress.json``. UsageError where there is none that can be read."""
     file = apart.read(folder / STRESS_FILE, _StressFile)
     servers = tuple(setting(**levels) for levels in file.servers)
     asked = file.before, file.kinds, file.final, file.connections, file.repetitions

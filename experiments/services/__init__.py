@@ -30,4 +30,4 @@ OURS = (STOCK, *SERVICES)
 """The services of ours, by name."""
 
 STATEFUL = ("entity",)
-"""Those that keep what they are told in their process: they cannot be served by several."""
+"""Services that keep values in their process: they cannot be served by several."""

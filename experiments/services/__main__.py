@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _add_work(parser: Parser) -> None:
-    """What every request does besides."""
+    """Adds options of the work that every request does besides."""
     for name, text in (
         ("--io-ms", "waits so many milliseconds in every request, off the processor"),
         ("--cpu-ms", "computes so many milliseconds in every request, holding the interpreter (GIL)"),

@@ -26,7 +26,7 @@ from stock_service.trading.service import stock_service
 HOST = "127.0.0.1"
 
 STOCKS = Path(__file__).parents[1] / "measure" / "catalog.toml"
-"""What every server of an experiment serves."""
+"""Stocks that every server of an experiment serves."""
 
 
 def handler(answer: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":

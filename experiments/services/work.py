@@ -31,7 +31,7 @@ TOLERANCE = 0.25
 """By this share the processor time of a hash may differ from what was asked for."""
 
 _BLOCK = bytes(1 << 20)
-"""What is hashed, again and again. ``hashlib`` lets the interpreter go for anything over 2047 bytes."""
+"""Bytes to be hashed, again and again. ``hashlib`` lets the interpreter go for anything over 2047 bytes."""
 
 _TURNS_MIN = 20
 """Of a loop, between two looks at the clock: about half a microsecond, as long as a look takes."""
@@ -43,7 +43,7 @@ _TRIES = 7
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What every request does besides, in milliseconds; 0 to ``WORK_MS_MAX`` each."""
+    """Work that every request does besides, in milliseconds; 0 to ``WORK_MS_MAX`` each."""
 
     io_ms: float = 0.0
     cpu_ms: float = 0.0
@@ -79,7 +79,7 @@ def turn(times: int) -> None:
 
 
 def turns_per_ms() -> float:
-    """How often this thread goes round an empty loop in a millisecond of its processor time. Takes some 3 ms."""
+    """Turns of an empty loop in a millisecond of this thread's processor time. Takes some 3 ms."""
     return _TURNS_TRIED / _least_ms(lambda: turn(_TURNS_TRIED))
 
 
@@ -92,7 +92,7 @@ def hash_bytes(count: int) -> None:
 
 
 def bytes_hashed_in(ms: float) -> int:
-    """How many bytes this thread hashes in so many ms of its processor time. Takes some 5 ms."""
+    """Bytes that this thread hashes in ``ms`` milliseconds of its processor time. Takes some 5 ms."""
     return round(len(_BLOCK) * ms / _least_ms(lambda: hash_bytes(len(_BLOCK))))
 
 

@@ -1,4 +1,4 @@
-"""What the load client sends to the studies' services, and how it checks their replies.
+"""Requests that the load client sends to the studies' services, and the checks of their replies.
 
 A load client repeats what it has drawn. So of ``entity-put-new`` the first use of an id is new, and a later use is not:
 the reply says which, and both are OK. A server that starts afresh has none of those ids.
@@ -26,7 +26,7 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import Status
 
 _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
-"""What a Lookup carries, so that an echo's request is as long as one."""
+"""Texts of Lookups, so that an echo's request is as long as one."""
 
 
 _NAME = "world"
@@ -39,7 +39,7 @@ ARRAYS = 16
 """Different arrays of one length that are sent."""
 
 VALUES = range(2**31)
-"""What a seeded array's numbers are drawn from: as in Go's client, so that they take as many bytes."""
+"""Range of a seeded array's numbers: as in Go's client, so that they take as many bytes."""
 
 ENTITIES = 100
 """Known ids that are asked for and put."""

@@ -1,1 +1,2 @@
-"""What clients asked, what they were told and when; and whether one request after the other could have said so."""
+"""Histories: clients' requests and the replies with their times, and the check that some sequential order explains
+them."""

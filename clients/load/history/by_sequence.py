@@ -1,4 +1,4 @@
-"""Whether a history is linearizable, in the order that its own sequence numbers give.
+"""Checks that a history is linearizable, in the order that its own sequence numbers give.
 
 The sequential specification is ``trading/rules.py``, the very functions that the catalogs make atomic. Commits carry
 their number, so that nothing is searched for:
@@ -67,7 +67,7 @@ class _Past:
 def violations(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """What is wrong with a history that began with these stocks; empty where it is legal.
+    """Faults of a history that began with these stocks; empty where it is legal.
 
     ``before``: as in ``History``. ValueError where it is unknown how an operation ended.
     """
@@ -119,7 +119,7 @@ def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
 
 
 def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
-    """Where a request that committed nothing may stand; None for anywhere; in words where it can stand nowhere."""
+    """Place of a request that committed nothing; None for any place; a text with the reason where there is none."""
     request, reply = operation.request, operation.reply
     past = pasts.get(request.name)
     refusal = Status.UNKNOWN_STOCK if past is None else refusal_of(request)

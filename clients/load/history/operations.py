@@ -84,7 +84,7 @@ class Kept:
 
 
 class HasReply(Protocol):
-    """What is_commit looks at."""
+    """Protocol of the values that ``is_commit`` reads."""
 
     @property
     def reply(self) -> Reply | Untold:
@@ -92,7 +92,7 @@ class HasReply(Protocol):
 
 
 def is_commit(operation: HasReply) -> bool:
-    """Whether an operation is known to have changed its stock."""
+    """True where an operation is known to have changed its stock."""
     reply = operation.reply
     return not isinstance(reply, LookupReply | Untold) and reply.sequence > 0
 
@@ -126,6 +126,6 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """How many of them overlap an operation; those that touch do."""
+        """Number of these operations that overlap an operation; those that touch it do."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

@@ -1,4 +1,5 @@
-"""Whether a history is linearizable, by search: for each stock, an order that real time allows and the rules explain.
+"""Checks that a history is linearizable, by search: for each stock, an order that real time allows and the rules
+explain.
 
 The algorithm is Wing and Gong's, with Lowe's memory of what was tried ("Testing and Proving Linearizability", 1993 and
 2017). What may come next is any request that was sent before the first of all others returned. It is taken if the
@@ -34,7 +35,7 @@ class Undecided(Exception):
 
 
 class _State(NamedTuple):
-    """What a stock stands at, as far as replies have told."""
+    """State of a stock, as far as replies have told."""
 
     stock: Stock
     sequence: int
@@ -64,7 +65,8 @@ def unexplained(
 
 
 def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tuple[list[str], list[Operation]]:
-    """What is wrong with the replies to requests that are refused whatever the stock; and the requests to be placed."""
+    """Faults of the replies to requests that are refused in any state of the stock; and the requests that are to be
+    placed."""
     found, rest = [], []
     for operation in history:
         request, reply = operation.request, operation.reply
@@ -110,7 +112,7 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """What stands in the way where there is no order, in a line; else nothing. Raises Undecided."""
+        """The obstacle in a line where there is no order; else nothing. Raises Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]
@@ -129,7 +131,7 @@ class _Search:
         return []
 
     def _choices(self, state: _State, highest: int) -> list[tuple[int, _State]]:
-        """What may come next, and the state behind it: known ends first."""
+        """Requests that may come next, each with the state after it: known ends first."""
         certain, unsure, passed = list[tuple[int, _State]](), list[tuple[int, _State]](), list[int]()
         end, deadline_ns, first_to_return = len(self._asked), NEVER_NS, -1
         place = self._next[end]
@@ -151,7 +153,8 @@ class _Search:
         return certain + unsure if self._is_new(highest, passed, state) else []
 
     def _is_new(self, highest: int, passed: Sequence[int], state: _State) -> bool:
-        """Whether these requests were not taken before with this state behind them. All are new without a choice."""
+        """True where these requests were not yet taken with this state after them. All are new where there is no
+        choice."""
         if not self._unsure:
             return True
         point = (highest, tuple(passed), state)
@@ -181,7 +184,7 @@ class _Search:
         return 0 if isinstance(reply, Untold) else reply.sequence
 
     def _after(self, state: _State, place: int) -> _State | None:
-        """What stands behind a request, the very state where nothing is changed; None where it cannot come here."""
+        """State after a request, the same object where nothing is changed; None where the request cannot come here."""
         operation = self._asked[place]
         request, reply = operation.request, operation.reply
         stock, sequence, exact = state

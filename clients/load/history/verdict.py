@@ -1,4 +1,4 @@
-"""What is to be said of a history: whether one request after the other could have given these replies.
+"""Verdict on a history: some sequential order of the requests could have given these replies, or none could.
 
 ``by_sequence.py`` and ``search.py`` judge it, each on its own. Where an outcome is unknown the search judges alone. A
 history where few requests overlapped a conflicting one shows nothing, and is refused as vacuous.
@@ -22,7 +22,7 @@ Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found, and of how much."""
+    """Finding of a check, and the requests that it covers."""
 
     finding: Finding
     requests: int
@@ -31,7 +31,7 @@ class Verdict:
     unknown: int
     """Requests of which nothing was heard."""
     faults: tuple[str, ...]
-    """What is wrong with it, or why nothing can be said."""
+    """Faults of the history, or the reason why there is no finding."""
 
 
 def judged(history: History) -> Verdict:

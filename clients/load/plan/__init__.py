@@ -1,1 +1,1 @@
-"""What is to be sent and when, and how a request can end."""
+"""Plan of a load: the requests and their schedule, and the ways in which a request can end."""

@@ -35,7 +35,7 @@ from stock_service.rpc.wire.grpc_status import status_fault
 from stock_service.trading.model import Status
 
 COMPILE_S = 30.0
-"""How long protoc may take; it takes some 0.1 s."""
+"""Longest time for protoc; it takes some 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _unknown(call: str, services: list[str]) -> UsageError:
 
 
 def _pool(files: FileDescriptorSet) -> DescriptorPool:
-    """What these files declare; each stands behind those that it imports."""
+    """Types that these files declare; each file stands after those that it imports."""
     pool = DescriptorPool()
     for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
@@ -158,7 +158,7 @@ def _imported(files: dict[str, FileDescriptorProto]) -> set[str]:
 
 
 def _explained(error: grpc.Call, call: str, where: str) -> Exception:
-    """What the server's refusal means, and what to do."""
+    """Error that explains the server's refusal, with advice."""
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return UsageError("--call", call, f"beside --proto FILE, as the server at {where} has no reflection")
     return status_fault(error.code().value[0], error.details() or "", where)

@@ -1,4 +1,4 @@
-"""What is sent in a run whose history is checked, and what was told: each request is drawn, sent and kept once.
+"""Workload of a run whose history is checked: each request is drawn, sent and kept once, with its reply.
 
 Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of them have a request_id,
 which ``SHARED_BY`` connections use, each for the same trade, at about the same time. Every reply is decoded. The times
@@ -60,17 +60,17 @@ class Asked:
         return self._first + self._reply.status
 
     def failed(self, fault: Fault) -> None:
-        """It ended in a fault, which may say that it had no effect."""
+        """Ends it with a fault, which may say that it had no effect."""
         if isinstance(fault, InvalidRequest):  # the only one that is sent so is a second use of an id
             self._reply, self._returned_ns = Untold.REFUSED, self._clock_ns()
         self._dropped = isinstance(fault, Overloaded)
 
     def not_sent(self) -> None:
-        """It was never sent."""
+        """Drops it, as it was never sent."""
         self._dropped = True
 
     def operation(self) -> Operation | None:
-        """What is known of it; None where it surely had no effect and has no reply."""
+        """The operation as far as it is known; None where it surely had no effect and has no reply."""
         if self._dropped:
             return None
         return Operation(self._request, self._reply, self._called_ns, self._returned_ns)
@@ -128,7 +128,7 @@ class CheckedWorkload:
             yield workload.Request(*encoded(lookup), _NONE_KNOWN, Asked(lookup, first, self._clock_ns), first)
 
     def operations(self) -> list[Operation]:
-        """What was sent so far, and how it ended."""
+        """Operations sent so far, with their ends."""
         every = (one.operation() for asked in self._asked for one in asked)
         return [operation for operation in every if operation is not None]
 

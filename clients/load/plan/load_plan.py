@@ -1,4 +1,4 @@
-"""What a load run is to do: one frozen value, refused where it is made.
+"""Plan of a load run: one frozen value, checked where it is made.
 
 Every limit is here. A run is bounded by them: 512 processes, 4096 connections, an hour, and the memory for records
 (``records_max``).
@@ -21,13 +21,13 @@ ConnectionPolicy = Literal["kept-alive", "per-request"]
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 
 ClientKind = Literal["lean", "library"]
-"""Who speaks to the server. ``lean``: a client of our own straight on a socket, whose own cost is small. ``library``:
-the transport's own client, which its users have (on gRPC: grpcio)."""
+"""Kind of client that speaks to the server. ``lean``: a client of our own straight on a socket, whose own cost is
+small. ``library``: the transport's own client, which its users have (on gRPC: grpcio)."""
 
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
 Choice = Literal["uniform", "zipf"]
-"""How a stock is chosen: uniformly, or the k-th of them in proportion to 1 ÷ k^s."""
+"""Choice of a stock: uniform, or the k-th of them in proportion to 1 ÷ k^s."""
 
 CHOICES: tuple[Choice, ...] = ("uniform", "zipf")
 
@@ -84,10 +84,10 @@ class RequestType:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """That the history of a run is kept, to be checked."""
+    """Plan to keep the history of a run, so that it can be checked."""
 
     prefix: str
-    """What every request_id begins with; no other run on that server has it."""
+    """Beginning of every request_id; no other run on that server has it."""
     conflicts: float = 0.0
     """The share of trades with an id that ask for another trade than it was used for, which the server must refuse."""
 
@@ -132,11 +132,11 @@ class LoadPlan:
     zipf_s: float = 1.0
     """The exponent of ``zipf``."""
     keep_records: bool = False
-    """Whether the result has every request's raw times: 33 bytes each."""
+    """True where the result keeps every request's raw times: 33 bytes each."""
     credentials: ClientCredentials = NO_CREDENTIALS
-    """What the clients trust and show."""
+    """Credentials that the clients trust and show."""
     real_time: bool = False
-    """Whether the client processes run at real-time priority, which takes a right to it; see ``run/priority.py``."""
+    """True where the client processes run at real-time priority, which takes a right to it; see ``run/priority.py``."""
     check: Check | None = None
     """Of the stock service in a closed loop alone: requests are drawn and kept as ``checked_workload.py`` says."""
 

@@ -1,4 +1,4 @@
-"""How a request can end, as one byte.
+"""Ends of a request, each as one byte.
 
 The byte is the request type's place in the mix × 32, plus one of these.
 

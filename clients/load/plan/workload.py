@@ -1,4 +1,4 @@
-"""What is sent: a seeded, endless sequence of requests for each connection, encoded before the run begins.
+"""Workload: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
 Each connection repeats 4096 requests drawn at random from the mix. Each has a stock, chosen uniformly or after Zipf:
 the k-th in proportion to 1 ÷ k^s (Zipf 1949). What is sent differs from the weights by chance, by 2 % at most or so.

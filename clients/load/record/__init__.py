@@ -1,1 +1,1 @@
-"""What was seen: records, folded into histograms, put together in a result."""
+"""Records of a run: moments of requests, folded into histograms, put together in a result."""

@@ -1,4 +1,4 @@
-"""What one cold run saw: connecting, the first call, and the calls behind it, each apart."""
+"""Times of one cold run: connecting, the first call, and the calls after it, each apart."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class ColdRun:
     rest_ns: int
     """Response times of the other calls that were answered, added up."""
     rest: int
-    """How many these are."""
+    """Number of these calls."""
     outcomes: Mapping[str, int]
     """Answered calls by ``Status`` name, the first among them."""
     errors: Mapping[str, int]

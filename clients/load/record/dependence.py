@@ -1,4 +1,4 @@
-"""How far a run's requests depend on one another, and whether they arrived as declared: numbers from raw arrays.
+"""Dependence of a run's requests on one another, and the check of declared arrivals: numbers from raw arrays.
 
 Requests of one run are not independent. Slow ones come together, behind the same stall or the same full queue. The
 **design effect** says how much that widens an interval. It is the variance of the values' mean ÷ the variance that the
@@ -59,12 +59,12 @@ _SHORT_WINDOW = 10
 """Arrivals in the shorter windows, on average: fewer, and their counts are far from normal."""
 
 _LONG_WINDOWS = 100
-"""How many of the longer windows the run is cut into."""
+"""Number of longer windows that the run is cut into."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCheck:
-    """What was seen of the arrivals, beside what was declared. Every field goes into JSON as it is."""
+    """Numbers of the arrivals, beside the declared ones. Every field goes into JSON as it is."""
 
     process: ArrivalProcess
     rate_hz: float
@@ -143,7 +143,8 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """How many gaps are looked at as one; of few gaps fewer, so that ``GAPS_MIN`` sums are left."""
+    """Number of gaps that are added up to one; smaller where there are few gaps, so that there are ``GAPS_MIN``
+    sums."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 
@@ -216,5 +217,5 @@ def _distance_off_max(sums: int) -> float:
 
 
 def _dispersion_off_max(windows: int) -> float:
-    """How far an index of dispersion over so many windows may be from 1."""
+    """Most by which an index of dispersion over ``windows`` windows may differ from 1."""
     return DISPERSION_OFF_MAX + CHANCE * math.sqrt(2 / (windows - 1))

@@ -57,12 +57,12 @@ class RawRecords:
     connection: npt.NDArray[np.int32]
     """Numbered through all clients."""
     first: npt.NDArray[np.bool_]
-    """Whether it was its connection's first call, answered or failed."""
+    """True where it was its connection's first call, answered or failed."""
 
 
 @dataclass(slots=True)
 class Span:
-    """What one connection did: how many requests it began, and how many replies it had in the window."""
+    """Counts of one connection: the requests that it began, and the replies that it had in the window."""
 
     connection: int
     began: int = 0
@@ -71,7 +71,7 @@ class Span:
     """Requests folded in the whole run. Where these are fewer, some were lost."""
     replies: int = 0
     heard: bool = False
-    """Whether there was any reply before the window's end, the warm-up's and first calls included."""
+    """True where there was any reply before the window's end, in the warm-up or to a first call too."""
     answered_ns: int | None = None
     """In a closed loop: when the reply came that was folded last, if it was in the window."""
 
@@ -123,7 +123,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class ClientReport:
-    """What one client process has to say at its end."""
+    """Report of one client process at its end."""
 
     client: int
     recorded: Recorded | None = None
@@ -135,7 +135,7 @@ class ClientReport:
     unanswered: int = 0
     """Requests that were under way, or due and not sent, when it was interrupted. No other count has them."""
     history: tuple[Operation, ...] = ()
-    """Where the plan asked for it: what was sent, and how it ended."""
+    """Requests sent and their ends, where the plan asked for them."""
 
 
 @dataclass(slots=True)
@@ -167,7 +167,8 @@ class Recorder:
         self._service = [] if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
 
     def new_span(self, number: int) -> Span:
-        """Where to keep what one connection of this client did: ``fold`` is given it with that connection's records."""
+        """Adds a span for the counts of one connection of this client: ``fold`` takes it with that connection's
+        records."""
         self._spans.append(span := Span(self.client * self.plan.connections_per_client + number))
         return span
 
@@ -195,7 +196,7 @@ class Recorder:
             records.clear()
 
     def recorded(self) -> Recorded:
-        """What was folded so far."""
+        """Everything folded so far."""
         names = tuple(self.plan.mix)
         requests = {
             name: RequestReport(
@@ -223,7 +224,7 @@ class Recorder:
         )
 
     def _arrivals(self) -> ArrivalCheck | None:
-        """Whether this process's sends followed its part of the declared process."""
+        """Check that this process's sends followed its part of the declared process."""
         if self.plan.rate_hz is None or not self._sends:
             return None
         sends = np.sort(np.concatenate(self._sends))

@@ -1,4 +1,4 @@
-"""What the hot loops write down: for every request when it was due, sent and done, and how that ended.
+"""Records that the hot loops write: for every request the moments when it was due, sent and done, and its end.
 
 Raw and append-only, 17 to 25 bytes a request, in arrays that hold no objects; folded into histograms after the run
 (``recorder.py``). How a request ended is one byte (``plan/outcomes.py``).

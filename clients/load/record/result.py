@@ -93,7 +93,7 @@ class LoadResult:
     started_clients: int
     """Processes that reached the barrier."""
     served_clients: int
-    """Those of them that got a reply; see ``sending_connections``."""
+    """Number of sending connections that got a reply; see ``sending_connections``."""
     sending_connections: int
     """Connections that got a reply. In a closed loop: in the window. In an open one: in the whole run, as some may have
     no turn in the window."""
@@ -103,14 +103,14 @@ class LoadResult:
     """By kind, of the whole run: those of connecting and warm-up included."""
     interrupted: bool
     cores: int | None
-    """How many cores the client processes may use between them; None: not known."""
+    """Number of cores that the client processes may use between them; None: not known."""
     unanswered: int
     """Requests that were under way, or due and not sent, when the run was interrupted. No latency has them, though they
     would have waited longest."""
     raw: RawRecords | None = None
     """Every request, where the plan asked for it; not kept in JSON."""
     kept: Kept | None = None
-    """What was asked and told in the whole run, where the plan asked for it; not kept in JSON."""
+    """Operations of the whole run, where the plan asked for them; not kept in JSON."""
 
     @property
     def loop(self) -> Literal["closed", "open"]:
@@ -135,7 +135,8 @@ class LoadResult:
 
     @property
     def unheard(self) -> bool:
-        """Whether nothing that speaks the transport is there: no connection gave a reply, and those made were lost.
+        """True where nothing speaks the transport there: no connection gave a reply, and the connections made were
+        lost.
 
         Of a server that is only slow or full this is False."""
         replies = self.served_clients or self.first_calls.count
@@ -234,7 +235,7 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """Whether clients of a closed loop were so busy that the latency is that of client and server together.
+        """True where clients of a closed loop were so busy that the latency is that of client and server together.
 
         One client may be, or all on their cores together. In an open loop lateness shows it: its senders wait awake.
         """
@@ -300,7 +301,7 @@ def from_json(document: object) -> LoadResult:
 
 
 def _encoded(value: object) -> object:
-    """What msgspec does not know: ``Times``. Raises NotImplementedError for what nobody does."""
+    """JSON of ``Times``, which msgspec does not know. Raises NotImplementedError for any other type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError
@@ -315,7 +316,7 @@ def _decoded(_: type, value: Any) -> Times:
 
 
 def _served(span: Span, loop: str) -> bool:
-    """Whether a connection was not starved."""
+    """True where a connection was not starved."""
     return span.replies > 0 or (loop == "open" and span.heard)
 
 

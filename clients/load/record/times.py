@@ -182,7 +182,7 @@ def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What can be said of a set of times, in microseconds; None where there are none."""
+    """Statistics of a set of times, in microseconds; None where there are none."""
 
     count: int
     out_of_range: int = 0

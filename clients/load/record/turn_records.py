@@ -1,4 +1,4 @@
-"""What one client process wrote down of its turns: every request's moments, and processor clocks around each turn.
+"""Records of one client process over its turns: every request's moments, and processor clocks around each turn.
 
 Raw, for whoever folds it: which requests counted follows from the turns' moments. Times are nanoseconds of the clock
 that all processes share; a request's outcome is one byte (``records.py``).
@@ -24,12 +24,12 @@ class Requests:
     done_ns: Numbers
     outcomes: npt.NDArray[np.uint8]
     begun: int
-    """How many were begun, counted where they are sent and not where they are written down."""
+    """Number of requests begun, counted where they are sent and not where they are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRecords:
-    """What one client process has to say after its turns."""
+    """Report of one client process after its turns."""
 
     client: int
     """Its number; the price updater's is the number of clients."""
@@ -40,11 +40,11 @@ class TurnRecords:
     server_cpu_ns: Numbers
     """Processor time of the turn's server from the turn's begin to its end; 0 where it was not read."""
     wire_bytes: Numbers
-    """What the loopback carried meanwhile, headers included; 0 where it was not read."""
+    """Bytes that the loopback carried meanwhile, headers included; 0 where they were not read."""
 
 
 def taken(line: int, records: Records) -> Requests:
-    """What was written down, which is forgotten there."""
+    """Takes the records out, and empties them."""
     requests = Requests(
         line,
         np.array(records.sent, dtype=np.int64),

@@ -21,10 +21,10 @@ from stock_service.trading.model import INT64_MAX, LookupReply, Status, Stock
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the stocks of a plan stood at before its run."""
+    """State of a plan's stocks before its run."""
 
     stocks: tuple[Stock, ...]
-    """Those that the server has, with the largest limit there is."""
+    """Stocks that the server has, with the largest limit there is."""
     before: Mapping[str, int]
     """The number of each stock's last commit."""
 

@@ -34,13 +34,14 @@ from clients.load.send.lean import connecting, lean_codec, lean_context
 from stock_service.rpc.errors import Fault
 
 READY = "ready"
-"""What a client sends first: it stands at the barrier."""
+"""First message of a client: it waits at the barrier."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""How long after the window clients wait before they fold: what the last of ten replies of a busy server takes."""
+"""Time after the window for which clients wait before they fold: the last of ten replies of a busy server takes as
+long."""
 
 _INTERRUPTED_S = 1.0
-"""How long an interrupted process waits for the calls that its threads are in."""
+"""Seconds for which an interrupted process waits for the calls that its threads are in."""
 
 
 class Interrupted(BaseException):
@@ -48,7 +49,7 @@ class Interrupted(BaseException):
 
 
 class Stopping:
-    """What SIGTERM does: no more is sent, and Interrupted is raised in the main thread, now or after what is held."""
+    """Handler of SIGTERM: no more is sent, and Interrupted is raised in the main thread, now or after the held part."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
@@ -78,7 +79,7 @@ class Load(Protocol):
     """The connections of one process, all prepared but for connecting."""
 
     def record_in(self, recorder: Recorder) -> None:
-        """Where its records go; to be called once, before all else."""
+        """Sets the recorder of its records; to be called once, before all else."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
@@ -206,7 +207,7 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """What a connection's driver is given; connections of all clients are numbered through."""
+    """Surroundings of a connection's driver; connections of all clients are numbered through."""
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
     return Surroundings(

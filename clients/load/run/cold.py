@@ -19,7 +19,7 @@ CALLS_MAX = 1_000_000
 """Calls of a run, at most: some minutes on gRPC."""
 
 START_S = 60.0
-"""How long a process may take to begin and to connect; a few milliseconds are usual."""
+"""Longest time for a process to begin and to connect; a few milliseconds are usual."""
 
 
 def run(plan: LoadPlan, calls: int) -> ColdRun:

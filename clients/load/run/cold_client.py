@@ -57,7 +57,7 @@ def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
 
 
 def told(connect_ns: int, records: Records) -> ColdRun:
-    """What these records of one connection say. They must not be empty."""
+    """Cold run of these records of one connection, which must not be empty."""
     ends = [outcome % TYPE_STEP for outcome in records.outcomes]
     times_ns = [
         done_ns - sent_ns if end < FAULT_FIRST else None

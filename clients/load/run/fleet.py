@@ -47,17 +47,17 @@ LEAD_NS = 5_000_000
 """From telling the clients to the moment they connect: long enough for the last to have heard it."""
 
 READY_S = 60.0
-"""How long all clients together may take to the barrier; ten take a tenth of a second, 512 some seconds."""
+"""Longest time for all clients to reach the barrier; ten take a tenth of a second, 512 some seconds."""
 
 FOLD_S = 30.0
-"""How long a client may take to report after its last reply; a million records take 0.1 s. That reply comes within two
+"""Longest time for a client's report after its last reply; a million records take 0.1 s. That reply comes within two
 timeouts: a request may be sent late by one, and answered within another."""
 
 INTERRUPTED_S = 5.0
 """As ``FOLD_S``, after Ctrl-C."""
 
 REAP_S = 5.0
-"""How long a process that has reported may take to end before it is killed."""
+"""Longest time for a process that has reported to end before it is killed."""
 
 PROGRESS_S = 0.2
 """Between two calls of whoever watches."""
@@ -73,7 +73,7 @@ Phase = Literal["starting", "warm-up", "measuring", "finishing"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
     phase: Phase
     requests: int
@@ -123,7 +123,7 @@ def allow_descriptors(needed: int) -> int:
 
 @cache
 def _counts() -> MutableSequence[int]:
-    """Where all connections of a run say how many requests they have done; one for all runs, one after the other."""
+    """Counts of the requests that each connection of a run has done; one array for all runs, one after the other."""
     counts: MutableSequence[int] = RawArray("q", CONNECTIONS_MAX)
     return counts
 
@@ -272,7 +272,7 @@ class _Fleet:
         self._gather("finishing", now_ns + int(INTERRUPTED_S * 1e9))
 
     def _heard(self, pipe: Pipe) -> object:
-        """What a client says; None if it has died."""
+        """Message of a client; None if it has died."""
         try:
             return pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -292,6 +292,7 @@ class _Fleet:
         self._look_for_interrupt()
 
     def _look_for_interrupt(self) -> None:
-        """Where nothing is half done. Raises KeyboardInterrupt after a Ctrl-C, but not while its run is ended."""
+        """Raises KeyboardInterrupt after a Ctrl-C, but not while its run is ended. Called where nothing is half
+        done."""
         if self._interrupted and not self._ending:
             raise KeyboardInterrupt

@@ -31,15 +31,15 @@ WARM_UP_S = 0.2
 DURATION_S = 0.5
 
 READY_S = 15.0
-"""How long the null server may take to its ready line; it takes a tenth of a second."""
+"""Longest time for the null server's ready line; it takes a tenth of a second."""
 
 STOP_S = 5.0
-"""How long it may take to end before it is killed."""
+"""Longest time for it to end before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What is read of a server that does nothing: response times of one connection, in µs."""
+    """Response times of one connection to a server that does nothing, in µs."""
 
     floor_us_p50: float
     floor_us_p99: float

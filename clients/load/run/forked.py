@@ -1,4 +1,4 @@
-"""How a client process begins, forked by the fork server: so that it ends when whoever started that is gone.
+"""Beginning of a client process, forked by the fork server: it ends when the process that started that server is gone.
 
 The fork server ends when the last holder of its pipe is gone. It gives that pipe to all whom it forks, since they might
 fork too. Ours do not, so they let it go. Then the fork server ends with the program that started it, however that ends.

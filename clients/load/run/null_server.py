@@ -30,7 +30,7 @@ PROGRAM = "python -m clients.load.run.null_server"
 REPLY = stock_pb2.LookupResponse(
     status=stock_pb2.Status.ValueType(Status.OK), price_cents=101_20, volume=7, sequence=3
 ).SerializeToString()
-"""What every request gets."""
+"""Reply to every request."""
 
 READ_BYTES = 65536
 
@@ -64,7 +64,7 @@ class _Connection:
 
 
 def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
-    """What speaks the transport's protocol on a new connection; None where that takes its library."""
+    """Maker of the transport's side of a new connection; None where that takes the transport's library."""
     return load(transport).null_answers(REPLY)
 
 
@@ -84,7 +84,7 @@ class NullServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port on which it listens."""
         return int(self._listener.getsockname()[1])
 
     @property

@@ -21,7 +21,8 @@ def take_real_time() -> None:
 
 
 def allowed() -> bool:
-    """Whether this process has the right to it, seen by taking it for a moment. Raises OSError if it cannot go back."""
+    """True where this process has the right to it, seen by taking it for a moment. Raises OSError if it cannot go
+    back."""
     if not hasattr(os, "sched_setscheduler"):
         return False
     before, parameter = os.sched_getscheduler(0), os.sched_getparam(0)

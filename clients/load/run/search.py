@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 STEP = 1.05
-"""How close the answer is: within 5 %."""
+"""Precision of the answer: within 5 %."""
 
 TRIALS_MAX = 40
 """From 10/s by doubling to a million takes 18, halving the interval 4, proving some more; repeated ones count too."""
@@ -31,22 +31,22 @@ class Trial:
 
     rate_hz: float
     kept: bool
-    """Whether every limit was kept."""
+    """True where every limit was kept."""
     said: str
-    """What was seen, in a few words."""
+    """Result of the trial, in a few words."""
     late_sends: bool = False
     """Requests were sent late, or off their schedule: what was seen may not be the server's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the search ended with."""
+    """Result of the search."""
 
     rate_hz: float | None
     """None: no rate, from the least on, kept the limit twice."""
     trials: tuple[Trial, ...]
     late_sends: bool
-    """Whether requests were sent late where it failed: then the client was the limit, as far as can be told."""
+    """True where requests were sent late in the failed trial: then the client was the limit, as far as can be told."""
 
 
 def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float, high_hz: float) -> Found:

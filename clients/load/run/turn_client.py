@@ -30,7 +30,7 @@ from stock_service.rpc.errors import Fault, Unavailable
 from stock_service.rpc.transports import Connection
 
 CONNECTED = "connected"
-"""What a process sends first: it has all its connections."""
+"""First message of a process: it has all its connections."""
 
 _READ_BEFORE_NS = 500_000
 """The server's processor clock is read so long before a turn's end: mostly all is answered by then."""
@@ -39,7 +39,7 @@ _FOREVER = 2**62
 
 
 class Part(Protocol):
-    """What a process does in the turns."""
+    """Part of a process in the turns."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
@@ -87,7 +87,7 @@ def processes_cpu_ns(pids: Sequence[int]) -> int:
 
 
 def loopback_bytes() -> int:
-    """What this machine's loopback has carried so far; 0 where the system does not say."""
+    """Bytes that this machine's loopback has carried so far; 0 where the system does not say."""
     try:
         with open("/sys/class/net/lo/statistics/tx_bytes", "rb") as file:
             return int(file.read())
@@ -166,7 +166,7 @@ class Client:
 
 
 def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -> tuple[Sender, ...]:
-    """What drives one process's connections of a line."""
+    """Senders of one process's connections of a line."""
     plan = line.plan
     workloads = {place: Workload(loads[place].plan) for place in line.loads}
     if line.multiplexed:

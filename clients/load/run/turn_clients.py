@@ -22,13 +22,13 @@ from clients.load.run.turn_lines import lines
 from stock_service.rpc.errors import Unavailable
 
 CONNECT_S = 60.0
-"""How long all processes may take to connect; ten take half a second."""
+"""Longest time for all processes to connect; ten take half a second."""
 
 REPORT_S = 30.0
-"""How long a process may take to report after the last turn's end, a timeout for the last reply not counted."""
+"""Longest time for a process to report after the last turn's end, without a timeout for the last reply."""
 
 REAP_S = 5.0
-"""How long a process may take to end before it is killed."""
+"""Longest time for a process to end before it is killed."""
 
 
 class TurnClients:
@@ -74,7 +74,7 @@ class TurnClients:
             pipe.send(tuple(turns))
 
     def gather(self) -> list[TurnRecords]:
-        """What they wrote down of the turns begun. Blocks until all have reported.
+        """Records of the turns that have begun. Blocks until all processes have reported.
 
         Raises Unavailable where a process has died.
         """
@@ -111,7 +111,7 @@ class TurnClients:
         self.end()
 
     def _heard(self, pipe: Pipe, within_s: float) -> object:
-        """What a process says; in words, where it says nothing."""
+        """Message of a process; a text with the reason where none comes."""
         try:
             return pipe.recv() if pipe.poll(within_s) else f"a client process said nothing for {within_s:.0f} s"
         except (EOFError, ConnectionResetError):

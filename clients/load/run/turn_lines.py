@@ -21,12 +21,12 @@ class Line:
 
     @property
     def multiplexed(self) -> bool:
-        """Whether one thread drives all connections of a process."""
+        """True where one thread drives all connections of a process."""
         return self.plan.client == "lean" and self.plan.connections_per_client > 1
 
     @property
     def senders(self) -> int:
-        """How many drive the connections of one process: each has a place on the board."""
+        """Number of threads that drive the connections of one process: each has a place on the board."""
         return 1 if self.multiplexed else self.plan.connections_per_client
 
     def place(self, client: int, sender: int) -> int:

@@ -1,1 +1,1 @@
-"""What sends: an engine for each kind of client, and what they say on the wire."""
+"""Senders: an engine for each kind of client, and the bytes that it puts on the wire."""

@@ -40,7 +40,7 @@ PAUSE_S = 0.01
 """After a fault: each connection asks a server that refuses, or is gone, a hundred times a second at most."""
 
 LATE_NS = 20_000_000
-"""How long after the deadline a request that was due before it is still sent."""
+"""Time after the deadline for which a request that was due before it is still sent."""
 
 STARVED_NS = 100_000_000
 """A first call given up so long before the run's end still counts as starved: timers are not that exact."""
@@ -48,27 +48,27 @@ STARVED_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a sender is given from outside, so that tests need no clock."""
+    """Clock, limits and shared state that a sender gets from outside, so that tests need no clock."""
 
     deadline: Deadline
     timeout_s: float
     records_max: int
     """Records held before the hot loop stops to have them folded."""
     progress: MutableSequence[int]
-    """Where to say how many requests are done, for whoever watches: at ``place``."""
+    """Counts of requests done, for the watcher of the run: this sender's is at ``place``."""
     place: int
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
     due_ns: Callable[[int], Iterator[int]] | None = None
     """An open loop's moments from a start on; None: a closed loop, where the next request is due at once."""
     spin_ns: int = 0
-    """How long before a moment to look at the clock without pause: a pause may end 0.1 ms late."""
+    """Time before a moment in which the clock is read without pause: a pause may end 0.1 ms late."""
     context: ssl.SSLContext | None = None
-    """What lanes are encrypted with; None: they are plain."""
+    """Encryption of lanes; None: they are plain."""
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """Whether a first call ended because the run did: the server never took it up."""
+    """True where a first call ended because the run did: the server never took it up."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
@@ -113,7 +113,8 @@ class Pace:
             self._next_ns = next(self._moments)
 
     def unsent(self, until_ns: int) -> int:
-        """How many requests were due before then and never sent, of a run that was interrupted. To be asked once."""
+        """Number of requests that were due before then and never sent, of a run that was interrupted. To be asked
+        once."""
         count = 0
         while self._next_ns < until_ns:
             count += 1
@@ -225,7 +226,8 @@ class Driver:
             self._pace.write_off(self.records, self._requests)
 
     def unsent(self, until_ns: int) -> int:
-        """How many requests an open loop's schedule had due until then that were not sent. After the last ``drive``."""
+        """Number of requests that an open loop's schedule had due until then and that were not sent. After the last
+        ``drive``."""
         return 0 if self._pace is None else self._pace.unsent(until_ns)
 
     def close(self) -> None:
@@ -250,7 +252,8 @@ class Driver:
         self._around.pause(PAUSE_S)
 
     def _call(self) -> Callable[[str, bytes, float], bytes] | None:
-        """What makes a call. A lost connection is made anew; None if the deadline came first. Failures are counted."""
+        """Function that makes a call. A lost connection is made anew; None if the deadline came first. Failures are
+        counted."""
         if self._per_request:
             return self._call_on_a_new_one
         clock_ns, deadline = self._around.clock_ns, self._around.deadline

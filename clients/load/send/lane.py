@@ -77,22 +77,22 @@ class Lane:
 
     @property
     def connected(self) -> bool:
-        """Whether it has a connection; if not, no call is under way."""
+        """True where it has a connection; if not, no call is under way."""
         return self._socket is not None
 
     @property
     def room(self) -> bool:
-        """Whether a call can begin now."""
+        """True where a call can begin now."""
         return self._socket is not None and not self._unsent and self.codec.room()
 
     @property
     def used_up(self) -> bool:
-        """Whether it can begin no call, now or ever: the connection is to be made anew."""
+        """True where it can begin no call, now or ever: the connection is to be made anew."""
         return self._socket is not None and not self.waiting and not self.codec.room()
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is under way but, perhaps, a first call."""
+        """True where nothing is under way but, perhaps, a first call."""
         return not self.waiting or (len(self.waiting) == 1 and self.first_call in self.waiting)
 
     def connect(self, address: Address, codec: Codec, timeout_s: float, context: ssl.SSLContext | None = None) -> None:

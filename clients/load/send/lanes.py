@@ -152,12 +152,13 @@ class Lanes:
             lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
 
     def sequences(self, workload: Workload, drawn: Iterable[list[int]]) -> list[Iterator[Ready]]:
-        """What each lane may send of another workload: an endless sequence for each list, to be its ``requests``."""
+        """Requests of another workload for each lane: an endless sequence for each list, to be the lane's
+        ``requests``."""
         ready = list(self.ready(workload.population))
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """What a lane may send that is not known before, to be its ``requests``: each is encoded when it is sent."""
+        """Requests for a lane that are not known before, to be its ``requests``: each is encoded when it is sent."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
@@ -169,7 +170,7 @@ class Lanes:
 
     @property
     def unsent(self) -> int:
-        """How many requests of an open loop were due and are not sent."""
+        """Number of requests of an open loop that were due and are not sent."""
         return len(self._backlog)
 
     def close(self) -> None:
@@ -219,7 +220,7 @@ class Lanes:
         return None
 
     def _patience_s(self, now_ns: int, until_ns: int) -> float:
-        """How long epoll may wait: not at all where a request will be due before it could be awake again."""
+        """Longest time for epoll to wait: none where a request will be due before it could be awake again."""
         if self._backlog:
             return 0.0
         left_ns = min(until_ns, self._next_sweep_ns, self._due_ns - _SPIN_NS) - now_ns

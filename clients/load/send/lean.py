@@ -29,12 +29,12 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
-    """What each new connection is encrypted with; None: it is plain. Raises UsageError for unusable files."""
+    """Encryption of each new connection; None: it is plain. Raises UsageError for unusable files."""
     return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
-    """What makes a connection by the plan's kind of client; loads that client's library, if it has one.
+    """Function that makes a connection by the plan's kind of client; loads that client's library, if it has one.
 
     The function is given its timeout in seconds. It blocks for so long at most, and raises a Fault. The lean client
     tells the server the plan's timeout with each request, however long connecting may take. Raises UsageError where the

@@ -31,7 +31,7 @@ _LOOK_NS = 500_000
 
 
 class Board:
-    """Where the connections of all processes say that their counted requests of a turn are answered.
+    """Board on which the connections of all processes mark that their counted requests of a turn are answered.
 
     In memory that all processes share: a value for each connection, the begin of the last turn that it is done with.
     Each writes its own place alone; a value is read and written at once.
@@ -45,7 +45,7 @@ class Board:
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
-        """Whether those of all these places are."""
+        """True where the counted requests of all these places are answered."""
         return min(self._places[places.start : places.stop]) >= turn.begin_ns
 
 
@@ -59,7 +59,7 @@ class Sender(Protocol):
         """Sends through the turn, which may have begun. ``places``: of all who send in it, ``place`` among them."""
 
     def recorded(self) -> Sequence[Records]:
-        """What was written down so far, of each connection. To be cleared by whoever folds it."""
+        """Records so far, of each connection. Cleared by the code that folds them."""
 
     def close(self) -> None:
         """Closes the connections. May be repeated."""

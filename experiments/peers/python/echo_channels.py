@@ -41,7 +41,7 @@ class Channel(Protocol):
         """The next message; None where none comes in time. Raises Gone."""
 
     def close(self) -> None:
-        """What was sent is on its way."""
+        """Returns once the sent messages are on their way."""
 
 
 class Berkeley:

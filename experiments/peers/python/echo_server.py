@@ -29,11 +29,11 @@ SETTLE_S = 0.05
 """Before the close: NNG drops what it has not yet sent."""
 
 GRACE_S_LEAST = 0.25
-"""What a server with nothing to finish takes to end."""
+"""Seconds that a server with nothing to finish takes to end."""
 
 
 class Ending:
-    """What signals say: the first that no more is served, any other one that nothing is finished."""
+    """Signals so far: after the first no more is served, after any other one nothing is finished."""
 
     def __init__(self, grace_s: float) -> None:
         self.asked = False

@@ -50,7 +50,7 @@ class Lost(Exception):
 
 
 def lookup(payload: bytes) -> bytes:
-    """What a stock stands at. Raises DecodeError."""
+    """Price of a stock, as an encoded reply. Raises DecodeError."""
     name = stock_pb2.LookupRequest.FromString(payload).name
     price_cents = STOCKS.get(name)
     if price_cents is None:

@@ -21,10 +21,10 @@ VARIABLE = "STOCK_SERVICE_FREE_THREADED"
 """Names the interpreter, by its path or by its name on the PATH."""
 
 NAMES = ("python3.15t", "python3.14t", "python3.13t")
-"""What such an interpreter is called where it is installed beside others."""
+"""Names of such an interpreter where it is installed beside others."""
 
 ASK_S, INSTALL_S = 10.0, 300.0
-"""How long an interpreter may take to say what it is, and each step of the installation."""
+"""Longest time for an interpreter to say its version, and for each step of the installation."""
 
 _ASK = (
     "import sys, sysconfig; sys.exit(1) if not sysconfig.get_config_var('Py_GIL_DISABLED') else "
@@ -54,7 +54,7 @@ def find(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
 
 
 def _said(path: str) -> str | None:
-    """What an interpreter says of itself; None where it has a GIL, or is no interpreter."""
+    """Version line of an interpreter; None where it has a GIL, or is no interpreter."""
     try:
         done = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, timeout=ASK_S, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -44,7 +44,7 @@ NAME, REPLY = "world", "Hello world"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one client saw; nanoseconds, moments by ``time.perf_counter_ns``."""
+    """Values that one client measured; nanoseconds, moments by ``time.perf_counter_ns``."""
 
     connect_ns: int
     calls_ns: Sequence[int]
@@ -67,7 +67,7 @@ class Clock:
         self._began_ns = time.perf_counter_ns()
 
     def seen(self, connect_ns: int, calls_ns: Sequence[int]) -> Seen:
-        """What the client saw, up to now."""
+        """Values that the client measured up to now."""
         ended_ns, thread_ns = time.perf_counter_ns(), time.thread_time_ns() - self._thread_ns
         process_ns = time.process_time_ns() - self._process_ns
         return Seen(connect_ns, calls_ns, self._began_ns, ended_ns, thread_ns, process_ns)
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: argparse.Namespace) -> list[Seen | str]:
-    """What each client saw, or what went wrong with it. Each is forked before gRPC has begun anything."""
+    """Values of each client, or the message of its failure. Each is forked before gRPC has begun anything."""
     context = multiprocessing.get_context("fork")
     start = context.Barrier(options.clients)
     ours: list[Pipe] = []

@@ -17,7 +17,7 @@ import grpc
 from stock_service.v1 import stock_pb2, stock_pb2_grpc
 
 GRACE_S = 5.0
-"""How long calls that have begun may take when it ends."""
+"""Longest time for calls that have begun when the server ends."""
 
 
 class StockService(stock_pb2_grpc.StockServiceServicer):
@@ -33,7 +33,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
     def Lookup(  # noqa: N802
         self, request: stock_pb2.LookupRequest, context: grpc.ServicerContext
     ) -> stock_pb2.LookupResponse:
-        """What a stock stands at."""
+        """State of a stock."""
         with self._lock:
             if request.name not in self._prices:
                 return stock_pb2.LookupResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)
