@@ -55,6 +55,9 @@ class _StoredCatalog(Catalog, Protocol):
     def place(self) -> object:
         """Place of the stocks, for people."""
 
+    on_sick: Callable[[], object]
+    """Called when ``sick`` has changed, by any thread, which it does not block."""
+
     def flush(self, here: bool) -> None:
         """A service's ``Flush``."""
 
@@ -125,7 +128,9 @@ def serve_stocks(
     note = f"stocks are kept in {catalog.place}"
     began = False
     try:
-        service = wrapped(replace(service, flush=catalog.flush, health=Health(service.name, catalog.sick)))
+        health = Health(service.name, catalog.sick)
+        catalog.on_sick = health.changed
+        service = wrapped(replace(service, flush=catalog.flush, health=health))
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
     finally:

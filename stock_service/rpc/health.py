@@ -1,9 +1,9 @@
 """Whether a server serves, as ``grpc.health.v1`` asks it: ``/grpc.health.v1.Health/Check``, on every transport.
 
-NOT_SERVING while the server stops, and where its service says that it is sick: of the stock service, while its store
-takes no change: until a restart, or until its database is reached again. A disk that is full makes no server sick: it
-may have room again for the next trade.
-Transports that speak gRPC answer Watch too, which says what changes as the server stops.
+NOT_SERVING while the server stops, and where its service says that it is sick: of the stock service, while
+its store takes no change: until a restart, or until its database is reached again. A disk that is full makes no server
+sick: it may have room again for the next trade.
+Transports that speak gRPC answer Watch too, which says each change at once.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,25 @@ class Health:
         """``sick`` says whether the service cannot do its work; called by any thread, and does not block."""
         self._names = ("", service_name)
         self._sick = sick
-        self.stopping = False
-        """Set by whoever stops the server."""
+        self._stopping = False
+        self._tell: Callable[[], object] = lambda: None
 
     def serving(self) -> bool:
         """Whether it serves now."""
-        return not self.stopping and not self._sick()
+        return not self._stopping and not self._sick()
+
+    def stop(self) -> None:
+        """Says NOT_SERVING from now on. May be repeated."""
+        self._stopping = True
+        self._tell()
+
+    def changed(self) -> None:
+        """Has watches told, since ``sick`` may give another answer now. Any thread; does not block."""
+        self._tell()
+
+    def tell(self, tell: Callable[[], object]) -> None:
+        """Has ``tell`` called when a watch may have another answer: by any thread, which it must not block."""
+        self._tell = tell
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:
         """The method Check. Raises NotFound for a name that is not known."""
@@ -37,7 +50,7 @@ class Health:
         return self.watched(request)
 
     def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """Each word of the method Watch: the first one at once, the last one when the server stops."""
+        """Each word of the method Watch, which says the first one at once, and then each that differs."""
         if request.service not in self._names:
             return HealthCheckResponse(status=HealthCheckResponse.SERVICE_UNKNOWN)
         serving = HealthCheckResponse.SERVING if self.serving() else HealthCheckResponse.NOT_SERVING

@@ -52,14 +52,16 @@ class PostgresCatalog:
         """
         self.place = shown(dsn)
         """Its place, for people."""
+        self.on_sick: Callable[[], object] = lambda: None
+        """Called when ``sick`` may have changed, by any thread, which it does not block."""
         self._dsn, self._window = dsn, retry_window
         self._known: dict[str, Version] = {}  # as last read; the reader's, but for its keys, which stay
         try:
             with closing(Session.opened(dsn, retry_window)) as session:
                 self._known = session.all_stocks()
             self._check(given)
-            self._changes = _Line[Change]("store-writer", self.place, self._for_changes, self._commit)
-            self._readings = _Line[Reading]("store-reader", self.place, self._opened, self._read)
+            self._changes = _Line[Change]("store-writer", self.place, self._for_changes, self._commit, self._tell)
+            self._readings = _Line[Reading]("store-reader", self.place, self._opened, self._read, self._tell)
         except psycopg.Error as error:
             raise unusable(dsn, f"a primary that can be reached ({said(error)})") from error
 
@@ -92,6 +94,9 @@ class PostgresCatalog:
         self._readings.stop()
         ended = self._changes.stopped(CLOSE_S)
         return self._readings.stopped(CLOSE_S) and ended
+
+    def _tell(self) -> None:
+        self.on_sick()
 
     def _check(self, given: Iterable[Stock] | None) -> None:
         """Raises UsageError where stocks that are given differ from the store's."""
@@ -153,11 +158,16 @@ class _Line(Generic[Request]):
         where: str,
         connect: Callable[[], Session],
         work: Callable[[Session, Callable[[], list[Request]]], None],
+        changed: Callable[[], object],
     ) -> None:
-        """``where`` names the PostgreSQL. ``work`` does all requests that the function gives which it is given."""
+        """``where`` names the PostgreSQL. ``work`` does all requests that the function gives which it is given.
+
+        ``changed`` is called when ``away`` has changed.
+        """
         self._where = where
         self._connect = connect
         self._work: Callable[[Session, Callable[[], list[Request]]], None] = work
+        self._changed: Callable[[], object] = changed
         self._session: Session | None = None  # this, and what follows up to the lock, is the thread's
         self._drawn: list[Request] = []  # being done
         self._in_doubt = False  # whether they may have been committed
@@ -288,11 +298,14 @@ class _Line(Generic[Request]):
     def _set_away(self, error: Exception) -> None:
         """Refuses all but what is in doubt, until a primary is reached."""
         with self._lock:
-            if not self.away:
+            changed = not self.away
+            if changed:
                 _log.warning("%s: %s is away (%s)", self._thread.name, self._where, said(error))
             self.away = True
             late, self._waiting = self._waiting, []
             stopping = self._stopping
+        if changed:
+            self._changed()
         refuse(late, self._is_away())
         let_go(late)
         if not self._in_doubt or stopping:
@@ -303,6 +316,7 @@ class _Line(Generic[Request]):
         if self.away:
             _log.warning("%s: %s is back", self._thread.name, self._where)
             self.away = False
+            self._changed()
 
     def _is_away(self) -> Fault:
         return Unavailable(f"the store, {self._where}, is away: nothing was done")

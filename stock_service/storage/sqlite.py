@@ -71,6 +71,8 @@ class SqliteCatalog:
         """
         self.place = path
         """Its place, for people."""
+        self.on_sick: Callable[[], object] = lambda: None
+        """Called when ``sick`` has changed, by any thread, which it does not block."""
         self._retry_window = retry_window
         self._made = not os.path.exists(path)
         if self._made:  # Path's own raises for a name that no file can have
@@ -334,5 +336,6 @@ class SqliteCatalog:
                 self._refusal = fault
             refusal = self._refusal
             late, self._waiting = self._waiting, []
+        self.on_sick()
         refuse(late, refusal)
         let_go(late)

@@ -12,7 +12,7 @@ from stock_service.rpc.health import CHECK, Health
 from stock_service.rpc.transports import Connection
 from stock_service.trading.service import stock_service
 from tests.conformance.kept import GRPC
-from tests.conformance.running import KINDS, WAIT_S, Kind, Probe, maker, stopping
+from tests.conformance.running import KINDS, WAIT_S, Kind, Probe, maker, one_executor_each, stopping
 from tests.conformance.transports import fresh_exchange
 
 
@@ -34,18 +34,46 @@ def test_a_server_says_whether_it_serves(kind: Kind) -> None:
         assert asked(connection) == asked(connection, service.name) == HealthCheckResponse.NOT_SERVING
         sick[0] = False
         assert asked(connection) == HealthCheckResponse.SERVING
-        health.stopping = True
+        health.stop()
         assert asked(connection) == HealthCheckResponse.NOT_SERVING
         with pytest.raises(NotFound):
             asked(connection, "another.Service")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC], ids=str)
+on_grpc = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC], ids=str)
+on_some = pytest.mark.parametrize("kind", [kind for kind in one_executor_each(0) if kind.transport in GRPC], ids=str)
+
+
+@on_some
+def test_a_watch_says_each_change_at_once(kind: Kind) -> None:
+    """That the service is sick, is well again, and that the server is about to stop; and nothing twice."""
+    service, sick = stock_service(fresh_exchange()), [False]
+    health = Health(service.name, lambda: sick[0])
+    with maker(kind)(replace(service, health=health)) as running:
+        with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
+            watches = [
+                HealthStub(channel).Watch(HealthCheckRequest(service=name), WAIT_S) for name in ("", service.name)
+            ]
+            assert [next(watch).status for watch in watches] == [HealthCheckResponse.SERVING] * 2
+            for sick[0] in (True, False):
+                health.changed()
+                health.changed()
+                expected = HealthCheckResponse.NOT_SERVING if sick[0] else HealthCheckResponse.SERVING
+                assert [next(watch).status for watch in watches] == [expected] * 2
+            health.stop()
+            assert [next(watch).status for watch in watches] == [HealthCheckResponse.NOT_SERVING] * 2
+            assert asked(running.connect()) == HealthCheckResponse.NOT_SERVING, "it still serves"
+            stop = stopping(running)
+            assert [list(watch) for watch in watches] == [[], []]
+            assert stop.result()
+
+
+@on_grpc
 def test_a_watch_of_an_unknown_service_says_so_until_the_stop(kind: Kind) -> None:
-    """SERVICE_UNKNOWN at once, and again at the end, which it then has with the status OK."""
+    """SERVICE_UNKNOWN at once, and at the end the status OK."""
     with maker(kind)(Probe().service) as running, grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
         watched = HealthStub(channel).Watch(HealthCheckRequest(service="other"), WAIT_S)
         assert next(watched).status == HealthCheckResponse.SERVICE_UNKNOWN
         stop = stopping(running)
-        assert [each.status for each in watched] == [HealthCheckResponse.SERVICE_UNKNOWN]
+        assert list(watched) == []
         assert stop.result()

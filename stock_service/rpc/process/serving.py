@@ -250,7 +250,7 @@ def _serve(
         if ready:
             stopping.wait()
         starting.pop_all()
-        service.health.stopping = True
+        service.health.stop()
         grace_s = max(options.grace_s, ENDING_S)
         deadline_s = time.monotonic() + grace_s
         finished = server.stop(grace_s)

@@ -251,6 +251,8 @@ class Connections(Generic[Request]):
         """Seconds from one look at all timeouts to the next."""
         self.next_sweep_ns = 0
         """When ``sweep`` is due."""
+        self.renewed = False
+        """Whether the next sweep is to ``renew`` all connections; set by any thread."""
 
     def room(self, now_ns: int) -> bool:
         """Whether there may be one more connection; at the limit the longest idle one yields, if any does."""
@@ -287,9 +289,13 @@ class Connections(Generic[Request]):
             self._unwatch(connection)
 
     def sweep(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], object]) -> None:
-        """Closes the connections whose time is up. ``look_after`` has the last words sent."""
+        """Closes the connections whose time is up, and renews. ``look_after`` has sent what they have to say."""
         self.next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
+        renewed, self.renewed = self.renewed, False
         for connection in list(self.by_fd.values()):
+            if renewed:
+                connection.renew()
+                look_after(connection, now_ns)
             idle_ns = self._read_ns if connection.bytes.opening else self._idle_ns
             match connection.stream.overdue(now_ns, idle_ns, self._read_ns):
                 case Overdue.REPLY:

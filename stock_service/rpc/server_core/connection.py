@@ -230,6 +230,12 @@ class ServedConnection(Generic[Request]):
         with self._lock:
             return self.stream.release_ready(now_ns)
 
+    def renew(self) -> None:
+        """Has the calls answered again that watch what may have changed; they are ``ready`` then."""
+        if self._session is not None:
+            with self._lock:
+                self._session.renew()
+
     def end(self, by_client: bool) -> None:
         """Nothing more is read: the client has ended, or the server stops and all that had arrived is read.
 

@@ -106,6 +106,12 @@ class RequestServer(Generic[Request]):
 
     # ---- any thread
 
+    def renew(self) -> None:
+        """Has the calls answered again that watch what may have changed. Does not block."""
+        self._connections.renewed = True
+        self._connections.next_sweep_ns = 0
+        self._listening.waker.wake()
+
     def _ask(self, connection: ServedConnection[Request]) -> None:
         """Has the reading thread look at a connection."""
         self._attention.append(connection)

@@ -202,6 +202,14 @@ class CallTable:
         self.ready += self.settle_kept()
         return allowed
 
+    def renew(self) -> None:
+        """Has each watch answered again, as its first message was; once, if that has to wait."""
+        for call in self.kept.values():
+            if call.head.kind is Kind.STREAMED_REPLY and call.begun and not call.waiting:
+                first, flags = call.first
+                call.waiting.append((first, flags | MORE))
+        self.ready += self.settle_kept()
+
     # ---- the end
 
     def drain(self) -> None:
@@ -216,7 +224,8 @@ class CallTable:
             self.refuse(stream, False, FaultCode.UNAVAILABLE, _DRAINING)
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY or (call.head.kind is Kind.STREAMED and not call.ended):
-                call.waiting.append((call.first, END))  # one that would not end by itself does so behind what waits
+                first, flags = call.first
+                call.waiting.append((first, flags | END))  # one that would not end by itself does so behind what waits
         self.ready += self.settle_kept()
 
     def lose(self) -> None:

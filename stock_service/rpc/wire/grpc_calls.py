@@ -44,6 +44,8 @@ class Progress:
         """Replies to the last message that have not been asked for; None: there are no more."""
         self.said: ReplyMetadata | None = None
         """What is said besides."""
+        self.told: bytes | None = None
+        """Of a watch: its last word."""
 
 
 class IncomingCall:
@@ -66,8 +68,8 @@ class IncomingCall:
         self.unfolds_bytes = 0
         """Of a kept call: what its messages that are compressed say that they unfold to, until whoever asks sets it
         back."""
-        self.first = b""
-        """Of a kept call: its first message."""
+        self.first = (b"", PLAIN)
+        """Of a kept call: its first message, with its flags."""
         self.begun = False
         """Of a kept call: whether one of them was given to be answered."""
         self.busy = False
@@ -107,7 +109,8 @@ class IncomingCall:
             self.waiting_bytes += stop
             if compressed:
                 self.unfolds_bytes += unfolds_bytes(message)
-            self.first = self.first or message
+            if not (self.begun or self.first[0]):
+                self.first = message, compressed
             del body[:stop]
         if self.waiting_bytes + len(body) > window_bytes(message_bytes_max):
             return FaultCode.RESOURCE_EXHAUSTED, "more of a call's messages than the window allows"

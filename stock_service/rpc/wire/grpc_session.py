@@ -94,7 +94,7 @@ class GrpcSession:
         self._calls = CallTable(self._endpoint, streams_max)
         self.outgoing, self.held, self.ready = self._endpoint.outgoing, self._endpoint.held, self._calls.ready
         """See ``served_stream.Session``."""
-        self.admit = self._calls.admit
+        self.admit, self.renew = self._calls.admit, self._calls.renew
         """The same."""
         self._unpaid = 0  # of toil, what no call has paid for
         self._heavy = 0  # credits for what calls are more work than others, since the last count of toil

@@ -110,6 +110,9 @@ class Session(RequestDecoder[Request], Protocol[Request]):
     def admit(self, request: Request, reply: bytes) -> bytes:
         """What of a request's reply leaves now; the rest is held, and given by ``take_outgoing`` later."""
 
+    def renew(self) -> None:
+        """Has the calls answered again that watch what may have changed."""
+
     def drain(self) -> None:
         """The server is stopping: no further request is taken, and whoever is there is told so."""
 

@@ -9,6 +9,7 @@ Everything of grpcio is touched on the loop's thread alone. A worker hands its r
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from operator import call
 from threading import Thread
@@ -65,7 +66,9 @@ class AioServer:
         self._options = options
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()
-        self._ending = asyncio.Event()
+        self._ending = False
+        self._changed = asyncio.Event()  # of the health, or at the end; each time another one
+        self._health.tell(self._tell)
         self._refuses = False
         listening: Future[int] = Future()
         self._thread = Thread(target=self._run, args=(listening,), name="grpc-aio-loop")
@@ -78,11 +81,10 @@ class AioServer:
 
     def stop(self, grace_s: float) -> bool:
         """See ``transports.Server.stop``. A handler that blocks the loop is waited for no longer than any other."""
-        self._health.stopping = True
-        try:
-            self._loop.call_soon_threadsafe(self._ending.set)
-        except RuntimeError:
-            return True  # the loop is closed: all has ended before
+        self._ending = True
+        self._health.stop()
+        if self._loop.is_closed():
+            return True  # all has ended before
         drained = drain(self.address[1], self._under_way, self._refuse, grace_s)
         settle(self._stop_asked, LAST_S if drained else 0.0)
         self._thread.join(LAST_S + CANCEL_S)
@@ -94,6 +96,11 @@ class AioServer:
 
     def _refuse(self) -> None:
         self._refuses = True
+
+    def _tell(self) -> None:
+        """Has each watch look at the health."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._change)
 
     # ---- the loop's thread
 
@@ -124,11 +131,21 @@ class AioServer:
         if left:
             await asyncio.wait(left, timeout=CANCEL_S)
 
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
     async def _watch(self, request: Any, context: Any) -> None:
-        """The health's status now, and again at the end, which ends every watch, so that none holds up a stop."""
-        await context.write(self._health.watched(request))
-        await self._ending.wait()
-        await context.write(self._health.watched(request))
+        """The health's status now, and each that differs. A stop ends it, so that no watch holds the stop up."""
+        told = None
+        while True:
+            changed, ends, status = self._changed, self._ending, self._health.watched(request)
+            if status != told:
+                await context.write(status)
+                told = status
+            if ends:
+                return
+            await changed.wait()
 
     async def _reflect(self, requests: Any, context: Any) -> AsyncIterator[bytes]:
         try:

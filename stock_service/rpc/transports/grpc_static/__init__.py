@@ -54,4 +54,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
     protocol = GrpcRequests(service, methods, options.frame_bytes_max, options.pipeline_max)
     unpaused = replace(options, pipeline_max=_RESETS * options.pipeline_max)
     closed = guarded(protocol, options.access, service, {WATCH.encode(): Right.ANYONE})
-    return RequestServer(methods, closed, executor, unpaused, own, sessions=protocol.decoder)
+    server = RequestServer(methods, closed, executor, unpaused, own, sessions=protocol.decoder)
+    assert service.health is not None
+    service.health.tell(server.renew)
+    return server

@@ -151,8 +151,11 @@ class GrpcRequests:
         progress.began_ns = progress.began_ns or arrived_ns
         replies: Sequence[bytes] = ()
         if head.path == _WATCH:
-            self._health.stopping |= bool(carries & END)  # the server's stop alone ends a watch so
-            replies = [self._watch(message)]
+            if carries & END:  # the server's stop alone ends a watch so
+                self._health.stop()
+            said = self._watch(message)
+            replies = [said] if said != progress.told else []
+            progress.told = said
         elif not carries & END:
             replies = self._next_reply(request, message, peer)
         frames = b"" if carries & LATER else begun(stream, False, metadata_fields(progress.said.initial))

@@ -9,6 +9,8 @@ A call has a thread from its headers on, though its message may be late: see ``r
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -69,6 +71,7 @@ class GrpcServer:
         self._watches.end()
         drained = drain(self.address[1], self._under_way, self._pool.refuse, grace_s)
         ended = self._server.stop(LAST_S if drained else 0).wait(LAST_S + CANCEL_S)
+        self._watches.close()
         self._reflections.shutdown(wait=False)
         self._pool.shutdown(wait=False)
         return drained and ended
@@ -79,29 +82,48 @@ class GrpcServer:
 
 
 class _Watches:
-    """Watches of a service's health. Each is told the status at once, and again as it ends."""
+    """Watches of a service's health. Each is told the status at once, and each change on a thread of their own.
+
+    A client that takes nothing can hold that thread up: then no other watch is told.
+    """
 
     def __init__(self, health: Health) -> None:
         self._health = health
-        self._open: dict[Callable[[Any], None], Any] = {}  # what each was asked
+        self._open: dict[Callable[[Any], None], Any] = {}  # what each was asked, and was told last
+        self._ending = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="grpc-health")
+        self._thread.submit(int)  # has it started now, while the system gives one
+        health.tell(self._change)
 
     def watch(self, request: Any, context: grpc.ServicerContext, send: Callable[[Any], None]) -> None:
-        """The status now, and again at the end. The call has a thread for no longer than this takes."""
-        send(self._health.watched(request))
-        self._open[send] = request
+        """The status now. The call has a thread for no longer than this takes."""
+        status = self._health.watched(request)
+        send(status)
+        self._open[send] = [request, status]
         context.add_callback(partial(self._open.pop, send, None))
-        if self._health.stopping:
-            self.end()
+        self._change()  # it may have come meanwhile
 
     watch.experimental_non_blocking = True  # type: ignore[attr-defined]  # so grpcio gives ``send``, and awaits no reply
 
     def end(self) -> None:
-        """From now on nothing is served; ends every watch. gRPC core keeps a last word that is not taken."""
-        self._health.stopping = True
-        while self._open:
-            try:
-                send, request = self._open.popitem()
-            except KeyError:
-                return  # another thread has ended it
-            send(self._health.watched(request))
-            send(None)
+        """From now on nothing is served; ends every watch."""
+        self._ending = True
+        self._health.stop()
+
+    def close(self) -> None:
+        """Ends the thread, once it has told what it is to tell."""
+        self._thread.shutdown(wait=False)
+
+    def _change(self) -> None:
+        with suppress(RuntimeError):  # the server has stopped
+            self._thread.submit(self._tell)
+
+    def _tell(self) -> None:
+        """Tells each watch what it was not told, on the thread."""
+        for send, asked in list(self._open.items()):
+            request, told = asked
+            asked[1] = status = self._health.watched(request)
+            if status != told:
+                send(status)
+            if self._ending and self._open.pop(send, None) is not None:
+                send(None)

@@ -88,6 +88,8 @@ def test_nothing_is_said_of_a_trade_in_doubt_until_a_primary_is_back(
 ) -> None:
     """Others are refused meanwhile as ones that had no effect, and Lookups; then all goes on by itself."""
     with replica(postgres.store(STOCKS)) as catalog, ThreadPoolExecutor(1) as pool:
+        told: list[bool] = []
+        catalog.on_sick = lambda: told.append(catalog.sick())
         losing(monkeypatch, "commit", lambda _: postgres.stop(), done=True)
         doubtful = pool.submit(buy, catalog, "id")
         until(lambda: catalog.sick(), "it is away")
@@ -100,6 +102,8 @@ def test_nothing_is_said_of_a_trade_in_doubt_until_a_primary_is_back(
         assert doubtful.result(WAIT_S) == TradeReply(Status.OK, 1, 1)
         until(lambda: not catalog.sick(), "it is back")
         assert buy(catalog, "other").sequence == 2
+        until(lambda: len(told) == 4, "each of the two threads has told of both")
+        assert (told[0], told[-1]) == (True, False)
 
 
 def test_a_catalog_that_is_closed_says_what_is_unknown(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,6 +263,8 @@ def test_a_failed_disk_closes_the_catalog_to_changes(tmp_path: Path, committed: 
 
     path = tmp_path / "s"
     catalog = catalog_on(path, hooked(fail))
+    told: list[bool] = []
+    catalog.on_sick = lambda: told.append(catalog.sick())
     exchange = Exchange(catalog)
     assert exchange.trade("FishCo", 1, BUY, "first") == TradeReply(Status.OK, 1, 1)
     failing.set()
@@ -273,7 +275,7 @@ def test_a_failed_disk_closes_the_catalog_to_changes(tmp_path: Path, committed: 
         with pytest.raises(InternalFault, match="takes no change until a restart"):
             exchange.update("GameStart", 5)
     assert exchange.lookup("FishCo") == LookupReply(Status.OK, 4250, 1, 1)
-    assert catalog.close()
+    assert (catalog.close(), told) == (True, [True])
     again = catalog_on(path, unsynced)
     assert Exchange(again).lookup("FishCo").volume == (3 if committed else 1)
     assert Exchange(again).trade("FishCo", 2, BUY, "second") == TradeReply(Status.OK, 3, 2)
