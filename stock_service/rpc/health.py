@@ -1,6 +1,6 @@
 """Whether a server serves, as ``grpc.health.v1`` asks it: ``/grpc.health.v1.Health/Check``, on every transport.
 
-NOT_SERVING while the server stops, and where its service says that it is sick: of the stock service, while
+NOT_SERVING while the server drains or stops, and where its service says that it is sick: of the stock service, while
 its store takes no change: until a restart, or until its database is reached again. A disk that is full makes no server
 sick: it may have room again for the next trade.
 Transports that speak gRPC answer Watch too, which says each change at once.

@@ -1,5 +1,9 @@
-"""A health watch of a server process hears of a store that has failed."""
+"""Servers that drain: told to stop, they say NOT_SERVING and serve on for ``--drain-s``, so that balancers notice.
 
+And that the health call's watches hear of a store that has failed.
+"""
+
+import signal
 from contextlib import closing
 from pathlib import Path
 
@@ -10,12 +14,39 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from stock_service.rpc.errors import InternalFault
 from stock_service.rpc.transports import load
+from tests.conformance.running import until
+from tests.conformance.test_health import asked
 from tests.end_to_end.process import WAIT_S, Server
 from tests.end_to_end.test_store import sent, stored
 
 pytestmark = pytest.mark.slow
 
+LONG = ("--drain-s", "600")
+
+SERVED = ("stock_service", "serve", "--transport", "grpc_static", "--store", "memory")
+
 SERVING, NOT_SERVING = 1, 2
+
+
+def test_a_draining_server_serves_on() -> None:
+    """Whoever is there, and whoever comes; of several processes each does. A second signal ends it at once."""
+    connect = load("grpc_static").connect
+    with Server(SERVED, *LONG, "--processes", "2") as server:
+        with closing(connect(server.address, WAIT_S)) as connection:
+            assert asked(connection) == SERVING
+            server.signal(signal.SIGTERM)
+            until(lambda: asked(connection) == NOT_SERVING, "health says so")
+            assert sent(connection, "known").sequence == 1
+        with closing(connect(server.address, WAIT_S)) as connection:
+            assert sent(connection, "new").sequence == 2
+        assert server.stopped().code == 1
+
+
+def test_a_drained_server_stops() -> None:
+    """As one without a drain: exit 0."""
+    with Server(SERVED, "--drain-s", "0.05") as server:
+        ended = server.stopped()
+        assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_a_watch_hears_that_the_store_has_failed(tmp_path: Path) -> None:
@@ -29,3 +60,17 @@ def test_a_watch_hears_that_the_store_has_failed(tmp_path: Path) -> None:
                 sent(connection, "id")
         assert next(watch).status == NOT_SERVING
         assert server.stopped().code == 1
+
+
+def test_a_server_that_hands_over_does_not_drain(tmp_path: Path) -> None:
+    """Its port is the next one's at once, also where it was draining already."""
+    start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"), *LONG)
+    with Server(start) as first, Server(start) as second:
+        assert first.ended().code == 0
+        second.signal(signal.SIGTERM)
+        with closing(load("sockets").connect(second.address, WAIT_S)) as connection:
+            until(lambda: asked(connection) == NOT_SERVING, "the second drains")
+        with Server(start) as third:
+            assert second.ended().code == 0
+            with closing(load("sockets").connect(third.address, WAIT_S)) as connection:
+                assert sent(connection, "id").sequence == 1

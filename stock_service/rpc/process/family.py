@@ -202,7 +202,7 @@ class _Family:
         """Has all end that run, unless they are to end already."""
         if self._deadline_s is not None:
             return
-        self._deadline_s = time.monotonic() + max(self._options.grace_s, ENDING_S) + _OVER_S
+        self._deadline_s = time.monotonic() + self._options.drain_s + max(self._options.grace_s, ENDING_S) + _OVER_S
         for child in self._running:
             if child.ready_line:
                 child.process.terminate()

@@ -1,8 +1,9 @@
 """The process contract that every server here keeps, whatever its service and transport.
 
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error.
-- SIGTERM or SIGINT: no more connections are taken, idle ones are closed at once, and what was accepted is finished
-  within ``--grace-s``. Then exit 0, or 1 if the time was too short or a file could not be written.
+- SIGTERM or SIGINT: health says NOT_SERVING, and for ``--drain-s`` all goes on. Then no more connections are taken,
+  idle ones are closed at once, and what was accepted is finished within ``--grace-s``. Then exit 0, or 1 if the time
+  was too short or a file could not be written.
 - A second signal, or a failure of the server: exit 1 at once.
 - A bad option or file: one line, exit 2.
 
@@ -79,6 +80,8 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
     add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
     add("--grace-s", type=seconds(0, 3600), default=5.0, help="seconds to finish what was accepted, when stopping")
+    help_text = "seconds to serve on once told to stop, while the health call says NOT_SERVING: balancers notice"
+    add("--drain-s", type=seconds(0, 3600), default=0.0, help=help_text)
     help_text = "connections at a time, at most"
     add("--connections-max", type=integer(1, 1_000_000), default=_DEFAULTS.connections_max, help=help_text)
     help_text = "bytes of a request, at most"
@@ -235,12 +238,12 @@ def _serve(
                 if not took_over:
                     raise
                 _log.error("%s; nobody sees the metrics", error)
-        stopping = threading.Event()
+        stopping, handed_over = threading.Event(), threading.Event()
         signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
         signals.start()  # outlives all but leave()
         if hand_over is not None:
             try:
-                stack.enter_context(offered(hand_over, stopping.set))
+                stack.enter_context(offered(hand_over, partial(_set, handed_over, stopping)))
             except (OSError, UsageError) as error:
                 _log.error("no other server can take over from this one: %s", error)
         gc.freeze()  # what start-up made stays: the collector need not look at it again
@@ -251,6 +254,8 @@ def _serve(
             stopping.wait()
         starting.pop_all()
         service.health.stop()
+        if ready:
+            handed_over.wait(options.drain_s)  # the next server has the port, which no balancer need leave
         grace_s = max(options.grace_s, ENDING_S)
         deadline_s = time.monotonic() + grace_s
         finished = server.stop(grace_s)
@@ -259,6 +264,11 @@ def _serve(
         _log.warning("--grace-s %g was too short: what had not ended was given up", options.grace_s)
     written = serve_options.timeline is None or _write(serve_options.timeline, options.timeline)
     return 0 if ready and finished and written else FAILED_EXIT
+
+
+def _set(*events: threading.Event) -> None:
+    for each in events:
+        each.set()
 
 
 def announced(line: str) -> bool:
