@@ -73,6 +73,11 @@ class RawHttp2:
             assert self._frame() is not None, "the server has closed"
         return set(self.statuses.values())
 
+    def said(self, kind: int) -> None:
+        """Blocks until the server has sent a frame of this kind, the next one."""
+        while (read := self._frame()) != kind:
+            assert read is not None, "the server has closed"
+
     def rest(self) -> dict[int, int]:
         """How each call ended, once the server has closed."""
         while self._frame() is not None:

@@ -55,6 +55,12 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
 
 ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
     (["--read-timeout-s", "0.01"], "--read-timeout-s", "'0.01'", "seconds, from 0.05 to 3600"),
+    (
+        ["--dispatch", "connection", "--connection-age-s", "1"],
+        "--connection-age-s",
+        "1",
+        "0 with --dispatch connection",
+    ),
     (["--dispatch", "both"], "--dispatch", "'both'", "allowed: request, connection"),
 ]
 

@@ -153,7 +153,12 @@ def core_options(options: ServeOptions) -> list[tuple[str, int]]:
     and their clients cannot know why. So it is told to keep as many as there may be: the executor refuses by name.
     """
     calls_max = min(options.connections_max * options.pipeline_max, _CORE_MAX)
+    ages = [
+        ("grpc.max_connection_age_ms", int(options.connection_age_s * 1000)),  # give or take a tenth, as here
+        ("grpc.max_connection_age_grace_ms", int(options.connection_grace_s * 1000)),
+    ]
     return [
+        *(ages if options.connection_age_s else ()),
         ("grpc.server.max_pending_requests", calls_max),
         ("grpc.server.max_pending_requests_hard_limit", calls_max),
         ("grpc.so_reuseport", int(options.shares_port)),  # else a port in use is an error, no second server behind it

@@ -79,7 +79,7 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     add("--executor", choices=EXECUTORS, default=executor, help="which threads run requests")
     add("--workers", type=integer(1, 1024), default=8, help="threads that run requests")
     add("--queue-limit", type=integer(0, 1_000_000), default=1024, help="requests that may wait for a thread")
-    add("--grace-s", type=seconds(0, 3600), default=5.0, help="seconds to finish what was accepted, when stopping")
+    add("--grace-s", type=seconds(0, 3600), default=5.0, help="seconds to finish what was accepted, when it ends")
     help_text = "seconds to serve on once told to stop, while the health call says NOT_SERVING: balancers notice"
     add("--drain-s", type=seconds(0, 3600), default=0.0, help=help_text)
     help_text = "connections at a time, at most"
@@ -88,6 +88,8 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     add("--frame-bytes-max", type=integer(64, 1 << 30), default=_DEFAULTS.frame_bytes_max, help=help_text)
     help_text = "seconds after which an idle connection is closed"
     add("--idle-timeout-s", type=seconds(0.05, 86400), default=_DEFAULTS.idle_timeout_s, help=help_text)
+    help_text = "seconds, give or take a tenth, after which a client is to connect anew; 0: never"
+    add("--connection-age-s", type=seconds(0, 86400), default=_DEFAULTS.connection_age_s, help=help_text)
     help_text = "requests under way on a connection, at most"
     add("--pipeline-max", type=integer(1, 65536), default=_DEFAULTS.pipeline_max, help=help_text)
     help_text = "cores to run on: LIST such as 0,2-3; none: any; auto: one, and all where the work lets the GIL go"
@@ -154,6 +156,8 @@ def run(
             connections_max=options.connections_max,
             frame_bytes_max=options.frame_bytes_max,
             idle_timeout_s=options.idle_timeout_s,
+            connection_age_s=options.connection_age_s,
+            connection_grace_s=options.grace_s,
             pipeline_max=options.pipeline_max,
             timeline=timeline,
             metrics=metrics,

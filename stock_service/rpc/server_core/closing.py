@@ -10,6 +10,12 @@ waited for: for the read timeout, or for the grace.
 **Idle eviction.** At the limit of connections, the one on which nothing has happened for longest yields to a new one.
 So clients that connect and say nothing keep nobody else out. A connection that is served, or has just been, stays.
 
+**Age.** A client that keeps its connection for ever never hears of a server that was added. So a connection may have an
+age, give or take a tenth, lest those that came together leave together. Then its client is told to go on with another
+one: HTTP/2 has GOAWAY for that, HTTP/1.1 ``Connection: close`` with the next reply. The sockets protocol has only the
+goodbye: what was read is answered, and of what came later the client knows that it was not begun. After the grace the
+connection is closed.
+
 **Buffered bytes.** One budget bounds what a server holds of requests that are not whole or not begun, and of replies
 that nobody takes. Each connection alone is bounded by the largest frame; a thousand of them together would be too much.
 Over the budget, the connection that holds most is closed, and then the next. So a connection that holds little is left
@@ -17,9 +23,12 @@ alone, however many hold much. Of those that hold as much, the one that was sile
 a handshake or of half a record counts too. Left out: what the kernel holds, which SO_RCVBUF bounds for each connection.
 """
 
+import math
+import random
 import select
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic
 
@@ -28,7 +37,7 @@ from stock_service.rpc.server_core.connection import ServedConnection
 from stock_service.rpc.server_core.listening import Listening
 from stock_service.rpc.server_core.options import ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Request, WireProtocol
-from stock_service.rpc.wire.served_stream import Overdue
+from stock_service.rpc.wire.served_stream import ENDING, PAUSED, READING, Overdue
 
 QUIET_S = 0.1
 """Seconds without a byte, after which a client is taken to have no more on its way: the round trip of a far network."""
@@ -85,7 +94,7 @@ class LingeringClose(Generic[Request]):
 
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Half-closes a connection on which all is said."""
-        if self._by_ns and not connection.parted:  # it is the server that ends it
+        if (self._by_ns or connection.retired) and not connection.parted:  # it is the server that ends it
             connection.parted = True
             connection.say(self._goodbye)
             if not connection.stream.finished:
@@ -240,6 +249,8 @@ class Connections(Generic[Request]):
         self.buffered: BufferedBytes[Request]
         self.buffered = BufferedBytes(budget_bytes(own.buffered_bytes_max, options.frame_bytes_max), self._make_pay)
         self._eviction: IdleEviction[Request] = IdleEviction()
+        self._age_s, self._grace_ns = options.connection_age_s, int(options.connection_grace_s * 1e9)
+        self._rng = random.Random()
         self._listening, self._protocol, self._forget = listening, protocol, forget
         self._most = options.connections_max
         self._read_timeout_s, self._idle_ns, self._read_ns = (
@@ -247,7 +258,7 @@ class Connections(Generic[Request]):
             int(options.idle_timeout_s * 1e9),
             int(own.read_timeout_s * 1e9),
         )
-        self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s) / 4)
+        self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s, self._age_s or math.inf) / 4)
         """Seconds from one look at all timeouts to the next."""
         self.next_sweep_ns = 0
         """When ``sweep`` is due."""
@@ -269,6 +280,8 @@ class Connections(Generic[Request]):
         self.by_fd[connection.fd] = connection
         self._listening.epoll.register(connection.fd, select.EPOLLIN)
         connection.events = select.EPOLLIN
+        if self._age_s:
+            connection.retires_ns = time.monotonic_ns() + int(self._age_s * self._rng.uniform(0.9, 1.1) * 1e9)
 
     def close(self, connection: ServedConnection[Request]) -> None:
         """Closes a connection."""
@@ -296,6 +309,9 @@ class Connections(Generic[Request]):
             if renewed:
                 connection.renew()
                 look_after(connection, now_ns)
+            if 0 < connection.retires_ns <= now_ns:
+                self._retire(connection, now_ns)
+                look_after(connection, now_ns)
             idle_ns = self._read_ns if connection.bytes.opening else self._idle_ns
             match connection.stream.overdue(now_ns, idle_ns, self._read_ns):
                 case Overdue.REPLY:
@@ -307,6 +323,21 @@ class Connections(Generic[Request]):
                 case Overdue.IDLE:
                     self.lingering.dismiss(connection)
         self._listening.accept(True)
+
+    def _retire(self, connection: ServedConnection[Request], now_ns: int) -> None:
+        """Has an old connection end; closes one that has not within the grace."""
+        stays = (READING, PAUSED, ENDING) if connection.retired else (READING, PAUSED)
+        if connection.stream.state not in stays:
+            connection.retires_ns = 0  # it ends by itself
+        elif not connection.retired:
+            connection.retires_ns = now_ns + self._grace_ns
+            connection.retire()
+        elif connection.stream.idle:
+            self.lingering.dismiss(connection)
+        else:
+            self.cut(connection)
+            with suppress(OSError):  # it is closed
+                connection.bytes.half_close()  # so that its client need not wait for what is still at work
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
         """Cuts a connection that holds too much. Of requests that may be begun nobody says that they had no effect."""

@@ -187,6 +187,8 @@ class ServedConnection(Generic[Request]):
         self.low_priority = False  # whether it waits to be read after all others
         self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
         self.parted = False  # whether the server has said that it ends the connection
+        self.retires_ns = 0  # when it is old, and once it ``retired``, when it is cut; 0: never
+        self.retired = False
         self.holds = False  # whether it was found to hold bytes when it was last looked at
         self.counted = 0  # its requests that wait for its turn
         # guards _outbox, the order of bytes on the socket, who answers (``stream.replied``), and all of _session
@@ -235,6 +237,14 @@ class ServedConnection(Generic[Request]):
         if self._session is not None:
             with self._lock:
                 self._session.renew()
+
+    def retire(self) -> None:
+        """Begins its end, since it is old. The reading thread's."""
+        self.retired = True
+        with self._lock:
+            self.stream.retire()
+            if self._session is not None:
+                self._say(self._session)
 
     def end(self, by_client: bool) -> None:
         """Nothing more is read: the client has ended, or the server stops and all that had arrived is read.

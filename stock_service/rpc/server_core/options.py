@@ -53,6 +53,10 @@ class ServeOptions:
     """Bytes of one request, at most."""
     idle_timeout_s: float = 300.0
     """A connection on which nothing happens for so long is closed."""
+    connection_age_s: float = 0.0
+    """A connection's age, give or take a tenth, at which the server has its client go on with another; 0: none."""
+    connection_grace_s: float = 5.0
+    """Time that calls under way then have to end."""
     pipeline_max: int = 64
     """Requests under way on one connection, at most; the server reads no more until one is answered."""
     timeline: Timeline | None = None

@@ -30,7 +30,7 @@ from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOpt
 from stock_service.rpc.server_core.protocol import CountedRefusals, Methods, Request, WireProtocol, stamping
 from stock_service.rpc.server_core.queue import REFUSED_NS, Dispatch, Turns, WaitSamples
 from stock_service.rpc.timeline import Timeline
-from stock_service.rpc.wire.served_stream import CLOSED, LEAVING, READING, ServedStream, Session
+from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READING, ServedStream, Session
 
 _IN = select.EPOLLIN
 
@@ -338,8 +338,9 @@ class RequestServer(Generic[Request]):
         self._low_priority.clear()
         self._listening.close()
         for connection in list(self._connections.by_fd.values()):
-            if connection.stream.state is CLOSED:
-                continue  # for what another one holds
+            state = connection.stream.state
+            if state is CLOSED or (connection.retired and state is ENDING):
+                continue  # for what another one holds; and who has begun to end needs what comes
             arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)

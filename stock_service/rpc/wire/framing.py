@@ -110,6 +110,10 @@ class FrameDecoder(Generic[Frame]):
         """Nor asks for a word before it is whole."""
         return b""
 
+    def retire(self) -> bool:
+        """Nor can be told that it is to be the last one."""
+        return False
+
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order. Raises FramingError, after which the stream is lost."""
         if self.pending_bytes:

@@ -16,6 +16,9 @@ _EARLY_MAX = 1000
 
 _DRAINING = "the server is stopping"
 
+OLD = "max_age"
+"""Reason of a GOAWAY to a connection that is old, in the words of gRPC's own servers."""
+
 _TOIL = 2
 """Credits that a call costs which is refused or reset; see ``patience.py``."""
 
@@ -212,14 +215,18 @@ class CallTable:
 
     # ---- the end
 
+    def say_goaway(self, last: int, why: str) -> None:
+        """Tells the client that no call is taken which has a larger number."""
+        self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
+
     def drain(self) -> None:
         """No further call is taken; those that are not whole are refused, and kept ones come to their end.
 
-        GOAWAY is said once, with the last call seen. RFC 9113, 6.8, would rather have a first one of 2^31 - 1, and
-        calls taken for a round trip more. A drain takes only what had arrived when it began, so that its end does not
-        hang on a client. A call past the last one was not begun, so its client may send it again.
+        GOAWAY is said with the last call seen. RFC 9113, 6.8, would rather have a first one of 2^31 - 1, and calls
+        taken for a round trip more, as where a connection is old. A drain takes only what had arrived when it began, so
+        that its end does not hang on a client. A call past the last one was not begun: its client may send it again.
         """
-        self._endpoint.outgoing += http2.goaway(self.last, ErrorCode.NO_ERROR, _DRAINING)
+        self.say_goaway(self.last, _DRAINING)
         for stream in list(self.half):
             self.refuse(stream, False, FaultCode.UNAVAILABLE, _DRAINING)
         for call in self.kept.values():

@@ -7,7 +7,7 @@ A stream is a call. What becomes of it:
 | idle | HEADERS, with room | half | nothing yet: a call takes no worker before its message is whole |
 | idle | HEADERS over MAX_CONCURRENT_STREAMS | closed | RST_STREAM, REFUSED_STREAM |
 | idle | HEADERS that HTTP/2 calls malformed | closed | RST_STREAM, PROTOCOL_ERROR |
-| idle | HEADERS while the server drains | closed | nothing: the client was told GOAWAY with an earlier number |
+| idle | HEADERS behind a GOAWAY with an earlier number | closed | nothing: the client may send it again elsewhere |
 | half | its message whole, and the client's end | open | gives the request |
 | half | the end, of what is to be refused | closed | a status of HTTP or gRPC |
 | half | a message over the limit, two, or half of one | closed | a status of gRPC; RST_STREAM if the client goes on |
@@ -35,13 +35,13 @@ from struct import Struct
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import FramingError
-from stock_service.rpc.wire.grpc_call_table import CallTable
+from stock_service.rpc.wire.grpc_call_table import OLD, CallTable
 from stock_service.rpc.wire.grpc_calls import PLAIN, GrpcRequest, IncomingCall, unfolds_bytes
 from stock_service.rpc.wire.grpc_heads import Head, Heads, Kind, Refusal, part
 from stock_service.rpc.wire.grpc_replies import HEADER_BLOCK_BYTES_MAX, HEADER_LIST_BYTES_MAX, hello
 from stock_service.rpc.wire.header_blocks import KNOWN_BYTES_MAX, BlockError, BlockReader, ListTooLong
 from stock_service.rpc.wire.http2 import ErrorCode, Http2Error
-from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
+from stock_service.rpc.wire.http2_endpoint import PROBE, Endpoint, Event
 from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
@@ -75,9 +75,6 @@ class SessionError(FramingError):
 class GrpcSession:
     """See the module, and ``served_stream.Session``. Whoever calls has the connection's lock."""
 
-    ended = False
-    """No request says that it is the last one."""
-
     def __init__(
         self, kinds: Mapping[bytes, Kind], message_bytes_max: int, streams_max: int, now_ns: Callable[[], int]
     ) -> None:
@@ -102,8 +99,9 @@ class GrpcSession:
         """See ``served_stream.Session``."""
         self.later_ns = 0
         """The same."""
-        self._draining = False
-        self._lost = False
+        self._draining = self._lost = False
+        self.ended = False
+        """Whether all has come of the calls that are taken, since the client heard of an end."""
 
     # ---- what the server asks
 
@@ -184,6 +182,9 @@ class GrpcSession:
                     self._spend(toil)
                     if endpoint.pings:
                         self._on_ping()
+                    if endpoint.heard and not self._draining:  # all that comes of calls so far is taken
+                        self._draining, self._cuts = True, False
+                        self._calls.say_goaway(self._calls.last, OLD)
                 at = following
                 if self._cuts and not endpoint.block_stream:
                     at = self._cut_usual(data, at, requests)
@@ -197,6 +198,7 @@ class GrpcSession:
         self._pending = data[at:]
         self._count_pending()
         self._calls.count()
+        self.ended = self._draining and not (self._calls.half or self._calls.kept)
 
     def _count_pending(self) -> None:
         """Counts what is not whole."""
@@ -370,9 +372,16 @@ class GrpcSession:
 
     # ---- the end
 
+    def retire(self) -> bool:
+        """See ``served_stream.RequestDecoder``: GOAWAY with the largest number, and a PING (RFC 9113, 6.8)."""
+        if not (self._draining or self._lost):
+            self._calls.say_goaway(http2.STREAM_MAX, OLD)
+            self._endpoint.outgoing += http2.frame(http2.PING, 0, 0, PROBE)
+        return True
+
     def drain(self) -> None:
         """See ``served_stream.Session``."""
-        if not (self._draining or self._lost):
+        if not self._lost:
             self._draining, self._cuts = True, False
             self._calls.drain()
             self._count_pending()

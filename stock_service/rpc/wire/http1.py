@@ -144,6 +144,12 @@ class HttpDecoder(Generic[Head]):
         interim, self._interim = self._interim, b""
         return interim
 
+    def retire(self) -> bool:
+        """The next message whose head comes is the last one, whatever it says. May be repeated."""
+        parse = self._parse
+        self._heads, self._parse = {}, lambda raw: parse(raw)._replace(close=True)
+        return True
+
     def feed(self, data: bytes) -> list[HttpMessage[Head]]:
         """The messages that ``data`` completes, in order. Raises HttpError, after which the stream is lost."""
         if self.ended:

@@ -30,6 +30,9 @@ _HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")
 _SETTING = Struct("!HI")
 _WINDOW_UPDATE_HEADER = (4 << 8) | http2.WINDOW_UPDATE
+PROBE = b"GOAWAY 1"
+"""Payload of a PING whose answer says that the peer has all that was sent before."""
+
 _OF_CONNECTION = (http2.SETTINGS, http2.PING, http2.GOAWAY)
 _PAYLOAD_BYTES = {http2.PRIORITY: 5, http2.RST_STREAM: 4, http2.PING: 8, http2.WINDOW_UPDATE: 4}
 
@@ -74,6 +77,8 @@ class Endpoint:
         """The window of a new stream."""
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
+        self.heard = False
+        """Whether a PING of ``PROBE`` was answered."""
         self.pings = 0
         """PINGs that were answered, until whoever asks sets it back."""
         self.toil = 0
@@ -272,7 +277,9 @@ class Endpoint:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"ENABLE_PUSH of {value}, allowed: 0 and 1")
 
     def _take_ping(self, flags: int, stream: int, payload: bytes) -> None:
-        if not flags & http2.ACK:
+        if flags & http2.ACK:
+            self.heard = self.heard or payload == PROBE
+        else:
             self.pings += 1
             self._answer(frame(http2.PING, http2.ACK, 0, payload))
 

@@ -9,6 +9,7 @@
 | READING | what is no request | ENDING | answers what came before it, then says the fault |
 | READING | a request that says it is the last | ENDING | answers it |
 | READING | half a request that asks whether to go on | READING | says so, once all before it is answered |
+| READING, PAUSED | its age is up, and its protocol has no word for that | ENDING | answers what was read |
 | READING | a request that stays half there for ``read_timeout_s`` | ENDING | says the fault at once |
 | READING | nothing, for ``idle_timeout_s`` | CLOSED | closes |
 | PAUSED | room, nothing unsent, nothing waits | READING | reads on |
@@ -58,6 +59,12 @@ class RequestDecoder(Protocol[Request_co]):
 
     def take_interim(self) -> bytes:
         """What the half request wants to be told before it sends on, once; nearly always nothing."""
+
+    def retire(self) -> bool:
+        """The connection is old: whether its client is told to go on with another one, so that ``ended`` comes soon.
+
+        Else whoever reads ends it.
+        """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
         """The requests that these bytes complete. Raises FramingError, with those before it, for what is none."""
@@ -340,6 +347,11 @@ class ServedStream(Generic[Request]):
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
+
+    def retire(self) -> None:
+        """The connection is old: it is to end soon, with as few requests lost as its protocol can tell its client."""
+        if not self._decoder.retire():
+            self.end()
 
     def leave(self) -> None:
         """All is said, once ``finished``: what comes now is dropped."""

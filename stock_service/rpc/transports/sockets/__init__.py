@@ -55,11 +55,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def own_options(options: argparse.Namespace) -> SocketOptions:
-    """The values given. Raises UsageError for an executor that connection dispatch cannot have."""
+    """The values given. Raises UsageError for an executor or an age that connection dispatch cannot have."""
     if options.dispatch == "connection" and options.executor == "leader-followers":
         raise UsageError(
             "--executor", options.executor, "another one with --dispatch connection: each thread reads one connection"
         )
+    if options.dispatch == "connection" and options.connection_age_s:
+        allowed = "0 with --dispatch connection: a connection has its thread until its client leaves"
+        raise UsageError("--connection-age-s", options.connection_age_s, allowed)
     return SocketOptions(read_options(options), options.dispatch)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies
-from stock_service.rpc.wire.grpc_calls import END, LATER, PLAIN, WAITING_MAX, GrpcRequest
+from stock_service.rpc.wire.grpc_calls import END, LATER, MORE, PLAIN, WAITING_MAX, GrpcRequest
 from stock_service.rpc.wire.grpc_heads import Kind
 from stock_service.rpc.wire.grpc_replies import PREFIX
 from stock_service.rpc.wire.http2 import ErrorCode
@@ -141,6 +141,11 @@ class Call:
         flags |= LATER if self.begun else 0
         self.asked = self.begun = True
         return [(self.stream, message, flags)]
+
+    def renewed(self) -> None:
+        """The health has changed."""
+        if self.kind is Kind.STREAMED_REPLY and self.begun and not self.waiting:
+            self.waiting.append((self.first, MORE))
 
     def drained(self) -> None:
         """The server stops."""

@@ -41,6 +41,8 @@ class ClientsView:
         """Bytes of DATA that the client sent, and what the server has added to the window for these."""
         self.pings: deque[bytes] = deque()
         """Those that are not answered."""
+        self.asked: deque[bytes] = deque()
+        """Those of the server, not answered either."""
         self.settings = 0
         """How many are not acknowledged."""
         self.goaways: list[tuple[int, int]] = []
@@ -69,6 +71,8 @@ class ClientsView:
                 assert not frame.payload
             case http2.PING, http2.ACK:
                 assert frame.payload == self.pings.popleft()
+            case http2.PING, 0:
+                self.asked.append(frame.payload)
             case http2.WINDOW_UPDATE, 0:
                 self.granted += int.from_bytes(frame.payload)
                 assert 0 < self.granted <= self.sent_bytes, "more window than was used"

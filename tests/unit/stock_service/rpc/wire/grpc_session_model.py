@@ -33,7 +33,9 @@ class SessionModel:
         self.flying: list[GrpcRequest] = []
         """Requests that no worker has answered."""
         self.next = 1
-        self.draining = self.lost = False
+        self.last = 0
+        """The last call that the server has taken."""
+        self.draining = self.stopped = self.lost = False
         self.broken_by: ErrorCode | None = None
         self.session.take_outgoing()
         self.view.settings = 2
@@ -104,6 +106,7 @@ class SessionModel:
                 sent = head(stream, path, content_length=str(SAID_BYTES))
             case "malformed":
                 sent = http2.headers(stream, b"\x82", False)
+        self.last = self.last if self.draining else stream
         if self.draining:
             call.end(None, None)
         elif fate == "malformed":

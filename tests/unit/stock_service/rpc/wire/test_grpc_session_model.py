@@ -194,7 +194,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
         ended_ones = [each for each in self.model.calls.values() if each.view.ended_here and not each.ignored]
         if ended and ended_ones:
             stream, self.model.broken_by = ended_ones[pick % len(ended_ones)].stream, ErrorCode.STREAM_CLOSED
-        if self.model.draining and stream > self.model.view.goaways[0][0]:
+        if self.model.draining and stream > self.model.last:
             self.model.broken_by = None  # which it was told that nobody looks at
         self.model.sends(data(stream, b""))
 
@@ -213,14 +213,39 @@ class GrpcSessionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.may_end() and not self.model.draining)
     @rule()
+    def server_finds_the_connection_old(self) -> None:
+        """Calls are taken until its client has heard."""
+        assert self.model.session.retire()
+        self.model.view.take(frames(self.model.session.take_outgoing()))
+        assert self.model.view.goaways[-1] == (http2.STREAM_MAX, ErrorCode.NO_ERROR)
+
+    @precondition(lambda self: self.reads() and self.model.view.asked)
+    @rule()
+    def client_hears_that_it_is_old(self) -> None:
+        """What it begins later is not taken; all else is."""
+        self.model.draining = True
+        self.model.sends(http2.frame(http2.PING, http2.ACK, 0, self.model.view.asked.popleft()))
+        assert self.model.view.goaways[-1] == (self.model.last, ErrorCode.NO_ERROR)
+
+    @precondition(lambda self: self.may_end() and not self.model.stopped)
+    @rule()
     def server_stops(self) -> None:
         """What is whole is answered; what streams comes to its end."""
-        self.model.draining = True
+        self.model.draining = self.model.stopped = True
         for call in list(live(self.model.calls)):
             call.drained()
         self.model.session.drain()
         self.model.view.take(frames(self.model.session.take_outgoing()))
-        assert self.model.view.goaways == [(self.model.next - 2 if self.model.next > 1 else 0, ErrorCode.NO_ERROR)]
+        assert self.model.view.goaways[-1] == (self.model.last, ErrorCode.NO_ERROR)
+        self.model.takes_ready()
+
+    @precondition(lambda self: self.has_calls() and not self.model.stopped)
+    @rule()
+    def server_renews(self) -> None:
+        """A watch that was answered, and for which nothing waits, is answered again."""
+        for call in live(self.model.calls):
+            call.renewed()
+        self.model.session.renew()
         self.model.takes_ready()
 
     # ---- what workers do

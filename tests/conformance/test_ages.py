@@ -1,0 +1,160 @@
+"""A connection that is old: its client goes on with another one, and no request is lost on the way."""
+
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Thread
+
+import grpc
+import pytest
+
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import NotBegun, Unavailable
+from stock_service.rpc.service import Method
+from stock_service.rpc.transports import Connection, ServeOptions
+from stock_service.rpc.wire import http2
+from stock_service.rpc.wire.framing import ReplyFrame
+from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
+from tests.conformance.kept import GRPC
+from tests.conformance.raw_http2 import RawHttp2, framed, headers, message
+from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
+from tests.conformance.running import (
+    BLOCK,
+    ECHO,
+    KINDS,
+    PROBE,
+    WAIT_S,
+    Kind,
+    Limits,
+    Probe,
+    maker,
+    one_executor_each,
+    stopping,
+)
+from tests.conformance.test_http1 import ask, client
+
+AGE_S = 0.06
+"""Least of a connection: it is drawn from nine to eleven tenths of an age, and noticed up to 0.05 s later."""
+
+LASTING = [kind for kind in one_executor_each(0) if kind.dispatch == "request"]
+"""Kinds of servers that end a connection of a certain age."""
+
+WHO = f"/{PROBE}/Who"
+
+
+def aging(age_s: float = AGE_S, grace_s: float = WAIT_S) -> Limits:
+    """Limits of a server whose connections have an age."""
+    return Limits(options=ServeOptions(connection_age_s=age_s, connection_grace_s=grace_s))
+
+
+def who(_: LookupRequest, call: Call) -> LookupResponse:
+    """The port that a call came from, as a price."""
+    return LookupResponse(price_cents=int(call.peer.rpartition(":")[2]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in LASTING if kind.transport in GRPC], ids=str)
+def test_clients_of_grpc_go_on_with_another_connection(kind: Kind) -> None:
+    """A channel that is never idle has had several, and none of its calls failed."""
+    service = Probe().service
+    methods = {**service.methods, WHO: Method(LookupRequest, LookupResponse, who, wants_call=True)}
+    with maker(kind)(replace(service, methods=methods), aging()) as running:
+        with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
+            ask_who: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(WHO)
+            ports: set[int] = set()
+            while len(ports) < 3:
+                calls = [ask_who.future(b"", WAIT_S) for _ in range(8)]
+                ports |= {LookupResponse.FromString(call.result()).price_cents for call in calls}
+
+
+def test_a_connection_of_http_ends_with_a_reply_that_says_so() -> None:
+    """Every request is answered, and the last one with ``Connection: close``."""
+    with maker(Kind("http1", "leader-followers"))(Probe().service, aging()) as running:
+        with client(running.address) as connection:
+            assert ask(connection, "POST", ECHO, b"first") == (200, b"first")
+            first = connection.sock
+            while connection.sock is first:  # which Python's client closes as it is told
+                assert ask(connection, "POST", ECHO, b"again") == (200, b"again")
+            assert connection.sock is None
+
+
+@pytest.mark.slow
+def test_a_connection_of_sockets_ends_with_a_goodbye() -> None:
+    """Behind the reply to what was read; of what came later its client knows that it was not begun."""
+    probe = Probe()
+    with DISPATCHES[0](probe.service, aging()) as running, probe:
+        with RawSocket(running.address) as client:
+            client.send(frame(1, BLOCK))
+            probe.entered()
+            assert client.silent(2 * AGE_S), "a goodbye before the reply"
+            client.send(frame(2))
+            probe.released.set()
+            assert (client.rest(), client.goodbyes) == ([ReplyFrame(1, 0, b"")], 1)
+        connection = running.connect()
+        with pytest.raises(NotBegun):
+            echo_on(connection)
+        assert connection.call(ECHO, b"echo", WAIT_S) == b"echo"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LASTING, ids=str)
+def test_a_request_that_outlasts_the_grace_is_given_up(kind: Kind) -> None:
+    """Its client learns that the connection is lost, long before the handler ends."""
+    probe = Probe()
+    with maker(kind)(probe.service, aging(grace_s=0.05)) as running, probe:
+        with pytest.raises(Unavailable):
+            running.connect().call(BLOCK, b"", WAIT_S)
+        assert not probe.released.is_set()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LASTING if kind.transport in ("sockets", "grpc_static")], ids=str)
+def test_a_server_with_old_connections_stops_in_time(kind: Kind) -> None:
+    """Some have heard that they are old, and some have a request under way."""
+    probe = Probe()
+    with maker(kind)(probe.service, aging()) as running, probe:
+        connections = [running.connect() for _ in range(4)]
+        pending(connections[0].call, probe)
+        probe.released.wait(2 * AGE_S)
+        probe.released.set()
+        assert running.stop()
+
+
+def test_a_stop_lets_an_old_connection_take_its_reply() -> None:
+    """Whose window had no room for it: its client widens the window once the server is stopping."""
+    with maker(Kind("grpc_static", "leader-followers"))(Probe().service, aging()) as running:
+        with RawHttp2(running.address) as slow:
+            no_room = (http2.INITIAL_WINDOW_SIZE.to_bytes(2)) + bytes(4)
+            slow.send(framed(http2.SETTINGS, 0, 0, no_room), headers(1, ECHO), message(1, b"long"))
+            slow.said(http2.GOAWAY)
+            slow.said(http2.GOAWAY)
+            stop = stopping(running)
+            slow.send(http2.window_update(1, 100))
+            assert slow.status(1) == 0
+            assert slow.rest() == {1: 0}
+            assert stop.result()
+
+
+@pytest.mark.parametrize("transport", ["sockets", "http1", "grpc_static"])
+def test_a_client_that_says_nothing_is_closed_after_the_grace(transport: str) -> None:
+    """It neither asks for anything nor says that it has heard."""
+    with maker(Kind(transport, "leader-followers"))(Probe().service, aging(grace_s=0.05)) as running:
+        with socket.create_connection(running.address, WAIT_S) as silent:
+            while silent.recv(4096):
+                pass
+
+
+def echo_on(connection: Connection) -> None:
+    """Asks until a fault comes."""
+    while True:
+        assert connection.call(ECHO, b"echo", WAIT_S) == b"echo"
+
+
+def pending(call: Callable[[str, bytes, float], bytes], probe: Probe) -> None:
+    """Has a call begin that waits; a thread of its own hears of its end."""
+    Thread(target=call, args=(BLOCK, b"", WAIT_S), name="pending").start()
+    probe.entered()
+
+
+def test_every_transport_is_tried() -> None:
+    """With one executor each."""
+    assert {kind.transport for kind in LASTING} == {kind.transport for kind in KINDS}
