@@ -78,11 +78,13 @@ check: $(VENV)/.synced ## Checks style, types, imports and protobuf without runn
 	@$(VENV)/bin/buf lint
 
 check-reliability: $(VENV)/.synced ## Tries all that the service promises; writes stock_service/RELIABILITY.md
-	@$(UV) sync --frozen --quiet --inexact --group fuzz || echo "without atheris, which could not be had here"
+	@$(UV) sync --frozen --quiet --inexact --group fuzz --group balancers || \
+		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability $(ARGS)
 
 check-reliability-overnight: $(VENV)/.synced ## The same, ten times
-	@$(UV) sync --frozen --quiet --inexact --group fuzz || echo "without atheris, which could not be had here"
+	@$(UV) sync --frozen --quiet --inexact --group fuzz --group balancers || \
+		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability --overnight $(ARGS)
 
 notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks; ARGS=--allow-root where you are root

@@ -1,6 +1,8 @@
 """The health call, on every transport: whether a server serves."""
 
+import socket
 from dataclasses import replace
+from pathlib import Path
 
 import grpc
 import pytest
@@ -14,6 +16,8 @@ from stock_service.trading.service import stock_service
 from tests.conformance.kept import GRPC
 from tests.conformance.running import KINDS, WAIT_S, Kind, Probe, maker, one_executor_each, stopping
 from tests.conformance.transports import fresh_exchange
+
+HAPROXY = Path(__file__).resolve().parents[2] / "stock_service" / "balancers" / "haproxy.cfg"
 
 
 def asked(connection: Connection, name: str = "") -> int:
@@ -66,6 +70,25 @@ def test_a_watch_says_each_change_at_once(kind: Kind) -> None:
             stop = stopping(running)
             assert [list(watch) for watch in watches] == [[], []]
             assert stop.result()
+
+
+@on_some
+def test_the_check_of_haproxys_configuration_tells_a_server_that_serves(kind: Kind) -> None:
+    """Its bytes are a call of health's, and those that it looks for are in the answer as long as the server serves."""
+    lines = [line.split() for line in HAPROXY.read_text().splitlines()]
+    sent = bytes.fromhex("".join(words[2] for words in lines if words[:2] == ["tcp-check", "send-binary"]))
+    (serving,) = [bytes.fromhex(words[3]) for words in lines if words[:3] == ["tcp-check", "expect", "binary"]]
+    service = stock_service(fresh_exchange())
+    health = Health(service.name)
+    with maker(kind)(replace(service, health=health)) as running:
+        for expected in (serving, serving[:-1] + bytes([HealthCheckResponse.NOT_SERVING])):
+            with socket.create_connection(running.address, WAIT_S) as check:
+                check.sendall(sent)
+                answer = b""
+                while expected not in answer:
+                    answer += check.recv(4096)
+                assert (serving in answer) == (expected == serving)
+            health.stop()
 
 
 @on_grpc

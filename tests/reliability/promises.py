@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 from tests.reliability import (
+    balancers,
     closed,
     conformance,
     fair,
@@ -58,6 +59,7 @@ PROMISES: dict[str, Promise] = {
     "hostile-http2": Promise((hostile_http2.check,)),
     "fair": Promise((fair.check,)),
     "memory": Promise((held.check,)),
+    "balancers": Promise((balancers.check,), overnight=balancers.check_overnight),
     "steady": Promise((steady.check,), overnight=steady.check_overnight),
 }
 """Of those that are not timed the longest come first, so that all slots are busy to the end. Restarts come last, beside
@@ -113,7 +115,7 @@ SHORT: dict[str, Shortfall] = {
     ),
     **{
         absent(tool): Shortfall("the tool is not here")
-        for tool in (conformance.H2SPEC, conformance.GO, ATHERIS, real_clients.GO_LOAD)
+        for tool in (conformance.H2SPEC, conformance.GO, ATHERIS, real_clients.GO_LOAD, *balancers.LACKING)
     },
     "sockets: memory under load": Shortfall(_SETTLES, at_most=10),
     "grpc_static: memory under load": Shortfall(_SETTLES, at_most=10),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.reliability import __main__ as command
-from tests.reliability import conformance, guided_fuzz, overload, real_clients
+from tests.reliability import balancers, conformance, guided_fuzz, overload, real_clients
 from tests.reliability.open_loop import Offered
 from tests.reliability.promises import PROMISES, SHORT, Promise, Shortfall, excused
 from tests.reliability.rows import Row, absent, worst
@@ -52,7 +52,8 @@ def test_a_known_row_may_fall_so_far_and_no_further(
 
 def test_what_is_excused_has_a_reason_and_a_bound() -> None:
     """But for tools that are not here: nothing was tried, so nothing can be worse."""
-    tools = {absent(tool) for tool in (conformance.H2SPEC, conformance.GO, guided_fuzz.ATHERIS, real_clients.GO_LOAD)}
+    programs = (conformance.H2SPEC, conformance.GO, guided_fuzz.ATHERIS, real_clients.GO_LOAD, *balancers.LACKING)
+    tools = {absent(tool) for tool in programs}
     for promise, short in SHORT.items():
         assert short.reason
         bounded = short.at_least > float("-inf") or short.at_most < float("inf")

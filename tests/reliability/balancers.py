@@ -1,0 +1,386 @@
+"""Promise: replicas behind a balancer are restarted one after the other, and no client sees a failure.
+
+``python -m tests.reliability.balancers [CALLS]`` tries it behind grpcio's own round_robin, HAProxy and Envoy, with the
+configurations of ``stock_service/balancers``, and prints the rows. Clients have the retry policy of
+``clients/retrying.py``. Replicas share a PostgreSQL, and have addresses of their own, which a name server gives. Then
+there is one replica more: each balancer is to give it its share, once connections of before are too old.
+"""
+
+import json
+import random
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import grpc
+
+from clients.retrying import RetryingExchange
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.process.lifeline import tied
+from stock_service.rpc.transports import Address, Connection, load
+from stock_service.rpc.wire.grpc_status import status_fault
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from tests.conformance.running import until
+from tests.end_to_end.process import ROOT, WAIT_S, Running, Server
+from tests.name_server import NameServer
+from tests.reliability.replicas import POSTGRES
+from tests.reliability.restarts import RETRIES, Told, reading, trading, until_over
+from tests.reliability.rows import Row, absent
+
+CONFIGURED = ROOT / "stock_service" / "balancers"
+
+NAME = "replicas.example"
+"""The name of all replicas, as the configurations have it."""
+
+REPLICAS = 3
+HOSTS = [f"127.0.77.{number}" for number in range(1, REPLICAS + 2)]
+"""Where replicas listen, all on one port; the last one is the one that comes later."""
+
+DRAIN_S, GRACE_S, AGE_S = 0.8, 0.5, 0.5
+"""Options of each replica. A drain is longer than a balancer takes to notice, which is 0.6 s at most."""
+
+NOTICED_S = 0.7
+"""After a replica is ready, the balancers have noticed."""
+
+CALLS, SOME, FEW = 100_000, 4_000, 200
+"""Calls behind each balancer: overnight, in minutes, and in seconds."""
+
+SHARED = 400
+"""Calls of which each replica is to have its share."""
+
+FAIR = 0.1
+"""How far from its fair share a replica's may be, as a part of it."""
+
+
+def free_port(hosts: Sequence[str] = ("127.0.0.1",)) -> int:
+    """A port that nobody has on any of these hosts."""
+    from socket import create_server
+
+    with ExitStack() as bound:
+        port: int = bound.enter_context(create_server((hosts[0], 0))).getsockname()[1]
+        for host in hosts[1:]:
+            bound.enter_context(create_server((host, port)))
+    return port
+
+
+class Replicas:
+    """Servers on one store; whoever made it stops them."""
+
+    def __init__(self, dsn: str) -> None:
+        self._start = ("stock_service", "serve", "--transport", "grpc_static", "--store", f"postgres:{dsn}")
+        self.port = free_port(HOSTS)
+        self._servers: dict[str, Server] = {}
+
+    def start(self, host: str) -> None:
+        """One at this address. Blocks until it serves."""
+        options = {"--host": host, "--port": self.port, "--drain-s": DRAIN_S, "--grace-s": GRACE_S}
+        options |= {"--connection-age-s": AGE_S, "--metrics": f"{host}:0"}
+        self._servers[host] = Server(self._start, *(str(word) for option in options.items() for word in option))
+
+    def stop(self, host: str) -> None:
+        """Stops the one at this address, which drains before. Blocks."""
+        with self._servers.pop(host) as server:
+            ended = server.stopped()
+            assert (ended.code, ended.stdout) == (0, ""), ended
+
+    def answered(self) -> list[float]:
+        """How many requests each has answered, by its metrics, in the order of ``HOSTS``."""
+        return [sum(self._numbers(self._servers[host])) for host in HOSTS if host in self._servers]
+
+    def _numbers(self, server: Server) -> Iterator[float]:
+        where = next(line for line in server.said().splitlines() if line.startswith("metrics at "))
+        with closing(HTTPConnection(where.removeprefix("metrics at "), timeout=WAIT_S)) as asking:
+            asking.request("GET", "/metrics")
+            lines = asking.getresponse().read().decode().splitlines()
+        return (float(line.split()[-1]) for line in lines if line.startswith("stock_service_requests_total{"))
+
+    def kill(self) -> None:
+        """Ends those that still run."""
+        for server in self._servers.values():
+            server.__exit__(None, None, None)
+
+
+class RoundRobin:
+    """grpcio's own balancing: a channel to all that a name server names. See ``transports.Connection``."""
+
+    def __init__(self, names: NameServer, port: int) -> None:
+        options = [
+            ("grpc.service_config", json.dumps(json.loads((CONFIGURED / "round_robin.json").read_text()))),
+            ("grpc.dns_min_time_between_resolutions_ms", 200),
+            ("grpc.initial_reconnect_backoff_ms", 200),
+            ("grpc.max_reconnect_backoff_ms", 1000),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        self._target = f"dns://127.0.0.1:{names.port}/{NAME}:{port}"
+        self._channel = grpc.insecure_channel(self._target, options)
+
+    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
+        """See ``transports.Connection``."""
+        called: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
+        try:
+            return called(payload, timeout_s)
+        except grpc.RpcError as error:
+            call = cast(grpc.Call, error)
+            raise status_fault(call.code().value[0], call.details() or "", self._target) from error
+
+    def close(self) -> None:
+        """Nothing: all clients have the one channel, which finds other replicas by itself."""
+
+    def end(self) -> None:
+        """Closes the channel."""
+        self._channel.close()
+
+
+Connect = Callable[[], Connection]
+"""Gives a client a connection to a balancer."""
+
+
+@contextmanager
+def round_robin(names: NameServer, port: int) -> Iterator[Connect]:
+    """grpcio's own round_robin, over DNS."""
+    with closing_by(RoundRobin(names, port)) as channel:
+        yield lambda: channel
+
+
+@contextmanager
+def closing_by(channel: RoundRobin) -> Iterator[RoundRobin]:
+    """Ends it."""
+    try:
+        yield channel
+    finally:
+        channel.end()
+
+
+@contextmanager
+def haproxy(names: NameServer, port: int) -> Iterator[Connect]:
+    """HAProxy, with its configuration as it is."""
+    address = ("127.0.0.1", free_port())
+    set_to = {"LISTEN": shown_address(address), "REPLICAS": f"{NAME}:{port}", "NAMESERVER": f"127.0.0.1:{names.port}"}
+    command = (found("env"), *(f"{name}={value}" for name, value in set_to.items()), found("haproxy"))
+    with Running("-db", "-f", str(CONFIGURED / "haproxy.cfg"), program=tied(command)) as running:
+        yield to(address, running)
+
+
+@contextmanager
+def envoy(names: NameServer, port: int) -> Iterator[Connect]:
+    """Envoy, with its configuration but for three addresses."""
+    address = ("127.0.0.1", free_port())
+    written = (CONFIGURED / "envoy.yaml").read_text()
+    replaced = {
+        "port_value: 50060 }": f"port_value: {address[1]} }}",
+        "port_value: 53 }": f"port_value: {names.port} }}",
+        "port_value: 50056 }": f"port_value: {port} }}",
+    }
+    for word, own in replaced.items():
+        assert written.count(word) == 1, word
+        written = written.replace(word, own)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "envoy.yaml"
+        path.write_text(written)
+        options = ("-c", str(path), "--concurrency", "1", "--disable-hot-restart", "--log-level", "error")
+        with Running(*options, program=tied((str(envoy_program()),))) as running:
+            yield to(address, running)
+
+
+def found(program: str) -> str:
+    """Where a program is that is here."""
+    path = shutil.which(program)
+    assert path is not None, program
+    return path
+
+
+def to(address: Address, running: Running) -> Connect:
+    """What connects to a balancer, which must run."""
+
+    def connect() -> Connection:
+        assert running.runs(), running.said()
+        return load("grpc").connect(address, WAIT_S)
+
+    return connect
+
+
+def envoy_program() -> Path | None:
+    """Where Envoy is; None: nowhere."""
+    package, found = find_spec("envoy"), shutil.which("envoy")
+    if package is not None and package.origin is not None:
+        return Path(package.origin).parent / "_bin" / "envoy"
+    return None if found is None else Path(found)
+
+
+BALANCERS = {"round_robin": round_robin, "HAProxy": haproxy, "Envoy": envoy}
+
+LACKING: dict[str, tuple[Callable[[], object], str]] = {
+    "HAProxy": (lambda: shutil.which("haproxy"), "no HAProxy here: apt-get install haproxy"),
+    "Envoy": (envoy_program, "no Envoy here: uv sync --inexact --group balancers"),
+}
+"""Balancers that may not be here: what finds the program, and what to do."""
+
+
+def lacking(name: str) -> str:
+    """How to get a balancer that is not here; empty: it is."""
+    found, how = LACKING.get(name, (lambda: True, ""))
+    return "" if found() else how
+
+
+class Tried:
+    """Replicas behind balancers, while they serve."""
+
+    def __init__(self, replicas: Replicas, names: NameServer, connects: dict[str, Connect], rng: random.Random) -> None:
+        self._replicas, self._names, self._connects, self._rng = replicas, names, connects, rng
+        self.told: dict[str, list[Told]] = {name: [] for name in connects}
+        """What the clients of each balancer were told."""
+        self.restarts = 0
+        self.shares: dict[str, float] = {}
+        """Of the calls behind each balancer, those that the last replica had."""
+
+    def roll(self, calls: int, restarts: int) -> None:
+        """Restarts one replica after the other so often, and until so many calls were made behind each balancer."""
+        pause = threading.Event()
+        with self._loaded(*self._connects) as answered:
+            left = dict.fromkeys(self._connects, calls)
+            goes_on = True
+            while goes_on:
+                host = HOSTS[self.restarts % REPLICAS]
+                self._replicas.stop(host)
+                self._replicas.start(host)
+                self.restarts += 1
+                for name, each in answered.items():
+                    while each.acquire(blocking=False):
+                        left[name] -= 1
+                goes_on = self.restarts < restarts or any(count > 0 for count in left.values())
+                if goes_on:
+                    pause.wait(NOTICED_S)
+
+    def add(self) -> None:
+        """Has one replica more, and finds the share of it behind each balancer, once all connections are new."""
+        for name in self._connects:
+            before = self._replicas.answered()
+            with self._loaded(name):  # so that it has found the one that was restarted last
+                until(lambda: all(self._gained(before)[:REPLICAS]), "each replica is asked")  # noqa: B023  # at once
+        self._replicas.start(HOSTS[-1])
+        self._names.addresses = HOSTS
+        with self._loaded(*self._connects):
+            threading.Event().wait(1.1 * AGE_S + GRACE_S)
+        for name in self._connects:
+            before = self._replicas.answered()
+            with self._loaded(name) as answered:
+                assert all(answered[name].acquire(timeout=WAIT_S) for _ in range(SHARED))
+            gained = self._gained(before)
+            self.shares[name] = gained[-1] / sum(gained)
+
+    def _gained(self, before: list[float]) -> list[float]:
+        """The requests that each replica has answered since then."""
+        return [now - then for now, then in zip(self._replicas.answered(), before, strict=True)]
+
+    @contextmanager
+    def _loaded(self, *names: str) -> Iterator[dict[str, threading.Semaphore]]:
+        """Two clients of each of these balancers, until left; they release for each call that was answered."""
+        over, answered = threading.Event(), {name: threading.Semaphore(0) for name in names}
+        works = [(name, work) for name in names for work in (trading, reading)]
+        with ThreadPoolExecutor(len(works)) as threads:
+            clients: list[tuple[str, Future[Told]]] = []
+            try:
+                for name, work in works:
+                    rng = random.Random(self._rng.random())
+                    exchange = RetryingExchange(self._connects[name], WAIT_S, RETRIES, rng=rng)
+                    clients.append((name, threads.submit(until_over, work(exchange), exchange, answered[name], over)))
+                yield answered
+            finally:
+                over.set()
+            for name, client in clients:
+                self.told[name].append(client.result(WAIT_S))
+
+    def rows(self, calls: int) -> list[Row]:
+        """What came of it."""
+        rows = [self._restarted(name, calls) for name in self._connects]
+        rows += [self._shared(name) for name in self.shares]
+        sequences = sorted(each for told in self.told.values() for client in told for each in client.sequences)
+        wrong = len(set(sequences) ^ set(range(1, len(sequences) + 1)))
+        return [
+            *rows,
+            Row("trades done twice, or that no reply tells of", "0", f"{wrong} of {len(sequences):,}", not wrong),
+        ]
+
+    def _restarted(self, name: str, calls: int) -> Row:
+        told = self.told[name]
+        failures = [failure for client in told for failure in client.failures]
+        requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
+        figure = (
+            f"{len(failures)} of {requests:,} in {self.restarts} restarts; {retried} were sent again by the retry "
+            f"policy, the longest took {max(client.longest_s for client in told):.2f} s"
+            f"{': ' if failures else ''}{'; '.join(failures[:2])}"
+        )
+        goal = f"0 failures that a client sees in {CALLS:,}"
+        return Row(f"{name}: rolling restarts of {REPLICAS} replicas", goal, figure, not failures and requests >= calls)
+
+    def _shared(self, name: str) -> Row:
+        fair = 1 / len(HOSTS)
+        share = self.shares[name]
+        goal = f"{fair:.0%} of the calls, give or take {FAIR * fair:.1%}"
+        kept = abs(share - fair) <= FAIR * fair
+        return Row(f"{name}: a replica more, after {1.1 * AGE_S + GRACE_S:.1f} s", goal, f"{share:.1%}", kept)
+
+
+def check(minutes: bool, seed: int) -> list[Row]:
+    """Blocks for a quarter of a minute. Drawn: the clients' waits before they try again."""
+    return tried(SOME if minutes else FEW, seed)
+
+
+def check_overnight(_: bool, seed: int) -> list[Row]:
+    """Blocks for five minutes."""
+    return tried(CALLS, seed)
+
+
+def tried(calls: int, seed: int) -> list[Row]:
+    """The rows of each balancer that is here, and one for each that is not."""
+    if find_spec("psycopg") is None:
+        return [Row(absent(POSTGRES), "every row", "not tried: uv sync --extra postgres", passed=False)]
+    from tests.postgres import ABSENT, Postgres, programs
+
+    if programs() is None:
+        return [Row(absent(POSTGRES), "every row", f"not tried: {ABSENT}", passed=False)]
+    rows = [Row(absent(name), "every row", f"not tried: {lacking(name)}", False) for name in BALANCERS if lacking(name)]
+    with Postgres() as postgres, begun(postgres.store(DEFAULT_STOCKS), seed) as trying:
+        trying.roll(calls, REPLICAS)
+        trying.add()
+        return rows + trying.rows(calls)
+
+
+@contextmanager
+def begun(dsn: str, seed: int) -> Iterator[Tried]:
+    """Replicas that serve, behind each balancer that is here; until left."""
+    with ExitStack() as running:
+        replicas = Replicas(dsn)
+        running.callback(replicas.kill)
+        with ThreadPoolExecutor(REPLICAS) as threads:
+            list(threads.map(replicas.start, HOSTS[:REPLICAS]))
+        names = running.enter_context(NameServer(NAME, HOSTS[:REPLICAS]))
+        connects = {
+            name: running.enter_context(balancer(names, replicas.port))
+            for name, balancer in BALANCERS.items()
+            if not lacking(name)
+        }
+        for connect in connects.values():
+            with closing(RetryingExchange(connect, WAIT_S, 100)) as exchange:
+                exchange.lookup("FishCo")  # once it is answered, the balancer has begun
+        yield Tried(replicas, names, connects, random.Random(seed))
+
+
+def main(arguments: list[str]) -> int:
+    """Prints a row a balancer and promise; exit code 1 where one falls short."""
+    rows = tried(int(arguments[0]) if arguments else SOME, seed=1)
+    for row in rows:
+        print(row, flush=True)
+    return 0 if all(row.passed for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

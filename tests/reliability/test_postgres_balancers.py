@@ -1,0 +1,34 @@
+"""Replicas behind balancers: one restart of the many that ``balancers.py`` tries."""
+
+import pytest
+
+from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from tests.postgres import Postgres
+from tests.reliability.balancers import BALANCERS, begun, lacking
+from tests.reliability.rows import Row
+
+pytestmark = pytest.mark.slow
+
+CALLS, RESTARTS = 100, 1
+
+
+@pytest.fixture(scope="module")
+def rows(_postgres: Postgres, pytestconfig: pytest.Config) -> list[Row]:
+    """Those of all balancers that are here, which are tried at once."""
+    with begun(_postgres.store(DEFAULT_STOCKS), pytestconfig.option.seed) as trying:
+        trying.roll(CALLS, RESTARTS)
+        return trying.rows(CALLS)
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+def test_a_restart_behind_a_balancer_fails_no_call(name: str, rows: list[Row]) -> None:
+    """That a client with the retry policy sees."""
+    if lacking(name):
+        pytest.skip(lacking(name))
+    (own,) = [row for row in rows if row.promise.startswith(name)]
+    assert own.passed, own
+
+
+def test_no_trade_behind_balancers_is_done_twice(rows: list[Row]) -> None:
+    """Nor is one done that no reply tells of."""
+    assert rows[-1].passed, rows[-1]
