@@ -1,1 +1,1 @@
-"""What a stock is, and what may be done with it; knows no wire. ``service.py`` says it in protobuf."""
+"""The rules and catalogs of stocks, without any wire; ``service.py`` alone speaks protobuf."""

@@ -17,14 +17,14 @@ Version = tuple[Stock, int]
 """A stock, and the number of the commit that made it so."""
 
 Step = Callable[[Stock | None], tuple[Stock | None, Status]]
-"""What to make of a stock, and how that ended; pure. Gives back the very stock it was given to change nothing.
+"""Pure function from a stock to its new version and a status. To change nothing, it returns the same object.
 
-It is given None where the catalog has no stock of that name, and gives None back.
+Where the catalog has no stock of that name, the step is given None and returns None.
 """
 
 
 class Catalog(Protocol):
-    """Where the stocks are. Every method may be called from any thread and is linearizable."""
+    """Store of the stocks. Every method may be called from any thread and is linearizable."""
 
     def names(self) -> Iterable[str]:
         """The name of every stock; fixed for the catalog's life."""

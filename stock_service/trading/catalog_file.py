@@ -1,11 +1,11 @@
-"""Which stocks there are: the default four, or a file in TOML.
+"""Stocks at the start: the default four, or a file in TOML.
 
     [[stocks]]
     name = "GameStart"
     price = 15.99            # dollars, at most two decimals
     volume_limit = 1000000   # shares
 
-A file is refused whole, with the file, the place, what stands there and what may.
+A faulty file is refused whole. The error names the file, the place, the value there and the values allowed.
 """
 
 import tomllib

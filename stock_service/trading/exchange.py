@@ -37,7 +37,7 @@ class Exchange:
 
         With a ``request_id`` (1 to 64 characters) the same trade sent again has one effect and gets the original reply.
         Raises InvalidRequest for an id that is too long or was used for other content. ``side`` is any integer:
-        what is no ``Side`` is refused with INVALID_SIDE.
+        one that is no ``Side`` is refused with INVALID_SIDE.
         """
         once = None
         if request_id:

@@ -1,11 +1,11 @@
-"""The locking strategies: which lock a reader and a writer of one stock must hold.
+"""Locking strategies: the lock that a reader, or a writer, of one stock must hold.
 
 The catalog's entries are immutable values, replaced whole. A strategy decides who excludes whom while an entry is read,
 and while one is read, changed and stored. Nothing else happens under a lock: no I/O, no encoding, no logging.
 
-A strategy has two tables, of the lock to hold for each stock. So a request takes its lock by a look into a dictionary,
-and runs no function of this module but those of the lock itself. All locks may be used from any thread; none is
-re-entrant. Waits are not bounded: what happens under a lock takes microseconds.
+A strategy has two tables with the lock of each stock: one for reading, one for writing. So a request finds its lock by
+one dictionary look-up, and runs no other function of this module but the lock's own. All locks may be used from any
+thread; none is re-entrant. Waits are not bounded: the work under a lock takes microseconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,22 +24,23 @@ Held = AbstractContextManager[object]
 SomeHeld = TypeVar("SomeHeld", bound=Held | None)
 
 Note = Callable[[int, int], object]
-"""Is told when a lock was asked for and when it was had, in nanoseconds of one clock, while the lock is held."""
+"""Function that gets the times at which a lock was asked for and was acquired, in nanoseconds of one clock. Called
+while the lock is held."""
 
 
 class Locking(Protocol):
-    """Which lock to hold; made from the names of all stocks, which are fixed from then on.
+    """Tables of the locks to hold; made from the names of all stocks, which are fixed from then on.
 
-    A lock of the tables may be kept, and held any number of times.
+    A lock from a table may be kept, and held any number of times.
     """
 
     @property
     def reading(self) -> Mapping[str, Held | None]:
-        """By a stock's name, what to hold while the stock is read; None: nothing."""
+        """Locks to hold while a stock is read, by the stock's name; None: no lock."""
 
     @property
     def writing(self) -> Mapping[str, Held]:
-        """By a stock's name, what to hold while the stock is read, changed and stored."""
+        """Locks to hold while a stock is read, changed and stored, by the stock's name."""
 
 
 class Mutex:
@@ -130,7 +131,8 @@ class ReadWriteLock:
 
 
 class _Half:
-    """A reader-writer lock as its readers hold it, or as its writers do: by one function, and let go by another."""
+    """One side of a reader-writer lock, the readers' or the writers': a function that acquires and one that
+    releases."""
 
     __slots__ = ("_acquire", "_release")
 
@@ -146,7 +148,7 @@ class _Half:
 
 
 class _Both:
-    """Two locks held together: taken in the order given, let go in the other."""
+    """Two locks held together: acquired in the order given, released in the opposite order."""
 
     __slots__ = ("_first", "_second")
 
@@ -164,7 +166,7 @@ class _Both:
 
 
 class Timed:
-    """Another strategy, of which each acquisition is noted: when the lock was asked for and when it was had.
+    """Another strategy that notes each acquisition: when the lock was asked for and when it was acquired.
 
     Where a reader needs no lock, nothing is noted. Taking two locks together, as ``TwoLevel`` does, is one acquisition.
     """
@@ -177,7 +179,7 @@ class Timed:
 
 
 class _TimedLock:
-    """A lock of which every acquisition is noted."""
+    """A lock that notes every acquisition."""
 
     __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 
@@ -201,7 +203,7 @@ def stamped(locking: Locking, timeline: Timeline) -> Locking:
 
 
 class Sampled:
-    """Another strategy, of whose locks some acquisitions are timed, in seconds: one in ``metrics.ONE_IN``."""
+    """Another strategy that times one acquisition in ``metrics.ONE_IN``, in seconds."""
 
     def __init__(self, locking: Locking, observe: Observe) -> None:
         timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # 1 µs under the lock
@@ -211,7 +213,7 @@ class Sampled:
 
 
 class _Some(dict[str, SomeHeld]):
-    """A table of locks that gives a timed one now and then."""
+    """A table of locks that gives a timed lock for one look-up in ``metrics.ONE_IN``."""
 
     def __init__(self, plain: Mapping[str, SomeHeld], timed: Mapping[str, SomeHeld], number: Callable[[], int]) -> None:
         super().__init__(plain)

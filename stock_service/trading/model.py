@@ -25,14 +25,14 @@ INT64_MAX = 2**63 - 1
 
 
 class Side(IntEnum):
-    """Which way a trade goes; the numbers of the wire."""
+    """Direction of a trade; the numbers of the wire."""
 
     BUY = 1
     SELL = 2
 
 
 class Status(IntEnum):
-    """How a request ended; the numbers of the wire. ``assignment_code`` is the number that the assignment gives it."""
+    """Outcome of a request; the numbers of the wire. ``assignment_code`` is the number that the assignment gives it."""
 
     OK = 1
     SUSPENDED = 2
@@ -58,7 +58,7 @@ class Stock:
 
 
 class LookupReply(NamedTuple):
-    """What a stock stands at; all zeros for an unknown one."""
+    """Reply to a Lookup: price, volume and last commit of a stock; all zeros for an unknown one."""
 
     status: Status
     price_cents: int = 0
@@ -67,7 +67,7 @@ class LookupReply(NamedTuple):
 
 
 class TradeReply(NamedTuple):
-    """What became of a trade: the volume after it, and its number among the commits (0 for a refusal)."""
+    """Reply to a Trade: its status, the volume after it, and its number among the commits (0 for a refusal)."""
 
     status: Status
     volume: int = 0
@@ -75,30 +75,30 @@ class TradeReply(NamedTuple):
 
 
 class UpdateReply(NamedTuple):
-    """What became of a new price, and its number among the commits (0 for a refusal)."""
+    """Reply to an Update: its status, and its number among the commits (0 for a refusal)."""
 
     status: Status
     sequence: int = 0
 
 
 def dollars(price_cents: int) -> str:
-    """``1599`` → ``$15.99``."""
+    """An amount of cents as text in dollars: ``1599`` → ``$15.99``."""
     return f"${price_cents // 100}.{price_cents % 100:02d}"
 
 
 def within_reach(amount: Decimal) -> bool:
-    """Whether a finite amount can be computed with: one under 10^20, with no digits finer than 10^-30.
+    """True for a finite amount that is safe to compute with: under 10^20, with no digits finer than 10^-30.
 
-    A larger one fits no field. Written as an integer it could fill memory, and so could the denominator of a finer one.
+    A larger amount fits no field, and as an integer it could fill memory. So could the denominator of a finer one.
     """
     return not amount or (amount.adjusted() < 20 and int(amount.as_tuple().exponent) >= -30)
 
 
 def cents(amount: str | float) -> int:
-    """``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599, rounded half to even.
+    """An amount in dollars as cents, rounded half to even: ``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599.
 
-    ValueError for what is no amount: text, NaN, infinity, or more than the wire carries. A negative amount passes: that
-    it is refused (``Status.INVALID_PRICE``) is the exchange's to say.
+    Raises ValueError for other text, NaN, infinity, or more than the wire carries. A negative amount passes: the
+    exchange refuses it (``Status.INVALID_PRICE``).
     """
     if isinstance(amount, float) and not math.isfinite(amount):
         raise ValueError(f"no finite amount: {amount!r}")

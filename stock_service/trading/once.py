@@ -1,11 +1,11 @@
 """Exactly once: a request with an id has one effect, however often it is sent.
 
-A catalog remembers the reply of the first use of an id, in the same step that has the effect. What is remembered takes
-little memory, and a store can keep it as it is:
+A catalog remembers the reply of the first use of an id, in the same step that has the effect. A key and a record take
+little memory, and a store can keep them as they are:
 
     key      the id where it is ASCII, else its digest: 64 characters at most
-    record   status u8, volume i64, sequence i64, big-endian; the length u8 and 24 bytes of what was asked for, or of
-             its digest where that is longer
+    record   status u8, volume i64, sequence i64, big-endian; the length u8 and 24 bytes of the request's content, or
+             of the content's digest where the content is longer
 
 The window is bounded: the last ``RETRY_WINDOW`` ids, by when their first use ended. An older id counts as new.
 """
@@ -21,13 +21,14 @@ from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading.model import Status
 
 RETRY_WINDOW = 100_000
-"""How many request ids a catalog remembers: at most 25 MiB, and at 10,000 trades a second ten seconds of retries."""
+"""Number of request ids that a catalog remembers: at most 25 MiB; ten seconds of retries at 10,000 trades a second."""
 
 Changed = tuple[Status, int, int]
-"""How a change ended, the stock's volume afterwards (0: no stock), and the number of its commit (0: none)."""
+"""Result of a change: its status, the stock's volume afterwards (0: no stock), its commit's number (0: none)."""
 
 _CONTENT_BYTES = 24
-"""Content of more bytes is kept as a digest of so many: two that are alike are not met by accident."""
+"""Largest content that is kept as it is. Longer content is kept as a digest of this size, long enough that two texts
+do not have the same digest by accident."""
 
 _RECORD = struct.Struct(f">Bqq{1 + _CONTENT_BYTES}p")
 
@@ -37,27 +38,27 @@ _STATUSES = {int(status): status for status in Status}  # three times as fast as
 
 
 class Once(NamedTuple):
-    """A request that may be sent again: its id, of 64 characters at most, and a text of all that it asks for."""
+    """A request that may be sent again: its id, of 64 characters at most, and a text of its whole content."""
 
     request_id: str
     content: str
 
 
 def key_of(once: Once) -> str:
-    """By what a request is remembered."""
+    """The key under which a request is remembered."""
     request_id = once.request_id
     if request_id.isascii():
         return request_id
-    return "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()  # as no ASCII id is
+    return "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()  # unlike an ASCII id
 
 
 def record_of(once: Once, changed: Changed) -> bytes:
-    """What is remembered of a request: how it ended, and what it asked for."""
+    """The record of a request: its result and its content."""
     return _RECORD.pack(*changed, _content(once))
 
 
 def reply_of(record: bytes, once: Once) -> Changed:
-    """How the first use ended. Raises InvalidRequest where that asked for something else."""
+    """The result of the first use. Raises InvalidRequest where the first use asked for something else."""
     status, volume, sequence, content = _RECORD.unpack(record)
     if content != _content(once):
         raise InvalidRequest(f"request_id {once.request_id!r} was used for another trade: a new one needs a new id")
@@ -70,7 +71,7 @@ def _content(once: Once) -> bytes:
 
 
 class Remembered:
-    """The records of the last ``window`` ids, by key. Reading is any thread's, keeping one thread's at a time."""
+    """The records of the last ``window`` ids, by key. Any thread may read; one thread at a time may keep."""
 
     def __init__(self, window: int) -> None:
         self._window = window
@@ -82,7 +83,7 @@ class Remembered:
         return len(self._records)
 
     def get(self, key: str) -> bytes | None:
-        """What is remembered under a key; None: nothing, or no longer."""
+        """The record under a key; None: there was none, or it is forgotten."""
         return self._records.get(key)
 
     def keep(self, key: str, record: bytes) -> None:
@@ -92,13 +93,13 @@ class Remembered:
         if len(self._oldest_first) > self._window:
             del self._records[self._oldest_first.popleft()]
             self._until_packed -= 1
-            if self._until_packed < 0:  # the places of those forgotten: a dictionary would double its memory for more
+            if self._until_packed < 0:  # a copy drops the forgotten ids' places: else the dictionary doubles its memory
                 self._records = dict(self._records)
                 self._until_packed = self._window // 2
 
 
 class OnceInMemory:
-    """Answers each request once, for a catalog whose effects are in memory. Any thread's, several at once."""
+    """Answers each request once, for a catalog whose effects are in memory. Any threads may call it at once."""
 
     def __init__(self, window: int) -> None:
         self._remembered = Remembered(window)
@@ -106,10 +107,10 @@ class OnceInMemory:
         self._running: dict[str, Lock] = {}  # a first use's lock is held until it ends; setdefault and del are atomic
 
     def answer(self, once: Once, change: Callable[[], Changed]) -> Changed:
-        """How the first use of an id ended: calls ``change`` for it, and never again within the window.
+        """The result of the first use of an id: calls ``change`` for it, and never again within the window.
 
-        Waits for a first use that runs, then raises InvalidRequest where that asked for something else. A ``change``
-        that raises is forgotten, and whoever waits may try.
+        Waits for a first use that still runs. Raises InvalidRequest where the first use asked for something else. A
+        ``change`` that raises is forgotten, and a use that waits may try.
         """
         key = key_of(once)
         ended = Lock()

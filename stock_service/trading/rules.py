@@ -1,8 +1,8 @@
 """The rules of trading: pure functions of a stock and a request, written once.
 
 A catalog makes each of them atomic; the linearizability check uses the same functions as the sequential specification.
-A step gives back the stock that is to stand and how the request ended. The very object it was given means "no commit":
-so a catalog tells a refusal from a change. A price set to what it was is a change.
+A step returns the stock as it shall be, and the status. Returning the same object that it was given means "no commit":
+so a catalog tells a refusal from a change. Setting a price to the price that it has is a change.
 
 The specified order of checks is: unknown stock, then quantity or price, then side, then suspension. ``trade_refusal``
 and ``update_refusal`` need no stock. Suspension needs it, and comes last. Stocks are built by position, which is three
@@ -12,7 +12,7 @@ times as fast as ``dataclasses.replace``: this runs under a lock.
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock
 
 UNKNOWN = (None, Status.UNKNOWN_STOCK)
-"""What becomes of any change where there is no stock."""
+"""Result of any step where there is no stock."""
 
 
 def lookup_status(stock: Stock) -> Status:
@@ -21,7 +21,7 @@ def lookup_status(stock: Stock) -> Status:
 
 
 def trade_refusal(quantity: int, side: int) -> Status | None:
-    """Why no stock could take this trade, or None."""
+    """The status that refuses this trade for any stock, or None."""
     if not 0 < quantity <= QUANTITY_MAX:
         return Status.INVALID_QUANTITY
     if side != Side.BUY and side != Side.SELL:
@@ -30,7 +30,7 @@ def trade_refusal(quantity: int, side: int) -> Status | None:
 
 
 def refuse(stock: Stock | None, refusal: Status) -> tuple[Stock | None, Status]:
-    """What becomes of a request that no stock could take: that the stock is unknown comes before any other reason."""
+    """Result of a request that is refused for any stock: an unknown stock comes before any other reason."""
     return UNKNOWN if stock is None else (stock, refusal)
 
 
@@ -43,7 +43,7 @@ def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
 
 
 def update_refusal(price_cents: int) -> Status | None:
-    """Why no stock could take this price, or None. Zero is a price."""
+    """The status that refuses this price for any stock, or None. Zero is a price."""
     return Status.INVALID_PRICE if price_cents < 0 else None
 
 

@@ -1,4 +1,4 @@
-"""The stock service, said in protobuf: each method decodes, asks the exchange, and encodes what it replies."""
+"""The stock service in protobuf: each method decodes, asks the exchange, and encodes the reply."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
 KEPT_MAX = 1024
-"""With so many stocks or fewer, the response to the last Lookup of each is kept. Those of more stocks would take as
-much time to find in memory as they save."""
+"""Largest number of stocks for which the response to each one's last Lookup is kept. With more stocks, finding the
+response in memory would take as much time as it saves."""
 
 
 def stock_service(exchange: Exchange, flush: Flush | None = None) -> Service:
-    """The stock service on an exchange; ``flush`` is what ``Service`` has by that name.
+    """The stock service on an exchange; ``flush`` is the one of ``Service``.
 
-    A stock that stands as it did at the last Lookup has the response of that one: making it takes half of what a Lookup
-    takes here. So such a Lookup is a look into the catalog.
+    A Lookup of a stock that has not changed since the last Lookup gets the same response again: making a response takes
+    half of a Lookup's time here.
     """
     version_of, keeps = exchange.version, exchange.stocks <= KEPT_MAX
     responses: dict[str, tuple[Version, stock_pb2.LookupResponse]] = {}  # to the last version that was looked up

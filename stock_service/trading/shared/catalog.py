@@ -3,9 +3,9 @@
 The memory is an anonymous file (memfd_create(2)), which a parent allots and gives to its children by descriptor. It is
 gone with the last process that has it. One mutex guards all of it, over processes and threads: readers hold it too.
 
-What a killed process leaves is what it had before a change, or what it had after it (``memory.py``), and no lock. A
-trade and what is remembered of its id are one commit. So an id in whose first use a process was killed can be used
-again: that use gets the reply of the trade that was done, or does it.
+A process that is killed during a change leaves the memory as before the change, or as after it (``memory.py``), and no
+lock. A trade and the record of its id are one commit. So an id can be used again after a process was killed in its
+first use: the second use gets the reply of the trade that was done, or does the trade.
 """
 
 import os
@@ -19,7 +19,7 @@ from stock_service.trading.shared.memory import FIRST_WORD, WORD_BYTES, Memory
 from stock_service.trading.shared.window import RetryWindow, digest_of, window_words
 
 _MAGIC = 0x53746F636B732031
-"""What the first word is once the memory holds a catalog: "Stocks 1"."""
+"""The first word of memory that holds a catalog: "Stocks 1"."""
 
 # Words of the memory, from its first.
 _KIND = FIRST_WORD
@@ -31,11 +31,11 @@ _STOCK_WORDS = 3  # price in cents, volume, number of its last commit
 
 
 def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
-    """Memory with these stocks as they stand, that remembers so many request ids: 1 or more, of all processes together.
+    """Makes memory with these stocks, that remembers ``retry_window`` request ids, 1 or more, for all processes
+    together. Returns its descriptor, which the caller closes; any number of ``SharedCatalog`` may be made of it.
 
-    Gives its descriptor, which the caller closes; any number of ``SharedCatalog`` may be made of it. Takes some 82
-    bytes for each id that it remembers, 8.2 MB for 100,000, as ids come. Raises OSError, and OverflowError for a number
-    of over 64 bits.
+    Takes some 82 bytes for each id that it remembers, 8.2 MB for 100,000, as ids come. Raises OSError, and
+    OverflowError for a number of over 64 bits.
     """
     named = pickle.dumps([(stock.name, stock.volume_limit) for stock in stocks])
     window_at = _STOCKS + len(stocks) * _STOCK_WORDS
@@ -59,14 +59,15 @@ def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
 
 
 class SharedCatalog:
-    """The catalog of this process in memory that ``allot`` gave; see ``Catalog``, whose protocol it keeps.
+    """One process's ``Catalog`` on the memory that ``allot`` made.
 
     Steps may change a stock's price and its volume. Prices and volumes are of 64 bits: a step that makes a larger
     number raises OverflowError and changes nothing. Waits are not bounded.
     """
 
     def __init__(self, memory: Memory) -> None:
-        """Whoever made ``memory`` closes it, when no thread uses the catalog any more. ValueError where it has none."""
+        """The maker of ``memory`` closes it, once no thread uses the catalog. Raises ValueError where the memory holds
+        no catalog."""
         self._memory = memory
         words = self._words = memory.words
         if len(words) <= _STOCKS or words[_KIND] != _MAGIC:
@@ -106,7 +107,7 @@ class SharedCatalog:
         return changed
 
     def _stepped(self, name: str, step: Step) -> tuple[Changed, list[int]]:
-        """What a step comes to, and what to commit then. The memory is ours alone."""
+        """The result of a step, and the words to commit. The caller holds the memory."""
         if name not in self._stocks:
             return (step(None)[1], 0, 0), []
         words = self._words

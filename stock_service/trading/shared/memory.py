@@ -1,17 +1,17 @@
-"""Memory that processes share, and change as a whole: of several words all are changed, or none.
+"""Memory that processes share, and change as a whole: a commit changes all of its words, or none.
 
-A word is a signed integer of 64 bits. ``Memory.commit`` notes all new words in a journal, then how many they are, and
-then puts them in their places. Whoever next has the memory to itself finishes what a killed process has begun. It finds
-how many words the journal has, and puts them in their places once more. Storing that number is the moment of the
-commit. It is under 256, so it changes a single byte, which nothing can tear. A killed process has stored all that came
-before in its program and nothing that came after.
+A word is a signed integer of 64 bits. ``Memory.commit`` writes all new words into a journal, then their number, and
+then puts the words in their places. If a process is killed on the way, the next holder of the memory finishes its
+commit: it reads the number of words in the journal, and puts them in their places once more. Storing that number is the
+moment of the commit. The number is under 256, so storing it changes a single byte, which nothing can tear. A killed
+process has stored all that came before in its program and nothing that came after.
 
-``bytes`` are the same memory, for what is written before anybody shares it.
+``bytes`` are the same memory, for data that is written before the memory is shared.
 
 The lock over processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
-fcntl(2)). The kernel takes the lock from a process that ends, however that ends. Unlike the older locks of POSIX it
-belongs to an open file and not to a process. So closing another descriptor of the file does not let it go, and no call
-fails because the kernel takes threads that wait for each other's processes for a deadlock.
+fcntl(2)). The kernel releases the lock of a process that ends in any way. Unlike the older locks of POSIX it belongs to
+an open file and not to a process. So closing another descriptor of the file does not release it. Nor does a call fail
+because the kernel sees a deadlock where threads wait for each other's processes.
 """
 
 import mmap
@@ -26,30 +26,31 @@ from types import TracebackType
 WORD_BYTES = 8
 
 _JOURNAL = 0
-"""The word that says how many numbers the journal has, of which each change takes two. They come behind it."""
+"""The word with the number of integers in the journal, two for each change. The integers follow it."""
 
 _JOURNAL_WORDS = 64
 
 FIRST_WORD = 1 + _JOURNAL_WORDS
-"""The first word that is its user's."""
+"""The first word that the memory's user may use."""
 
 
 _FLOCK = struct.Struct("hhqqi4x")
-"""``struct flock``: type, from where (0: the start), first byte, how many, and 0 where these locks have no process."""
+"""``struct flock``: type, origin (0: the start), first byte, number of bytes, process (0: these locks have none)."""
 
 _TAKE = _FLOCK.pack(F_WRLCK, os.SEEK_SET, 0, 1, 0)
 _LET_GO = _FLOCK.pack(F_UNLCK, os.SEEK_SET, 0, 1, 0)
 
 
 class Memory:
-    """A file that processes map. ``with`` it a thread has it to itself, among all threads of all processes, and whole.
+    """A file that processes map. One thread of all processes at a time holds it (``with``), and finds no half commit.
 
-    Everything but ``with`` and ``close`` is for who has it so. To enter blocks while another has it, without a bound.
-    A thread first takes a lock of its process, so that at most one thread of each waits in the kernel.
+    Everything but ``with`` and ``close`` is for the holder. Entering blocks while another thread holds it, without a
+    bound. A thread first takes a lock of its process, so that at most one thread of each process waits in the kernel.
     """
 
     def __init__(self, descriptor: int) -> None:
-        """Maps the file of a descriptor, which stays the caller's. Raises OSError, or ValueError where it is empty."""
+        """Maps the file of a descriptor, which the caller still closes. Raises OSError; ValueError for an empty
+        file."""
         self._map = mmap.mmap(descriptor, 0)
         self.bytes = memoryview(self._map)
         self.words = self.bytes.cast("q")
@@ -90,7 +91,7 @@ class Memory:
         words[_JOURNAL] = 0
 
     def _finish(self) -> None:
-        """Puts in place what a process had committed that was killed then, if there is any."""
+        """Puts in place the words of a commit whose process was killed, if there is one."""
         words = self.words
         if not words[_JOURNAL]:
             return
@@ -99,7 +100,7 @@ class Memory:
         words[_JOURNAL] = 0
 
     def close(self) -> None:
-        """Unmaps it here, and lets the lock go. Once, when no thread uses it any more."""
+        """Unmaps the file in this process, and releases the lock. To be called once, when no thread uses the memory."""
         os.close(self._file)
         self.words.release()
         self.bytes.release()

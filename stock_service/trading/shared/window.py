@@ -1,11 +1,11 @@
-"""The window of request ids in shared memory: the last so many ids with their records, found by id.
+"""The window of request ids in shared memory: the last ``retry_window`` ids with their records, found by id.
 
-What a record is, ``once.py`` says. Records are numbered from 1, and are in a ring: a new one takes the place of the
-oldest. Those with the same hash are in a chain, the newest first. A chain ends with the first number that is forgotten,
-or 0: so nothing is taken out of a chain. An id is kept as its digest of 128 bits, so two ids that nobody has made alike
-on purpose never meet; finding two that do takes 2^64 tries.
+``once.py`` describes a record. Records are numbered from 1, and are in a ring: a new one takes the place of the oldest.
+Records with the same hash are in a chain, the newest first. A chain ends with the first number that is forgotten, or 0:
+so nothing is taken out of a chain. An id is kept as its digest of 128 bits. So two ids never have the same digest,
+unless somebody looks for two that do, which takes 2^64 tries.
 
-Everything here is for who has the memory to itself.
+Everything here is for the holder of the memory.
 """
 
 import struct
@@ -14,7 +14,7 @@ from hashlib import blake2b
 from stock_service.trading.once import RECORD_BYTES
 from stock_service.trading.shared.memory import WORD_BYTES, Memory
 
-# Words of the window itself, from where it begins.
+# Words of the window itself, from its beginning.
 _IDS = 0  # ids so far, which number them
 _BUCKETS = 1  # the first of the words that have the number with which a chain begins
 
@@ -35,13 +35,13 @@ Key = tuple[int, int]
 
 
 def digest_of(key: str) -> Key:
-    """By what an id is found here: ``key`` is that of ``once.py``."""
+    """The digest under which an id is found here; ``key`` is the key of ``once.py``."""
     first, second = _KEYS.unpack(blake2b(key.encode(), digest_size=_KEYS.size).digest())
     return first, second
 
 
 def window_words(retry_window: int) -> int:
-    """The words that a window for so many ids takes."""
+    """Number of words that a window for ``retry_window`` ids takes."""
     return _BUCKETS + _buckets(retry_window) + retry_window * _RECORD_WORDS
 
 
@@ -60,7 +60,7 @@ class RetryWindow:
         self._records = begin + _BUCKETS + self._mask + 1
 
     def find(self, key: Key) -> bytes | None:
-        """The record of an id; None: it is not remembered."""
+        """The record of an id; None: the id is not remembered."""
         words = self._words
         forgotten = max(0, words[self._at + _IDS] - self._most)
         number = words[self._bucket(key)]
@@ -73,7 +73,7 @@ class RetryWindow:
         return None
 
     def adding(self, key: Key, record: bytes) -> list[int]:
-        """What to commit for a new id to be remembered, and the oldest forgotten where there is no room."""
+        """The words to commit so that a new id is remembered, and the oldest is forgotten where there is no room."""
         words = self._words
         number, bucket = words[self._at + _IDS] + 1, self._bucket(key)
         place = self._place(number)
