@@ -1,6 +1,6 @@
-"""Changes that wait until they are written: what a group of them would leave, and what becomes of them then.
+"""Changes that wait until they are written, and the outcome of a group of them.
 
-Lookups wait likewise, where they have to ask a database.
+Lookups wait in the same way, where they have to ask a database.
 """
 
 import logging
@@ -23,7 +23,7 @@ class Change:
     step: Step
     once: Once | None
     go_on: Callable[[], object]
-    """Lets go on who waits for the change, which is a thread or, without one, a request."""
+    """Wakes the thread that waits for the change, or resumes the request that waits without a thread."""
     changed: Changed = field(init=False)
     error: Exception | None = None
 
@@ -34,7 +34,7 @@ class Reading:
 
     name: str
     go_on: Callable[[], object]
-    """Lets go on who waits, as of ``Change``."""
+    """Wakes or resumes, as of ``Change``."""
     version: Version | None = None
     error: Exception | None = None
 
@@ -46,7 +46,8 @@ class Outcome:
     """
 
     def __init__(self, standing: Mapping[str, Version], remembered: Remembered, sequence: int) -> None:
-        """``standing`` has what stands of each stock that the group names; ``sequence`` is the last commit's number."""
+        """``standing`` has the current version of each stock that the group names; ``sequence`` is the number of the
+        last commit."""
         self._standing = standing
         self._remembered = remembered
         self.versions: dict[str, Version] = {}
@@ -54,7 +55,7 @@ class Outcome:
         self.sequence = sequence
 
     def apply(self, change: Change) -> None:
-        """Applies one change to what those before it would leave."""
+        """Applies one change to the outcome of the changes before it."""
         once = change.once
         try:
             if once is not None:
@@ -74,16 +75,16 @@ class Outcome:
                 change.changed = (status, stock.volume, self.sequence)
             if once is not None:
                 self.records[key] = record_of(once, change.changed)
-        except Exception as error:  # the step's own: it is its caller's
+        except Exception as error:  # raised by the step: its caller gets it
             change.error = error
 
 
 def let_go(group: Iterable[Change | Reading]) -> None:
-    """Lets those go on who wait."""
+    """Wakes or resumes all that wait for a group."""
     with in_one_go():
         for change in group:
             go_on = change.go_on
-            del change.go_on  # a change and its Wait have each other: such a circle only a collection would end
+            del change.go_on  # breaks the circle of a change and its Wait, else left to the garbage collector
             try:
                 go_on()
             except Exception:  # of that request: the others go on, and so does the thread that writes

@@ -1,6 +1,6 @@
-"""``python -m stock_service store check|backup|show|new-day PATH``: what is done with a store that nobody serves.
+"""``python -m stock_service store check|backup|show|new-day PATH``: commands on a store that no server has open.
 
-One that a server has open is refused by name: its newest trades are that server's alone to know. ``store init DSN``
+A store that a server has open is refused, with its name: that server alone knows its newest trades. ``store init DSN``
 makes a store in a PostgreSQL.
 """
 
@@ -15,7 +15,7 @@ from stock_service.trading import catalog_file
 from stock_service.trading.model import Stock, dollars
 
 FAILED_EXIT = 1
-"""For a store with a fault, and for a disk that failed."""
+"""Exit code for a store with a fault, and for a disk that failed."""
 
 _EXITS = {
     0: "done",
@@ -72,7 +72,7 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
     "show": show,
     "new-day": new_day,
 }
-"""Actions on an open file, by name; each gives the faults that it found."""
+"""Actions on an open file, by name; each returns the faults that it found."""
 
 
 def init(dsn: str, catalog: Path | None) -> None:
@@ -87,7 +87,7 @@ def init(dsn: str, catalog: Path | None) -> None:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Does one of the commands; gives the exit code. Blocks."""
+    """Runs one of the commands; returns the exit code. Blocks."""
     description = "Looks after the file of a store, while no server has it open; or makes a store in a PostgreSQL."
     parser = Parser(program, description, _EXITS)
     choices = (*COMMANDS, "init")

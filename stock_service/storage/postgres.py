@@ -1,17 +1,18 @@
 """The catalog that several replicas share: stocks in one PostgreSQL, each replica a process with two sessions.
 
 Group commit: a thread of the catalog's own, ``store-writer``, waits for this replica's turn, takes all changes that
-wait by then, applies their steps, and commits them in one transaction (``postgres_session.py``). Then it lets those go
-on who wait for them. So the more replicas there are, the larger is a group, and nobody is told what a crash can undo.
+wait by then, applies their steps, and commits them in one transaction (``postgres_session.py``). Then it wakes the
+threads, and resumes the requests, that wait for them. So more replicas make larger groups, and a change is acknowledged
+only when no crash can undo it.
 
-A Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader`` reads for
-all Lookups that wait with one SELECT. It begins after they came, and so has all commits that were acknowledged by then.
+A Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader`` answers
+all Lookups that wait with one SELECT. It begins after they came, and so sees all commits acknowledged by then.
 
-Where a session is lost, a new one is opened. Changes of a group that was not about to commit had no effect, and are
-done with the new session. Of a group that was, those with a request id are done again, and the first reply is found if
-the commit was done; nothing is said of them before. Those without an id are refused: their outcome is unknown. While no
-primary is reached, all others are refused (Unavailable) as ones that had no effect. An error of PostgreSQL that leaves
-the session whole refuses the group, which had no effect (Overloaded).
+Where a session is lost, a new one is opened. If the lost group had not begun its commit, its changes had no effect, and
+are done with the new session. If it had, its changes with a request id are done again: where the commit was done, they
+find the first reply. They are not answered before that. Changes without an id are refused: their outcome is unknown.
+While no primary is reached, all other changes are refused (Unavailable), and had no effect. An error of PostgreSQL that
+leaves the session whole refuses the group, which had no effect (Overloaded).
 """
 
 import logging
@@ -43,7 +44,7 @@ Request = TypeVar("Request", Change, Reading)
 
 
 class PostgresCatalog:
-    """Stocks in a PostgreSQL, shared with other replicas. Whoever makes it closes it."""
+    """Stocks in a PostgreSQL, shared with other replicas. Its maker closes it."""
 
     def __init__(self, dsn: str, given: Iterable[Stock] | None = None, retry_window: int = RETRY_WINDOW) -> None:
         """Stocks ``given`` must be those of the store, with their limits. All replicas have the same ``retry_window``.
@@ -55,7 +56,7 @@ class PostgresCatalog:
         self.on_sick: Callable[[], object] = lambda: None
         """Called when ``sick`` may have changed, by any thread, which it does not block."""
         self._dsn, self._window = dsn, retry_window
-        self._known: dict[str, Version] = {}  # as last read; the reader's, but for its keys, which stay
+        self._known: dict[str, Version] = {}  # as last read; the reader's alone, but for the keys, which are fixed
         try:
             with closing(Session.opened(dsn, retry_window)) as session:
                 self._known = session.all_stocks()
@@ -77,18 +78,18 @@ class PostgresCatalog:
         return self._changes.done(partial(Change, name, step, once)).changed
 
     def sick(self) -> bool:
-        """True where no primary is reached, so that there is neither change nor Lookup."""
+        """True where no primary is reached, so that changes and Lookups fail."""
         return self._changes.away or self._readings.away
 
     def flush(self, here: bool) -> None:
-        """Has done what waits without a thread, by threads of the catalog's own. Never blocks."""
+        """Starts all requests that wait without a thread, in the catalog's own threads. Never blocks."""
         self._changes.flush()
         self._readings.flush()
 
     def close(self, served: bool = True) -> bool:
-        """Finishes what waits, refuses what comes later with Unavailable, and closes the sessions; may be repeated.
+        """Finishes requests that wait, refuses later ones with Unavailable, and closes the sessions; may be repeated.
 
-        Blocks for ``CLOSE_S`` a session at most; says whether all was finished by then.
+        Blocks for ``CLOSE_S`` a session at most; returns True where all was finished by then.
         """
         self._changes.stop()
         self._readings.stop()
@@ -119,7 +120,7 @@ class PostgresCatalog:
         return session
 
     def _for_changes(self) -> Session:
-        """A session that has the ids. Raises as ``_opened``."""
+        """A session that has read the request ids. Raises as ``_opened``."""
         session = self._opened()
         with ExitStack() as failed:
             failed.callback(session.close)
@@ -139,7 +140,7 @@ class PostgresCatalog:
         session.commit(outcome.versions, outcome.records, outcome.sequence)
 
     def _read(self, session: Session, draw: Callable[[], list[Reading]]) -> None:
-        """Answers all Lookups that wait. A stock that stands as it did is the same object as before."""
+        """Answers all Lookups that wait. An unchanged stock stays the same object."""
         readings = draw()
         found = session.read(reading.name for reading in readings)
         for name, version in found.items():
@@ -170,9 +171,9 @@ class _Line(Generic[Request]):
         self._changed: Callable[[], object] = changed
         self._session: Session | None = None  # this, and what follows up to the lock, is the thread's
         self._drawn: list[Request] = []  # being done
-        self._in_doubt = False  # whether they may have been committed
-        self._lost = False  # whether the last session was, so that the next one has one try
-        self._lock = Lock()  # guards what follows
+        self._in_doubt = False  # True: the drawn requests may have been committed
+        self._lost = False  # True: the last session was lost, so that the next one has one try
+        self._lock = Lock()  # guards all that follows
         self._come = Condition(self._lock)  # told when there is something to do
         self._waiting: list[Request] = []
         self._asked = False
@@ -183,7 +184,8 @@ class _Line(Generic[Request]):
         self._thread.start()
 
     def done(self, make: Callable[[Callable[[], object]], Request]) -> Request:
-        """The request, once it is done, which ``make`` makes of what lets it go on. Raises its error, or Waiting."""
+        """Waits until a request is done, and returns it. ``make`` makes it of the function that wakes its thread or
+        resumes it. Raises the request's error, or Waiting where the request waits without a thread."""
         wait = here.wait
         if wait is None:
             over = Lock()
@@ -204,14 +206,14 @@ class _Line(Generic[Request]):
         return request
 
     def flush(self) -> None:
-        """Has the thread do what waits."""
+        """Has the thread do the requests that wait."""
         with self._lock:
             if self._waiting and not self._asked:
                 self._asked = True
                 self._come.notify()
 
     def stop(self) -> None:
-        """Refuses what comes later."""
+        """Refuses later requests."""
         with self._lock:
             self._stopping = self._asked = True
             self._come.notify()
@@ -260,14 +262,14 @@ class _Line(Generic[Request]):
             return not self._stopping or bool(self._waiting or self._drawn)
 
     def _draw(self) -> list[Request]:
-        """All that waits, behind what was drawn before a session was lost."""
+        """All requests that wait, behind those that were drawn before a session was lost."""
         with self._lock:
             self._drawn += self._waiting
             self._waiting = []
         return self._drawn
 
     def _end(self, requests: list[Request], fault: Fault | None = None) -> None:
-        """Lets requests go on that were drawn, with a fault if there is one."""
+        """Ends requests that were drawn, with a fault if there is one."""
         left = {id(request) for request in self._drawn} - {id(request) for request in requests}
         self._drawn = [request for request in self._drawn if id(request) in left]
         if fault is not None:
@@ -275,7 +277,7 @@ class _Line(Generic[Request]):
         let_go(requests)
 
     def _fail(self, error: Exception) -> None:
-        """Decides on what was drawn."""
+        """Decides, after an error, which drawn requests are refused and which are done again."""
         session = self._session
         if session is not None and session.undone():
             fault: Fault = Overloaded(f"{self._where} refused this ({said(error)}): nothing was done")
@@ -296,7 +298,7 @@ class _Line(Generic[Request]):
         self._lost = True
 
     def _set_away(self, error: Exception) -> None:
-        """Refuses all but what is in doubt, until a primary is reached."""
+        """Refuses all requests but those in doubt, until a primary is reached."""
         with self._lock:
             changed = not self.away
             if changed:
@@ -312,7 +314,7 @@ class _Line(Generic[Request]):
             self._end(self._drawn, self._unknown() if self._in_doubt else self._is_away())
 
     def _set_back(self) -> None:
-        """Takes requests again, a primary being reached."""
+        """Takes requests again, once a primary is reached."""
         if self.away:
             _log.warning("%s: %s is back", self._thread.name, self._where)
             self.away = False

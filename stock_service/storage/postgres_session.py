@@ -2,18 +2,18 @@
 
 A group is one transaction of three trips, READ COMMITTED, with its locks in one order: ``lock`` has the row of
 ``state``, and with it the turn among all replicas; ``stocks`` locks the rows of the stocks by name, and reads the ids
-that others wrote; ``commit`` writes all and commits. Each statement sees what was committed before it began, so what
-follows the first lock sees all groups before this one.
+that others wrote; ``commit`` writes all and commits. Each statement sees all commits from before it began. So each
+statement after the first lock sees all groups before this one.
 
-A session has the last request ids in memory, as a catalog on a file does, and reads what is new by their number: one
-range of the primary key, whatever the ids are. Numbers are given under the lock, so that any statement sees all
-up to some number. A new session reads all anew: another primary may have lost some.
+A session has the last request ids in memory, as a catalog on a file does. It reads new ids by their number: one range
+of the primary key, for any ids. Numbers are given under the lock, so any statement sees all ids up to some number. A
+new session reads all ids again: another primary may have lost some.
 
-The primary ends a session that lets the others wait in the midst of a group for ``PAUSE_MAX``: its process may be
-stopped, or its network cut.
+The primary ends a session that pauses for ``PAUSE_MAX`` within a group, while others wait: its process may be stopped,
+or its network cut.
 
-A DSN is a connection string of libpq, and may have a password: it is never part of a message. What libpq says of one
-that it cannot read quotes it, and so is no part either.
+A DSN is a connection string of libpq, and may have a password: it is never part of a message. An error of libpq about a
+DSN that it cannot read quotes the DSN, and so is not part of a message either.
 """
 
 import re
@@ -35,7 +35,7 @@ _Rows = Iterable[tuple[Any, ...]]
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
 FORMAT = 1
-"""The format of a store that this program makes, and uses."""
+"""Format of the stores that this program makes and uses."""
 
 PAUSE_MAX = "2s"
 """Time that a replica may pause within its turn."""
@@ -44,7 +44,7 @@ LOCK_WAIT_MAX = "5s"
 """Time that a statement waits for others' locks; longer than ``PAUSE_MAX``."""
 
 BEHIND_MAX = 1000
-"""So many ids are read within a turn at most; a session that lacks more reads them before its turn, in 1 to 300 ms."""
+"""Largest number of ids that are read within a turn. A session that lacks more reads them before, in 1 to 300 ms."""
 
 _DEFAULTS = {
     "application_name": "stock_service",
@@ -54,20 +54,21 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",
 }
-"""Of a connection, unless the DSN says otherwise: a cut network is noticed in 8 s."""
+"""Settings of a connection, unless the DSN says otherwise: a cut network is noticed in 8 s."""
 
 _SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
-"""Settings that messages show, and what each may be: with other characters it may hold some of a password."""
+"""Settings that messages show, and the values that are shown: one with other characters may hold some of a
+password."""
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
-"""Of every connection: a standby is never asked, since it may not have the last commits yet."""
+"""Settings of every connection: a standby is never asked, since it may not have the last commits yet."""
 
 _SAFE = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
 }
-"""Settings of PostgreSQL without which a commit may be lost, or its pages be torn; and what they may be."""
+"""Settings of PostgreSQL, and their safe values: with others a commit may be lost, or its pages torn."""
 
 _TABLES = """
 CREATE SCHEMA stock_service
@@ -78,7 +79,8 @@ CREATE TABLE stocks (number integer NOT NULL, name text COLLATE "C" PRIMARY KEY,
 CREATE TABLE requests (number bigint PRIMARY KEY, key bytea NOT NULL, record bytea NOT NULL)
     WITH (autovacuum_vacuum_scale_factor = 0.05)
 """
-"""Of a new store. Pages of rows that change have room, so that a changed row stays in its page and in no index."""
+"""Tables of a new store. Pages of rows that change have room, so that a changed row stays in its page, and no index
+changes."""
 
 _LOCK = """
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -92,13 +94,15 @@ SELECT name, price_cents, volume_limit, volume, sequence FROM stock_service.stoc
 REQUESTS = """
 SELECT number, key, record FROM stock_service.requests WHERE number > %s AND number <= %s ORDER BY number
 """
-"""Never prepared: PostgreSQL would keep the plan that it made while the table was small, which reads all of it."""
+"""Statement that is never prepared: PostgreSQL would keep the plan that it made while the table was small, which reads
+the whole table."""
 
 _READ_LOCKED = f"{_READ} FOR UPDATE; {REQUESTS}"
-"""One message, as ``_LOCK`` is, and no pipeline of psycopg: behind one, PostgreSQL 15 takes a pause for none."""
+"""Statements of one message, as ``_LOCK`` is. They are no pipeline of psycopg: after a pipeline, PostgreSQL 15 does not
+notice a pause."""
 
 _FORGET = "DELETE FROM stock_service.requests WHERE number >= %s AND number < %s"
-"""Likewise never prepared. The first number is known, so that no dead row before it is looked at."""
+"""Statement that is never prepared either. It names the first number, so that no dead row before it is looked at."""
 
 _WRITE_STOCKS = """
 UPDATE stock_service.stocks AS stock SET price_cents = new.price_cents, volume = new.volume, sequence = new.sequence
@@ -123,9 +127,9 @@ class _State(NamedTuple):
 
 
 class Session:
-    """One connection to the primary, from ``opened``. For one thread at a time. Whoever opens it closes it.
+    """One connection to the primary, from ``opened``. For one thread at a time. Its opener closes it.
 
-    Every method blocks, and raises psycopg.Error; then ``undone`` says whether the session goes on.
+    Every method blocks, and raises psycopg.Error; then ``undone`` tells if the session goes on.
     """
 
     def __init__(self, connection: _Connection, window: int) -> None:
@@ -134,13 +138,14 @@ class Session:
         self._last_read = 0  # the number of the last id in ``remembered``
         self._state = _State(0, 1, 0)
         self.remembered = Remembered(window)
-        """Request ids: in a turn, all of the window."""
+        """Request ids; after ``stocks`` in a turn, all of the window."""
         self.in_doubt = False
-        """True where a commit was begun, and not heard of."""
+        """True where a commit was begun, and its outcome is not known yet."""
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:
-        """Raises UsageError for a PostgreSQL or a store that cannot be used, psycopg.Error where none is reached."""
+        """A new session. Raises UsageError for a PostgreSQL or a store that cannot be used, psycopg.Error where none is
+        reached."""
         session = cls(_connected(dsn), window)
         try:
             session._check(dsn)
@@ -162,7 +167,7 @@ class Session:
         return _versions(rows)
 
     def read(self, names: Iterable[str]) -> dict[str, Version]:
-        """Stocks of these names, as they stand while this runs."""
+        """Stocks of these names, as of this call."""
         return _versions(self._connection.execute(_READ, (list(set(names)),)))
 
     def catch_up(self) -> None:
@@ -178,11 +183,11 @@ class Session:
             self._state = _State(*rows.fetchone())  # type: ignore[misc]  # the one row of state
             if self._state.last_request - self._last_read <= BEHIND_MAX:
                 return
-            self._connection.execute("ROLLBACK", prepare=False)  # else it would end all that is prepared
+            self._connection.execute("ROLLBACK", prepare=False)  # prepared, it would drop all prepared statements
             self.catch_up()
 
     def stocks(self, names: Iterable[str]) -> dict[str, Version]:
-        """Stocks of these names, locked; and ``remembered`` has all ids from now on. In a turn."""
+        """Locks stocks, and returns them by name; from then on ``remembered`` has all ids. In a turn."""
         rows = psycopg.ClientCursor(self._connection)
         rows.execute(_READ_LOCKED, (list(set(names)), self._last_read, self._state.last_request))
         stocks = _versions(rows.fetchall())
@@ -191,7 +196,7 @@ class Session:
         return stocks
 
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], sequence: int) -> None:
-        """Writes stocks, and the records of request ids, of which the last ``window`` stay; ends the turn."""
+        """Writes stocks and the records of request ids, keeps the last ``window`` ids, and ends the turn."""
         before, execute = self._state, self._connection.execute
         last = before.last_request + len(records)
         first = max(before.first_request, last - self._window + 1)
@@ -215,7 +220,7 @@ class Session:
         self._last_read = last
 
     def undone(self) -> bool:
-        """True where the connection holds after an error, and the turn is undone: nothing of it was done."""
+        """True where the connection survived an error and the turn was rolled back: nothing of the turn was done."""
         if self._connection.closed:
             return False
         if self.in_doubt and self._connection.info.transaction_status is not TransactionStatus.INERROR:
@@ -228,12 +233,12 @@ class Session:
         return True
 
     def close(self) -> None:
-        """May be repeated."""
+        """Closes the connection; may be repeated."""
         with suppress(psycopg.Error):
             self._connection.close()
 
     def _keep(self, rows: _Rows, last: int) -> None:
-        """Remembers ids that were read, oldest first, up to that number."""
+        """Remembers ids that were read, oldest first, up to the number ``last``."""
         for _, key, record in rows:
             self.remembered.keep(key.decode(), record)
         self._last_read = last
@@ -253,7 +258,7 @@ class Session:
 
 
 def make(dsn: str, stocks: Sequence[Stock]) -> None:
-    """Makes the schema ``stock_service`` with these stocks. Raises UsageError, also where there is one."""
+    """Makes the schema ``stock_service`` with these stocks. Raises UsageError, also where the schema exists."""
     try:
         with _connected(dsn) as connection:
             connection.execute("BEGIN")
@@ -282,7 +287,7 @@ def shown(dsn: str) -> str:
 
 
 def unusable(dsn: str, allowed: str) -> UsageError:
-    """The refusal of a store by its place."""
+    """The error that refuses a store, with its place."""
     return UsageError("store", shown(dsn), allowed)
 
 
@@ -292,7 +297,7 @@ def said(error: Exception) -> str:
 
 
 def _parts(dsn: str) -> dict[str, Any]:
-    """The settings of a DSN. Raises psycopg.Error also where libpq would take some of a password for a name."""
+    """The settings of a DSN. Raises psycopg.Error, also where libpq would read a part of a password as a name."""
     place = dsn.partition("://")[2].partition("?")[0]
     parts = conninfo.conninfo_to_dict(dsn)
     are_whole = (re.fullmatch(allowed, str(parts.get(key, ""))) for key, allowed in _SHOWN.items())

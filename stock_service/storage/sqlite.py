@@ -1,19 +1,20 @@
-"""The catalog that survives a restart: versions in memory to read, and a file that holds them.
+"""The catalog in a file, which survives a restart: reads are answered from memory.
 
-Group commit: whoever finds nobody writing takes all changes that wait, applies their steps in order to what would then
-stand, writes the outcome in one transaction, and waits for the disk. Then it publishes the new versions, all at once,
-and lets those go on who wait for them. So nobody is told, and no reader sees, what a crash can undo; and a Lookup never
-waits for the disk. One thread writes at a time.
+Group commit: the changes of a group share one write to the disk. A thread that finds no other writing takes all changes
+that wait, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then it
+publishes the new versions, all at once, and lets the waiting changes go on. So no client is told, and no reader sees, a
+change that a crash can undo; and a Lookup never waits for the disk. One thread writes at a time.
 
-A change waits with its thread; or without one, where the server can do that (``rpc/waiting.py``). Then the server calls
-``flush`` once it has begun all requests that it has read: they share a commit, whatever the number of its threads.
-A thread of the catalog's own writes such a group, so that no thread of the server waits for the disk. It also writes
-what waits behind another group. A request that was alone is written by the thread that ran it, unless that one reads.
+A change holds its thread while it waits; or it waits without a thread, where the server can do that
+(``rpc/waiting.py``). Then the server calls ``flush`` once it has begun all requests that it has read: they share a
+commit, with any number of threads. A thread of the catalog's own writes such a group, so that no thread of the server
+waits for the disk. It also writes the changes that wait behind another group. The change of a request that was alone is
+written by the thread that ran it, unless that is the reading thread.
 
-Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next one
-is tried. Where the log is what finds no room in its file, it grows instead. Any other failure (InternalFault, INTERNAL)
-leaves open what is on the disk. So the catalog is closed to all changes until a restart, which reads the file anew.
-Reading goes on, from the last that was published.
+Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next
+group is tried. If the log cannot be moved into a file without room, it grows instead. After any other failure
+(InternalFault, INTERNAL) nobody knows the content of the disk. So the catalog is closed to all changes until a restart,
+which reads the file again. Reading goes on, from the last published versions.
 
 Waiting changes are bounded by the requests that a server has under way.
 """
@@ -42,17 +43,19 @@ _log = logging.getLogger(__name__)
 Open = Callable[[Path], StoreFile]
 
 GATHER_S = 0.001
-"""How long a group waits at most to become as large as the last; and no longer than half of the last commit took."""
+"""Longest time that a group waits to become as large as the last one; it waits half of the last commit's time at
+most."""
 
 FEW = 0.75
-"""Less than this part of the last group is few: of 0.5, 0.75 and 1, with 4, 16 and 64 traders it shares best."""
+"""Part of the last group's size below which a group waits for more: of 0.5, 0.75 and 1, tried with 4, 16 and 64
+traders, this makes the largest groups."""
 
 CLOSE_S = 5.0
-"""How long the last group may take to reach the disk when the catalog is closed."""
+"""Longest time for the last group to reach the disk when the catalog is closed."""
 
 
 class SqliteCatalog:
-    """Stocks in a file of this process's own. Whoever makes it closes it."""
+    """Stocks in a file of this process's own. Its maker closes it."""
 
     def __init__(
         self,
@@ -63,10 +66,10 @@ class SqliteCatalog:
         retry_window: int = RETRY_WINDOW,
         open_file: Open = StoreFile.opened,
     ) -> None:
-        """Opens the file, and makes it where there is none, of the stocks ``given`` or else of the ``default`` ones.
+        """Opens the file. Where there is none, makes it of the stocks ``given``, or else of the ``default`` ones.
 
-        Of a file that is there prices and volumes hold. Stocks ``given`` then must name all that it has; those that it
-        lacks are added, and their limits apply, but for one that is under its stock's volume. Raises UsageError for a
+        The prices and volumes of an existing file stay. Stocks ``given`` then must name all stocks of the file. New
+        ones are added, and the given limits apply, but for a limit below its stock's volume. Raises UsageError for a
         file or stocks that cannot be used.
         """
         self.place = path
@@ -78,7 +81,7 @@ class SqliteCatalog:
         if self._made:  # Path's own raises for a name that no file can have
             StoreFile.create(path, default if given is None else given)
         self._open_file = open_file
-        self._file = open_file(path)  # this, and what follows up to the lock, is of whoever writes
+        self._file = open_file(path)  # this, and all that follows up to the lock, is the writing thread's
         try:
             loaded = self._load()
             fitted = {} if given is None else self._fitted(loaded, given)
@@ -91,17 +94,17 @@ class SqliteCatalog:
         except BaseException:
             self._file.close()
             raise
-        self._lock = Lock()  # guards what follows
+        self._lock = Lock()  # guards all that follows
         self._waiting: list[Change] = []
-        self._writing = False  # whether a thread writes, or is about to
-        self._held = False  # whether no other thread may begin to
-        self._refusal: Fault | None = None  # why there can be no change any more
-        self._free = Condition(self._lock)  # told of when nobody writes any more
+        self._writing = False  # True: a thread writes, or is about to
+        self._held = False  # True: no other thread may begin to write
+        self._refusal: Fault | None = None  # refuses every later change
+        self._free = Condition(self._lock)  # notified when the writing ends
         self._last_size = 0  # of the last group
-        self._last_s = 0.0  # what its commit took
-        self._wanted = 0  # how many changes who gathers waits for; 0: nobody does
-        self._come = Condition(self._lock)  # told when they are there
-        self._asked: SimpleQueue[bool] = SimpleQueue()  # of the catalog's own thread: to write, or to end
+        self._last_s = 0.0  # time of its commit
+        self._wanted = 0  # number of changes that the gathering thread waits for; 0: no thread gathers
+        self._come = Condition(self._lock)  # notified when they are there
+        self._asked: SimpleQueue[bool] = SimpleQueue()  # for the catalog's own thread: True to write, False to end
         self._writer = Thread(target=self._write_when_asked, name="store-writer")
         try:
             self._writer.start()
@@ -136,13 +139,14 @@ class SqliteCatalog:
         return change.changed
 
     def sick(self) -> bool:
-        """Whether the file has failed, so that there is no change until a restart."""
+        """True where the file has failed, so that changes are refused until a restart."""
         return isinstance(self._refusal, InternalFault)
 
     def flush(self, here: bool) -> None:
-        """Has the changes written that wait without a thread: by this thread, which blocks, or by the catalog's own."""
+        """Writes the changes that wait without a thread: with ``here`` in this thread, which blocks, else in the
+        catalog's own."""
         with self._lock:
-            if self._writing or self._held or not self._waiting:  # whoever writes or holds sees to it
+            if self._writing or self._held or not self._waiting:  # left to the thread that writes or holds
                 return
             self._writing = True
         if here:
@@ -154,7 +158,7 @@ class SqliteCatalog:
         """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
 
         A file that this catalog made is removed where it was not ``served``, and nothing was changed in it.
-        Blocks for ``CLOSE_S`` at most; says whether the file was closed by then.
+        Blocks for ``CLOSE_S`` at most; returns True where the file was closed by then.
         """
         with self._lock:
             if self._refusal is None:
@@ -172,19 +176,20 @@ class SqliteCatalog:
 
     # ---- another process's turn: see rpc/process/listener_handover.py
     def hold(self) -> bool:
-        """Has changes wait, until ``go_on``. Blocks for ``CLOSE_S`` at most; says whether none is written then."""
+        """Makes changes wait until ``go_on``. Blocks for ``CLOSE_S`` at most; returns True where no write is under
+        way then."""
         with self._lock:
             self._held = True
             return self._free.wait_for(lambda: not self._writing, CLOSE_S)
 
     def go_on(self) -> None:
-        """Has changes written, and those that waited."""
+        """Writes changes again, and first those that waited."""
         with self._lock:
             self._held = False
         self.flush(here=False)
 
     def lend(self) -> bool:
-        """Closes the file for another process, while changes wait; gives False where it is too slow for that."""
+        """Closes the file for another process, while changes wait; returns False where a write takes too long."""
         if not self.hold():
             self.go_on()
             return False
@@ -192,8 +197,8 @@ class SqliteCatalog:
         return True
 
     def take_back(self) -> None:
-        """Opens the file as the other process left it, and goes on; fails as the file does where it cannot be used."""
-        if self._refusal is not None:  # it has failed, or is being closed: nothing more is written
+        """Opens the file as the other process left it, and goes on; a file that cannot be used fails the catalog."""
+        if self._refusal is not None:  # the catalog has failed, or is being closed: nothing more is written
             self.give_away()
             return
         try:
@@ -208,17 +213,17 @@ class SqliteCatalog:
         self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
-        """Publishes what the file holds."""
+        """Publishes the content of the file."""
         loaded = self._file.load()
         self._remembered = Remembered(self._retry_window)
         for key, record in loaded.records.items():
             self._remembered.keep(key, record)
         self._sequence = loaded.sequence
-        self._versions = loaded.versions  # what stands on the disk; any thread reads it
+        self._versions = loaded.versions  # as on the disk; any thread reads it
         return loaded
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
-        """What is to be written, so that the file has these stocks and limits. Raises UsageError."""
+        """The versions to write, so that the file has these stocks and limits. Raises UsageError."""
         stocks = {stock.name: stock for stock in given}
         lacking = next((name for name in loaded.versions if name not in stocks), None)
         if lacking is not None:
@@ -234,10 +239,11 @@ class SqliteCatalog:
                 fitted[name] = (Stock(name, stored.price_cents, stock.volume_limit, stored.volume), sequence)
         return fitted
 
-    # ---- who writes
+    # ---- the choice of the writing thread
 
     def _add(self, change: Change, writes: bool = False) -> bool:
-        """Puts a change to those that wait. With ``writes`` its thread is to write if nobody does; whether it is."""
+        """Adds a change to those that wait. With ``writes``, the calling thread writes if no other does: returns True
+        then."""
         with self._lock:
             if self._refusal is not None:
                 raise again(self._refusal)
@@ -251,8 +257,8 @@ class SqliteCatalog:
     def _gather(self) -> list[Change]:
         """The group to write: all changes that wait. Where they are few beside the last group, waits for more.
 
-        Clients that were let go together come back one after the other. Else the first of them would have a commit of
-        its own, and all others wait for it.
+        Clients that were answered together come back one after the other. Without the wait, the first of them would
+        have a commit of its own, and all others would wait for it.
         """
         with self._lock:
             if len(self._waiting) < self._last_size * FEW:
@@ -269,7 +275,7 @@ class SqliteCatalog:
             self._write()
 
     def _write(self) -> None:
-        """Commits a group, has the next one written, and lets those go on who wait."""
+        """Commits a group, has the next one written, and lets the group's requests go on."""
         group = self._gather()
         began_s = time.perf_counter()
         self._commit(group)
@@ -287,10 +293,10 @@ class SqliteCatalog:
         if not untidy:
             let_go(group)
 
-    # ---- whoever writes
+    # ---- the writing thread
 
     def _commit(self, group: list[Change]) -> None:
-        """Applies a group, writes it and publishes it; or gives each of it the fault."""
+        """Applies a group, writes it and publishes it; or gives each of its changes the fault."""
         outcome = Outcome(self._versions, self._remembered, self._sequence)
         try:
             for change in group:
@@ -320,7 +326,8 @@ class SqliteCatalog:
             self._fail(fault)
 
     def _misplaced(self) -> str:
-        """What became of the file under this process; empty: nothing, or another process has it on loan."""
+        """Text on a file that was moved, deleted or replaced under this process; empty where it was not, or where
+        another process has the file on loan."""
         return "" if self._held else self._file.misplaced()
 
     def _fail(self, error: Exception) -> None:
@@ -330,7 +337,8 @@ class SqliteCatalog:
         self._refuse_all(InternalFault(self._misplaced() or failed))
 
     def _refuse_all(self, fault: Fault) -> None:
-        """Refuses the changes that wait, and later ones. The first refusal holds, but that of a failure the longest."""
+        """Refuses the changes that wait, and later ones. The first refusal stays, but a failure replaces another
+        one."""
         with self._lock:
             if self._refusal is None or (isinstance(fault, InternalFault) and not self.sick()):
                 self._refusal = fault

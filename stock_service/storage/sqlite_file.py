@@ -2,21 +2,23 @@
 
     stocks      one row a stock
     requests    one row a remembered id, numbered from the oldest on without gaps
-    state       one row: how many rows the others have, the last commit's number, and the sum of the stocks' checksums
+    state       one row: the number of rows of the others, the last commit's number, and the sum of the stocks'
+                checksums
 
 Rules:
 
-1. One process has the file open. It holds ``flock`` on the file itself, and on its log: another file that is put in the
-   place of this one is not served beside it. SQLite's own exclusive lock keeps out other programs, such as ``sqlite3``.
-   Each commit looks whether both are still in their place: what goes into a file that is gone is not acknowledged.
+1. One process has the file open. It holds ``flock`` on the file itself and on its log: so another file that is put in
+   the place of this one is not served beside it. SQLite's own exclusive lock keeps out other programs, such as
+   ``sqlite3``. Each commit checks that both files are still in their place: else it is not acknowledged.
 2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
    the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
-3. A new file is filled under the name ``PATH.new`` and then renamed: what has the file's name is always a whole store.
-4. Every row has a checksum, and ``state`` says what rows there are: loading finds a row that is gone, old or changed.
-   What SQLite would leave out of a damaged log in silence, ``sqlite_log.py`` finds before, but for the last commit.
+3. A new file is filled under the name ``PATH.new`` and then renamed: so a file of the store's name is always whole.
+4. Every row has a checksum, and ``state`` tells which rows there are: loading finds a row that is gone, old or changed.
+   SQLite silently drops the commits behind damage in a log. ``sqlite_log.py`` finds that before, except for the last
+   commit.
 5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
    the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
-6. ``user_version`` is the format. Another one is refused.
+6. ``user_version`` is the format. A file of another format is refused.
 """
 
 import os
@@ -55,20 +57,20 @@ from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
 Connect = Callable[[Path], sqlite3.Connection]
-"""Connects to a file; statements outside BEGIN and COMMIT stand alone."""
+"""Function that connects to a file; each statement outside BEGIN and COMMIT is a transaction of its own."""
 
 FORMAT = 1
-"""The ``user_version`` of a file that this program makes, and reads."""
+"""The ``user_version`` of the files that this program makes and reads."""
 
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
-    "PRAGMA wal_autocheckpoint = 0",  # SQLite's own ignores that it failed
+    "PRAGMA wal_autocheckpoint = 0",  # SQLite's own checkpoint ignores its failure
     "PRAGMA secure_delete = OFF",
 )
 
 _LOG_BYTES_MAX = 1 << 20
-"""Of the log, until it is moved into the file: 85 trades, one a commit. So the log has this and one group at most."""
+"""Size at which the log is moved into the file: 85 trades, one a commit. The log has this and one group at most."""
 
 _TABLES = (
     "CREATE TABLE stocks (number INTEGER PRIMARY KEY, name TEXT NOT NULL, price_cents INTEGER NOT NULL, "
@@ -80,7 +82,7 @@ _TABLES = (
     "sequence INTEGER NOT NULL, first_request INTEGER NOT NULL, last_request INTEGER NOT NULL, "
     "checksum INTEGER NOT NULL) STRICT",
 )
-"""Of a new file."""
+"""Tables of a new file."""
 
 
 class _State(NamedTuple):
@@ -96,7 +98,7 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a file holds: versions in their order, the records of request ids by key, oldest first, the last commit."""
+    """Content of a file: versions in their order, the records of request ids by key, oldest first, the last commit."""
 
     versions: dict[str, Version]
     records: dict[str, bytes]
@@ -104,17 +106,17 @@ class Loaded:
 
 
 class StoreFile:
-    """An open file, from ``opened``. For one thread at a time. Whoever opens it closes it."""
+    """An open file, from ``opened``. For one thread at a time. Its opener closes it."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
-        """``named`` is the name that it was asked for by, which may be a link to ``path``."""
+        """``named`` is the name that the caller gave, which may be a link to ``path``; None for a new file."""
         self._path = path
-        self._locks = locks  # lets flock go
+        self._locks = locks  # releases flock
         self._connection = connection
         self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
         self._is_new = named is None  # it has another name until it is whole, and needs no mark
         self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
-        self._marks = not self._is_new  # whether the next commit is to mark it: the log alone may say that it is open
+        self._marks = not self._is_new  # True: the next commit marks it, since its open mark may be in the log alone
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
         self._log_bytes = 0
@@ -122,7 +124,8 @@ class StoreFile:
 
     @classmethod
     def opened(cls, path: Path, connect: Connect = connected) -> Self:
-        """A file that is there. Raises UsageError: it is missing, served, no store, damaged, or of another format."""
+        """Opens a file that exists. Raises UsageError where it is missing, served, no store, damaged, or of another
+        format."""
         named, path = path, real(path)
         log = log_of(path)
         with ExitStack() as locks:
@@ -145,7 +148,7 @@ class StoreFile:
 
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
-        """Makes a file of these stocks, readable by its owner alone, where there is none. Raises UsageError."""
+        """Makes a file of these stocks, readable by its owner alone, unless it exists. Raises UsageError."""
         path = real(path)
         check_saved(path)
         new = path.with_name(f"{path.name}.new")
@@ -165,7 +168,7 @@ class StoreFile:
             os.close(lock)
 
     def load(self) -> Loaded:
-        """All that the file holds. Raises UsageError, naming the row, where that is not what was written."""
+        """Reads the whole content of the file. Raises UsageError, naming the row, where it is not as it was written."""
         tables: dict[str, list[tuple[Any, ...]]] = {}
         try:
             for table in ("state", "stocks", "requests"):
@@ -192,11 +195,11 @@ class StoreFile:
         return Loaded(versions, {row[1]: row[2] for row in requests}, state.sequence)
 
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:
-        """Writes stocks, and the records of request ids, of which the last ``window`` stay; all or nothing.
+        """Writes stocks and the records of request ids, and keeps the last ``window`` ids; all or nothing.
 
-        Returns once it is on the disk. Raises Overloaded where that is full: nothing was written. Raises InternalFault
-        for any other failure: whether it was written shows when the file is opened again; and where it was written into
-        a file that is not in its place any more.
+        Returns once the commit is on the disk. Raises Overloaded where the disk is full: nothing was written. Raises
+        InternalFault for any other failure, after which only opening the file again shows if the commit was written;
+        and where the file is not in its place any more.
         """
         before = self._state
         stocks, number, checksum, sequence = [], before.stocks, before.stocks_checksum, before.sequence
@@ -232,22 +235,22 @@ class StoreFile:
         self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
-        """What became of the file or its log under this process, and what to do; empty: both are in their place.
+        """Text on a file or log that is not in its place any more, with advice; empty where both are in their place.
 
-        Where they are not, saves all that they have beside the place, unless that was done.
+        Where they are not, saves their content beside the place, unless that was done.
         """
         what = misplaced(self._in_place)
         return what and f"{what}; {saved(self._connection, self._path)}"
 
     def untidy(self) -> bool:
-        """Whether the log has become so long that it should be moved into the file, by ``checkpoint``."""
+        """True where the log is so long that ``checkpoint`` should move it into the file."""
         return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
         """Moves the log into the file; both are on the disk then.
 
-        Raises Overloaded where the disk is full: the log stays, is whole and grows, until it has as many bytes more.
-        Raises InternalFault for any other failure.
+        Raises Overloaded where the disk is full: the log stays whole, and is ``untidy`` again once it has grown by
+        ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
         """
         self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
@@ -258,7 +261,7 @@ class StoreFile:
         self._log_bytes, self._log_bytes_max = 0, _LOG_BYTES_MAX  # the next commit begins it anew
 
     def faults(self) -> list[str]:
-        """What SQLite finds wrong with the file's pages, a line each. Reads the whole file."""
+        """Faults that SQLite finds in the file's pages, a line each. Reads the whole file."""
         try:
             said = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check")]
         except sqlite3.Error as error:
@@ -266,14 +269,14 @@ class StoreFile:
         return [] if said == ["ok"] else said
 
     def copy_to(self, path: Path) -> None:
-        """Makes another file of the same content. Raises UsageError where there is one, or none can be made."""
+        """Copies the content to a new file. Raises UsageError where that file exists, or cannot be made."""
         try:
             copy_to(self._connection, path)
         except (OSError, sqlite3.Error) as error:
             raise UsageError("TO", str(path), f"a new file that can be made ({said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
-        """Moves the log into the file, and lets others open it; or removes both. May be repeated."""
+        """Moves the log into the file, and lets others open the file; or removes both. May be repeated."""
         in_place = not misplaced(self._in_place)
         remove = remove and in_place
         if self._marked and in_place:
@@ -293,13 +296,13 @@ class StoreFile:
         self.close()
 
     def _mark(self, application_id: int) -> None:
-        """Marks the file as open or closed, and has that in the file itself, on the disk. Raises sqlite3.Error."""
+        """Marks the file as open or closed: in the file itself, not in its log alone. Raises sqlite3.Error."""
         self._connection.execute(f"PRAGMA application_id = {application_id}")
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._marked = application_id == OPEN_ID
 
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
-        """Undoes a transaction that failed, and says what became of it."""
+        """Undoes a transaction that failed, and raises the fault that tells its outcome."""
         full = _is_full(error)
         try:
             if self._connection.in_transaction:
@@ -318,7 +321,7 @@ def _is_full(error: sqlite3.Error) -> bool:
 
 
 def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:
-    """A connection to a file of our format, which a new one gets. Raises UsageError."""
+    """A connection to a file of our format; a ``new`` file gets the format. Raises UsageError."""
     with ExitStack() as failed:
         try:
             connection = connect(path)

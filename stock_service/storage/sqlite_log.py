@@ -1,11 +1,10 @@
-"""The log (WAL) that a killed server left: whether damage to it hides commits from SQLite.
+"""Check of the log (WAL) of a killed server: it finds damage that hides commits from SQLite.
 
-SQLite takes a log's commits up to the first frame that is not as it was written, and says nothing of what is behind it.
+SQLite reads a log's commits up to the first frame that is not as it was written, and does not report what is behind it.
 A frame that a crash left half written is of the last commit, which was not acknowledged: each commit is on the disk
-before the next one is begun. So a bad frame that ends a commit, or comes before one, with another commit begun behind
-it, is damage.
+before the next one is begun. So a bad frame is damage, if another commit was begun behind its own.
 
-Not to be seen: damage to the last commit, and a log that was cut short.
+The check cannot find damage to the last commit, or a log that was cut short.
 
 The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log. Each frame's checksum goes on from that of the
 frame before it, so a frame shows what stood there.
@@ -19,16 +18,18 @@ from struct import Struct
 Sums = tuple[int, int]
 
 _HEAD = Struct(">8I")
-"""Magic, format, page size, checkpoints, two salts, which each frame has too, and the checksum of what is before it."""
+"""Head of a log: magic, format, page size, checkpoints, two salts, which each frame has too, and the checksum of all
+these."""
 
 _FRAME = Struct(">6I")
-"""Page, pages of the file after a commit, else 0, two salts, and the checksum of the first two and the page."""
+"""Head of a frame: page, pages of the file after a commit, else 0, two salts, and the checksum of the first two fields
+and the page, which goes on from the frame before."""
 
 _SALTS = slice(16, 24)
-"""Of the head."""
+"""Place of the salts in the log's head."""
 
 _MAGIC = 0x377F0682
-"""The last bit: words of the checksums are big-endian."""
+"""Magic number of a log. Its last bit is set where the words of the checksums are big-endian."""
 
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
 
@@ -37,17 +38,17 @@ _SECTOR = 512
 
 
 def damage(log: Path, was_written: bool = False) -> str | None:
-    """What of a log is damaged, so that acknowledged commits are lost; None: nothing that can be seen, or no log.
+    """The damaged part of a log, which loses acknowledged commits; None: no damage that can be found, or no log.
 
-    One that ``was_written`` has a head, unless somebody made it anew: then it is empty. Sums what is of this log, in
-    some 30 ms a MiB; of an earlier one behind it only salts are read. Raises OSError.
+    A log that ``was_written`` has a head, unless somebody made it anew: then it is empty. Computes the checksums of
+    this log's frames, in some 30 ms a MiB; of an earlier log behind it only salts are read. Raises OSError.
     """
     if not log.exists():
         return None
     with log.open("rb") as file:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size or not any(head):
-            return "its head" if was_written and head else None  # None: it was not written yet
+            return "its head" if was_written and head else None  # None: not written yet
         magic, _, page_size, _ = _HEAD.unpack(head)[:4]
         sums: Sums = _HEAD.unpack(head)[6:]
         words = ">" if magic & 1 else "<"
@@ -58,9 +59,9 @@ def damage(log: Path, was_written: bool = False) -> str | None:
 
 
 def _frames(log: int, salts: bytes, size: int) -> int:
-    """How many frames there are up to the last one with these salts: behind it is nothing of this log.
+    """Number of frames up to the last one with these salts: behind it is nothing of this log.
 
-    Not up to the first with others: this may be one of which the salts are damaged.
+    A frame with other salts does not end the log: its salts may be damaged.
     """
     last = (os.fstat(log).st_size - _HEAD.size) // size
     own = (number for number in range(last, 0, -1) if os.pread(log, 8, _HEAD.size + (number - 1) * size + 8) == salts)
@@ -68,10 +69,10 @@ def _frames(log: int, salts: bytes, size: int) -> int:
 
 
 def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> str | None:
-    """The first bad frame, where another commit was begun behind it.
+    """The first bad frame, if another commit was begun behind it.
 
-    One is, where a frame goes on from one that ends a commit: from the checksum that this has, or from the one that it
-    should have. Frames that go on from nothing are of a commit that failed, or of an earlier log.
+    A commit was begun where a frame goes on from one that ends a commit: from the checksum that this one has, or from
+    the one that it should have. Frames that go on from no frame are of a commit that failed, or of an earlier log.
     """
     bad, at = 0, _HEAD.size
     before, meant = sums, sums  # the checksum of the frame before, as it is and as it should be
@@ -91,7 +92,7 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
         if computed == found:
             ended = pages > 0
             size = max(size, pages)
-        else:  # half written is a frame of which a sector was: this one's pages came with a salt
+        else:  # a crash writes whole sectors: the number of pages was written if a salt in its sector was
             says_so = pages > 0 or (number == bad and _had_pages(words, frame, before, _grown(size, number)))
             ended = is_this_log and says_so and (at + 8) % _SECTOR > 0
         before, meant, pages_before = found, computed, pages
@@ -100,14 +101,14 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
 
 
 def _grown(size: int, frames: int) -> range:
-    """What a file of so many pages may have after so many frames: it never shrinks."""
+    """Sizes, in pages, that a file of ``size`` pages may have after ``frames`` frames: it never shrinks."""
     return range(size, size + frames + 1) if size else range(1, 1 << 16)
 
 
 def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
-    """Whether a frame that says no pages had one bit there, and else is as it was written.
+    """True where a frame without a number of pages had one with a single bit set, and is else as it was written.
 
-    Only sizes that the file can have had are tried: of another one the checksum is soon right by chance.
+    Only sizes that the file can have had are tried: among many others a checksum is soon right by chance.
     """
     found, page = _FRAME.unpack_from(frame)[4:], frame[_FRAME.size :]
     powers = [1 << bit for bit in range(32) if 1 << bit in sizes]
@@ -115,7 +116,7 @@ def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
 
 
 def _sums(words: str, data: bytes, sums: Sums) -> Sums:
-    """The checksum that goes on from another one, as SQLite has it."""
+    """The checksum of SQLite, which goes on from an earlier one, ``sums``."""
     first, second = sums
     numbers = iter(Struct(f"{words}{len(data) // 4}I").unpack(data))
     for one, other in zip(numbers, numbers, strict=True):

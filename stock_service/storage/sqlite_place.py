@@ -1,8 +1,8 @@
-"""Place of a store's file, its log and its copies: their names, who holds them, whether they are still there.
+"""Place of a store's file, its log and its copies: their names, their locks, and checks that they are still there.
 
-Copies need no log. They are backups, and ``PATH.saved``, of a file that was changed under its server. What has the
-file's name then is not what was served. So nothing opens it while ``PATH.saved`` is there: whoever looks after the
-store says which of the two it is, by moving one.
+Copies need no log. They are backups, or ``PATH.saved``, which a server makes when its file is moved, deleted or
+replaced. The file of the store's name is then not the one that was served. So nothing opens it while ``PATH.saved`` is
+there: the operator chooses one of the two, and moves the other away.
 """
 
 import fcntl
@@ -16,29 +16,30 @@ from stock_service.rpc.errors import UsageError
 from stock_service.storage.sqlite_log import damage
 
 CLOSED_ID = 0x53746F63
-"""``Stoc``, the ``application_id`` of a store that is closed: by what SQLite tells our files from others."""
+"""``Stoc``, the ``application_id`` of a store that is closed. SQLite has this field to tell one program's files from
+others."""
 
 OPEN_ID = 0x53746F4F
-"""``StoO``, the ``application_id`` of a store of a server that runs, or was killed: it is not whole without its log."""
+"""``StoO``, the ``application_id`` of the store of a server that runs, or was killed: it needs its log."""
 
 _MAGIC = b"SQLite format 3\0"
 
 _HEAD_BYTES, _ID_AT = 72, 68
-"""Of a file of SQLite: to the end of its ``application_id``, and where this is."""
+"""Bytes of a SQLite file up to the end of its ``application_id``, and the place of this field."""
 
 
 def unusable(path: Path, allowed: str) -> UsageError:
-    """The refusal of a store by its path."""
+    """The error that refuses a store, with its path."""
     return UsageError("store file", str(path), allowed)
 
 
 def unsound(path: Path, what: str) -> UsageError:
-    """The refusal of a store that is damaged."""
+    """The error that refuses a damaged store."""
     return unusable(path, f"a sound store, but {what}; restore a backup, without a log")
 
 
 def real(path: Path) -> Path:
-    """The file itself, where a link names it: beside that SQLite has its log, and a start its new file."""
+    """The file itself, where ``path`` is a link to it: the log and a new file are beside the file, not the link."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
 
@@ -47,7 +48,8 @@ def log_of(path: Path) -> Path:
 
 
 def check_log(path: Path, log: Path, file: int) -> None:
-    """Raises UsageError where the log that a killed server left is gone, or damaged: SQLite would take up the rest."""
+    """Raises UsageError where the log of a killed server is gone, or damaged: SQLite would open the store without what
+    is lost."""
     marked = _is_marked(file)
     if marked and not log.exists():
         what = f"a store that was closed, or has its log; {log.name} is gone, and with it maybe the newest trades"
@@ -62,19 +64,20 @@ def check_log(path: Path, log: Path, file: int) -> None:
 
 
 def _is_marked(file: int) -> bool:
-    """Whether a file, and not its log alone, says that it is open."""
+    """True where the file itself, and not its log alone, has the open mark."""
     return os.pread(file, 4, _ID_AT) == OPEN_ID.to_bytes(4, "big")
 
 
 def keep_log(path: Path, log: Path, file: int) -> None:
-    """Makes an empty log where SQLite has moved it all into a file of which the mark could not be cleared."""
+    """Makes an empty log where SQLite has moved the log into the file, but the file's open mark could not be
+    cleared."""
     with suppress(OSError):
         if _is_marked(file) and os.path.samestat(os.stat(path), os.fstat(file)):
             log.touch(0o600)
 
 
 def locked(path: Path, file: Path, flags: int) -> int:
-    """A descriptor that holds the lock of a file, or of what is to be the file.
+    """A descriptor that holds the lock of a file, or of a new file that will take its name.
 
     Raises UsageError where another process holds it, or it cannot be opened.
     """
@@ -93,7 +96,7 @@ def locked(path: Path, file: Path, flags: int) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Has the names in a folder on the disk."""
+    """Writes the names in a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -102,7 +105,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_room(path: Path, new: Path, lock: int) -> None:
-    """Empties what a killed start left under the name of a new file. Raises UsageError where it cannot be."""
+    """Empties the new file that a killed start left. Raises UsageError where the file may be another program's."""
     log = log_of(path)
     if log.exists():  # SQLite would put it into the new file
         raise unusable(path, f"one that is there, since its log is: put it back, or move {log.name} away")
@@ -114,14 +117,14 @@ def make_room(path: Path, new: Path, lock: int) -> None:
 
 
 def _is_left(head: bytes) -> bool:
-    """Whether a file that begins so is what a killed start left: empty, or of SQLite and no other program's."""
+    """True for the head of a file that a killed start left: empty, or of SQLite and no other program's."""
     if not head.strip(b"\0"):
         return True
     return head.startswith(_MAGIC) and head[_ID_AT:] in (bytes(4), CLOSED_ID.to_bytes(4, "big"))
 
 
 def misplaced(own: Mapping[Path, os.stat_result]) -> str:
-    """What became of files, by the names that they were opened by; empty: they are in their place."""
+    """Text on the first file that is not under its name any more; empty where all are. ``own``: the files as opened."""
     for name, opened in own.items():
         try:
             if os.path.samestat(os.stat(name), opened):
@@ -142,7 +145,7 @@ def connected(path: Path) -> sqlite3.Connection:
 
 
 def copy_to(connection: sqlite3.Connection, path: Path) -> None:
-    """Copies the file of a connection to one that is not there yet. Raises OSError or sqlite3.Error."""
+    """Copies the file of a connection to a new file. Raises OSError, also where it exists, or sqlite3.Error."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         target = connected(path)
@@ -158,7 +161,7 @@ def copy_to(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def saved(connection: sqlite3.Connection, path: Path) -> str:
-    """Saves what this file had, unless that was done; says where, or why it cannot be, and what to do."""
+    """Saves the content of a file, unless that was done. Returns text on the place, or on the failure, and advice."""
     to = _saved_of(path)
     try:
         if not os.path.exists(to):
@@ -169,7 +172,7 @@ def saved(connection: sqlite3.Connection, path: Path) -> str:
 
 
 def check_saved(path: Path) -> None:
-    """Raises UsageError where a server saved what the file of this name may lack."""
+    """Raises UsageError where ``PATH.saved`` exists: the file of this name may lack some of it."""
     to = _saved_of(path)
     if os.path.exists(to):  # Path's own raises for a name that no file can have
         what = f"one without {to.name}, which has all of a server whose file or log was deleted, moved or replaced"
