@@ -1,4 +1,4 @@
-"""The interface of an executor, and what executors share."""
+"""The interface of an executor, and functions that executors share."""
 
 import logging
 import sys
@@ -13,11 +13,11 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 _log = logging.getLogger(__name__)
 
 Task = Callable[[], object]
-"""One request: answers it and sends the reply. An exception that leaves a task is logged, and its thread goes on."""
+"""Function that answers one request and sends the reply. An exception that leaves it is logged; its thread goes on."""
 
 
 _START_S = 1.0
-"""Seconds that the threads have to end which were started before the system refused one."""
+"""Seconds in which the threads that were started must end, where the system refused another one."""
 
 
 class Reader(Protocol):
@@ -31,7 +31,7 @@ class Reader(Protocol):
 
 
 class Executor(Protocol):
-    """Decides which thread runs a request. Made from (workers, queue_limit); whoever made it stops it.
+    """Decides which thread runs a request. Made from (workers, queue_limit); its maker stops it.
 
     Every method may be called from any thread.
     """
@@ -43,17 +43,17 @@ class Executor(Protocol):
 
     @property
     def under_way(self) -> int:
-        """Tasks that were accepted and have not ended, nearly: those that run, and those that wait for a thread."""
+        """Number, nearly exact, of accepted tasks that have not ended: they run, or wait for a thread."""
 
     @property
     def busy(self) -> int:
-        """Threads that run a task now, nearly: ``under_way`` without the tasks that wait."""
+        """Number, nearly exact, of threads that run a task now: ``under_way`` without the tasks that wait."""
 
     def execute(self, task: Task) -> None:
-        """Has some thread call ``task``. Never blocks; raises Overloaded when full, Unavailable once stopping."""
+        """Gives ``task`` to some thread. Never blocks; raises Overloaded when full, Unavailable once stopping."""
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Has threads call ``tasks``; gives how many were accepted, from the first: for the rest there was no room.
+        """Gives ``tasks`` to threads, in order, as far as there is room; returns the number of tasks accepted.
 
         Only ``leader-followers`` runs tasks on the thread that calls this, if that thread reads. Then the call blocks
         while they run. It may also raise a BaseException that only the executor's reader catches: the caller then reads
@@ -64,7 +64,8 @@ class Executor(Protocol):
         """The thread that reads for a server: calls ``read`` until it returns, and then ``end``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs what was accepted; says whether it and every thread ended within ``grace_s``. May be repeated."""
+        """Runs the accepted tasks; returns True where they and every thread ended within ``grace_s``. May be
+        repeated."""
 
 
 def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
@@ -76,13 +77,13 @@ def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
             return number
         except Unavailable:
             if number:
-                return number  # the first of them run already
+                return number  # the earlier tasks may run already
             raise
     return len(tasks)
 
 
 def run(task: Task) -> None:
-    """Calls a task, and logs what it raises: SystemExit too, since no task may take a thread with it."""
+    """Calls a task, and logs an exception of it: SystemExit too, since no task may end its thread."""
     try:
         task()
     except BaseException:
@@ -90,7 +91,7 @@ def run(task: Task) -> None:
 
 
 def log_raised() -> None:
-    """Logs the exception that a task raised. Raises nothing: a log that fails takes no thread with it either."""
+    """Logs the exception that a task raised. Raises nothing: a log that fails may not end a thread either."""
     try:
         _log.exception("a task raised")
     except BaseException:  # a handler or a filter of the log raised: nobody is left to be told
@@ -109,7 +110,7 @@ def tell_name() -> None:
 
 
 def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
-    """Starts all of a pool's threads; where the system has no more to give, stops the pool and raises RuntimeError."""
+    """Starts all threads of a pool. Where the system refuses one, stops the pool and raises RuntimeError."""
     try:
         for thread in threads:
             thread.start()
@@ -119,7 +120,7 @@ def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
 
 
 def ended(threads: Sequence[Thread], grace_s: float) -> bool:
-    """Waits for threads to end, those that were never started aside; says whether all did within ``grace_s``."""
+    """Waits for the started threads to end; returns True where all ended within ``grace_s``."""
     deadline_s = time.monotonic() + grace_s
     for thread in threads:
         if thread.ident is not None:
@@ -134,7 +135,7 @@ def reading_thread(read: Callable[[], object], end: Callable[[], object]) -> Thr
         tell_name()
         try:
             read()
-        finally:  # or who stops the server would wait for ever
+        finally:  # else the thread that stops the server would wait for ever
             end()
 
     return Thread(target=live, name="server-reader")

@@ -4,23 +4,23 @@ The pattern is Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). 
 the server. The others, the **followers**, sleep. To wake a thread costs as much as a short request, and under the GIL
 two threads compute no faster than one. So the leader runs the batch that it has read, and wakes nobody.
 
-A request may take long all the same. The guarantee: **such a request holds up reading for 8 ms at most**
+A request may still take long. The guarantee: **such a request holds up reading for 8 ms at most**
 (``2 * LOOK_S``; and for the GIL, where the request computes). While the leader runs requests, one follower is the
 **lookout**. Where the lookout finds the leader in the same batch twice, the lookout becomes the leader and reads on.
-The followers take what waits. The old leader ends its request and becomes a follower.
+The followers take the tasks that wait. The old leader ends its request and becomes a follower.
 
-Who runs a batch:
+Threads that run a batch:
 
-| the batch came | who runs it |
+| the batch came | threads that run it |
 |---|---|
 | within ``NEAR_S`` of the last, while no request is under way | the leader |
 | later, or while a follower is at work | followers, a task each, as in the static pool |
 | after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times as long as that request took |
 | on a Python without a GIL, or from a thread that does not lead | followers |
 
-At most ``workers`` tasks run at a time: a thread more than ``workers`` is there, since one always reads. So with one
-worker, too, reading goes on beside a slow request; the requests that are read wait for the one worker. At most
-``queue_limit`` tasks wait. Stopping is the static pool's. ``execute`` never has the leader run a task.
+At most ``workers`` tasks run at a time. There is one thread more than ``workers``, since one always reads. So even with
+one worker, reading goes on beside a slow request; the requests that are read wait for that worker. At most
+``queue_limit`` tasks wait. Stopping is as in the static pool. ``execute`` never runs a task on the leader.
 
 Left out: reading by threads that this executor does not start (grpcio's, connection dispatch).
 """
@@ -38,43 +38,45 @@ LOOK_S = 0.004
 4 ms that is a hundredth of a core. Two looks are the guarantee of 8 ms."""
 
 NEAR_S = 0.002
-"""Batches that follow each other within so many seconds are run by the leader. For a batch now and then a lookout would
-have to wake, which costs as much as the wake-up that the leader saves."""
+"""Longest time between two batches, in seconds, for the leader to run the second. For rarer batches a lookout would
+have to wake each time, which costs as much as the wake-up that the leader saves."""
 
 PATIENCE_S = 0.0002
-"""A request that takes longer is slow: ten Lookups on a slow core, and a fifth of the shortest wait for a disk."""
+"""Time over which a request is slow: ten Lookups on a slow core, and a fifth of the shortest wait for a disk."""
 
 REST = 50
-"""For so many times as long as a slow request took, followers run all: meeting it costs the others 2 % of the time."""
+"""Followers run all requests for this many times a slow request's time: so slow ones cost the others 2 % of the
+time."""
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
 
 
 class Deposed(BaseException):
-    """Another thread leads now. No Exception, so that nobody takes it for an error."""
+    """Raised in the leader when another thread leads. A BaseException, so that no handler takes it for an error."""
 
 
 class LeaderFollowers:
-    """``workers`` threads, started at once, and one more while it reads for a server. Safe to use from any thread.
+    """Pool of ``workers`` threads, started at once, and one more while it reads for a server. Safe to use from any
+    thread.
 
-    Raises RuntimeError where the system does not give so many threads; then no thread is left.
+    Raises RuntimeError where the system does not give that many threads; then no thread is left.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers, self.limit = workers, workers + queue_limit
-        # guards everything below. Without it: threads that lead, or did, have _last_ns and _spread_until_ns, and take
-        # tasks of a batch. Their looks at _leader and _busy may be late: then one task more runs, counted in _running.
+        # guards everything below. Without it, a leader or former leader uses _last_ns and _spread_until_ns, and takes
+        # tasks of a batch. It may see old values of _leader and _busy: then one task more runs, counted in _running.
         self._lock = Lock()
         self._tasks: deque[Task] = deque()  # for followers
         self._running = 0  # threads that run tasks; a leader that runs a batch counts as one
         self._sleeping: list[Lock] = []  # a held lock for each follower that sleeps; released, it wakes
-        self._lookout: Lock | None = None  # the lock of one more that sleeps, or that looks at the leader …
-        self._watched = False  # … which it does every LOOK_S, until it finds nothing new
+        self._lookout: Lock | None = None  # the lock of one more follower, which sleeps or looks at the leader …
+        self._watched = False  # … every LOOK_S, until it finds no new batch
         self._reading: _Reading | None = None
-        self._leader = 0  # the leader's ident; 0: nobody leads
+        self._leader = 0  # the leader's ident; 0: no thread leads
         self._batch: deque[Task] = deque()  # the leader's own
-        self._batches = 0  # begun by leaders
-        self._busy = False  # whether the leader runs a batch
+        self._batches = 0  # number of batches that leaders have begun
+        self._busy = False  # True: the leader runs a batch
         self._spread_until_ns = 0  # followers run all until then
         self._last_ns = 0  # when the leader last had a batch; the leader's alone
         self._stopping = False
@@ -84,24 +86,24 @@ class LeaderFollowers:
 
     @property
     def under_way(self) -> int:
-        """Tasks that run, and tasks that wait for a thread; a leader's batch of which one runs counts as one more."""
+        """Number of tasks that run or wait for a thread; while the leader runs a batch, up to one more."""
         return len(self._tasks) + len(self._batch) + self._running
 
     @property
     def busy(self) -> int:
-        """Threads that run a task; a leader in a batch is one."""
+        """Number of threads that run a task; a leader in a batch is one."""
         return self._running
 
     def execute(self, task: Task) -> None:
-        """Has a follower call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
+        """Gives ``task`` to a follower. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
         if not self._queue((task,)):
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Runs ``tasks`` where the caller leads and requests are short; else queues them for followers. See the module.
 
-        Gives how many were accepted: the rest found the queue full. Blocks while the leader runs them. Raises Deposed
-        where the caller was the leader and no longer is, Unavailable once stopping.
+        Returns the number of tasks accepted: the rest found the queue full. Blocks while the leader runs them. Raises
+        Deposed where the caller was the leader and no longer is, Unavailable once stopping.
         """
         if not self._has_gil or get_ident() != self._leader:
             return self._queue(tasks)
@@ -112,7 +114,7 @@ class LeaderFollowers:
         with self._lock:
             self._refuse_when_stopping()
             runs = not self._running and not self._tasks and len(tasks) <= self.limit - self.under_way
-            if runs:  # all of them: Deposed could not say how many were accepted
+            if runs:  # all of them: Deposed could not carry the number accepted
                 self._batch.extend(tasks)
                 self._batches += 1
                 self._running = 1
@@ -139,9 +141,10 @@ class LeaderFollowers:
         return reading
 
     def stop(self, grace_s: float) -> bool:
-        """Runs what was accepted, ends the threads, and says whether all ended within ``grace_s``. May be repeated.
+        """Runs the accepted tasks and ends the threads; returns True where all ended within ``grace_s``. May be
+        repeated.
 
-        Called once nothing is read any more. What has not begun when the grace is over never will.
+        Called once nothing is read any more. A task that has not begun when the grace is over never runs.
         """
         with self._lock:
             self._stopping = True
@@ -165,7 +168,7 @@ class LeaderFollowers:
     def _wake(self, count: int) -> list[Lock]:
         """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them.
 
-        No more than may run: to wake the lookout in vain would put its next look off.
+        Gives no more than may run: waking the lookout in vain would delay its next look.
         """
         count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
@@ -183,7 +186,7 @@ class LeaderFollowers:
         return asleep
 
     def _hand_over(self) -> list[Lock]:
-        """Leaves the rest of the leader's batch to followers; gives the locks of those to be woken."""
+        """Leaves the rest of the leader's batch to followers; returns the locks of the followers to wake."""
         while self._batch:
             try:
                 self._tasks.appendleft(self._batch.pop())
@@ -192,11 +195,11 @@ class LeaderFollowers:
         return self._wake(len(self._tasks))
 
     def _look(self, seen: int) -> bool:
-        """Whether the lookout leads from here on: the leader is still in the batch that was ``seen`` before."""
+        """Makes the lookout the leader, and returns True, where the leader is still in the batch ``seen`` before."""
         if self._batches != seen:
             return False
         if not self._busy:
-            self._watched = False  # there was nothing new: sleeps until there is
+            self._watched = False  # there was no new batch: sleeps until there is one
             return False
         self._busy, self._leader = False, get_ident()
         return True
@@ -214,12 +217,12 @@ class LeaderFollowers:
             run(task)
             began_ns, before_ns = before_ns, time.monotonic_ns()
             if before_ns - began_ns > _PATIENCE_NS:
-                slow_ns = min(before_ns - began_ns, 2 * _LOOK_NS)  # nobody waited longer
+                slow_ns = min(before_ns - began_ns, 2 * _LOOK_NS)  # no request waited longer
                 self._spread_until_ns = before_ns + REST * slow_ns
                 return
 
     def _end_batch(self) -> None:
-        """Leaves what is left of the batch to followers. Raises Deposed where another thread leads now."""
+        """Leaves the rest of the batch to followers. Raises Deposed where another thread leads now."""
         with self._lock:
             self._running -= 1
             deposed = get_ident() != self._leader
@@ -238,7 +241,7 @@ class LeaderFollowers:
             self._follow()
 
     def _lead(self) -> bool:
-        """Reads for the server; says whether reading is over. False: another thread leads now."""
+        """Reads for the server; returns True when reading is over, False when another thread leads."""
         reading = self._reading
         assert reading is not None
         over = True
@@ -246,7 +249,7 @@ class LeaderFollowers:
             reading.read()
         except Deposed:
             over = False
-        finally:  # or who stops the server would wait for ever
+        finally:  # else the thread that stops the server would wait for ever
             if over:
                 self._leader = 0
                 reading.finish()
@@ -255,7 +258,7 @@ class LeaderFollowers:
     # ---- the followers
 
     def _queue(self, tasks: Sequence[Task]) -> int:
-        """Accepts tasks for followers, and wakes one for each."""
+        """Accepts tasks for followers, and wakes one for each; returns the number accepted."""
         with self._lock:
             self._refuse_when_stopping()
             accepted = max(0, min(len(tasks), self.limit - self.under_way))
@@ -270,7 +273,7 @@ class LeaderFollowers:
         self._follow()
 
     def _follow(self) -> None:
-        """Runs tasks, and leads where the leader is stuck; until the pool has stopped, or reading is over."""
+        """Runs tasks, and leads where the leader is held up; until the pool has stopped, or reading is over."""
         awake = Lock()
         awake.acquire()
         while True:
@@ -284,7 +287,7 @@ class LeaderFollowers:
                 return
 
     def _next(self, awake: Lock) -> Task | None:
-        """The oldest task, once it may run. None: this thread is to lead, or the pool has stopped."""
+        """Waits for the oldest task that may run. None: this thread leads now, or the pool has stopped."""
         seen, looks = 0, False
         while True:
             with self._lock:
@@ -307,19 +310,19 @@ class LeaderFollowers:
         return None
 
     def _sleep(self, awake: Lock, timeout_s: float) -> bool:
-        """Blocks until woken, or for ``timeout_s`` (-1: for ever); says whether it was the time."""
+        """Blocks until woken, or for ``timeout_s`` (-1: for ever); returns True where the time was over."""
         if awake.acquire(timeout=timeout_s):
             return False
         with self._lock:
             if self._lookout is awake:
                 self._lookout = None
                 return True
-        awake.acquire()  # somebody has just taken it to wake this thread
+        awake.acquire()  # another thread has just taken it to wake this one
         return False
 
 
 class _Reading:
-    """A server's reading, by one thread after the other; a ``Reader``."""
+    """A ``Reader``: a server's reading, which one thread after the other does."""
 
     def __init__(self, live: Callable[[], object], read: Callable[[], object], end: Callable[[], object]) -> None:
         self.thread = Thread(target=live, name="leader-first")
@@ -328,7 +331,7 @@ class _Reading:
         self._over = Event()
 
     def finish(self) -> None:
-        """Reading is over."""
+        """Ends the reading, and wakes ``join``."""
         try:
             self._end()
         finally:

@@ -1,15 +1,15 @@
 """The static pool: a fixed number of threads take tasks from one bounded queue.
 
-What the pool guarantees:
+Guarantees of the pool:
 
 1. All threads exist when the constructor returns. None is started later.
 2. A task is one request. Threads take tasks in the order in which they were accepted.
 3. A task wakes one sleeping thread, if there is one. A thread that ends a task takes the next before it sleeps.
-4. At most ``queue_limit`` tasks wait while every thread is busy. Any more are refused at once.
+4. At most ``queue_limit`` tasks wait while every thread is busy. Further tasks are refused at once.
 5. ``execute`` and ``execute_all`` never block and never run a task themselves.
 6. A sleeping thread costs no processor time: it waits, without a timeout, for a lock of its own.
 7. A task that raises is logged; its thread goes on, also where the log fails.
-8. After ``stop`` nothing is accepted. What was accepted is run, if it begins within the grace; then the threads end.
+8. After ``stop`` no task is accepted. An accepted task runs if it begins within the grace; then the threads end.
 
 The thread that fell asleep last is woken first: its stack is still in the processor's cache (an idea of trio's thread
 cache). A lock used as a binary semaphore is the cheapest way to sleep that CPython has. Left out: everything adaptive;
@@ -25,9 +25,9 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class StaticPool:
-    """``workers`` threads, started at once, and a queue of ``queue_limit`` tasks. Safe to use from any thread.
+    """Pool of ``workers`` threads, started at once, with a queue of ``queue_limit`` tasks. Safe to use from any thread.
 
-    Raises RuntimeError where the system does not give so many threads; then no thread is left.
+    Raises RuntimeError where the system does not give that many threads; then no thread is left.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -42,21 +42,21 @@ class StaticPool:
 
     @property
     def under_way(self) -> int:
-        """Tasks that run, and tasks that wait for a thread."""
+        """Number of tasks that run or wait for a thread."""
         return len(self._tasks) + self.workers - self._idle
 
     @property
     def busy(self) -> int:
-        """Threads that run a task."""
+        """Number of threads that run a task."""
         return self.workers - self._idle
 
     def execute(self, task: Task) -> None:
-        """Has a thread call ``task``. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
+        """Gives ``task`` to a thread. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
         if not self.execute_all((task,)):
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Has threads call ``tasks``, in order; gives how many were accepted: the rest found the queue full.
+        """Gives ``tasks`` to threads, in order; returns the number accepted: the rest found the queue full.
 
         Never blocks. Raises Unavailable once stopping.
         """
@@ -74,9 +74,10 @@ class StaticPool:
     """A thread beside the pool's, which runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs what was accepted, ends the threads, and says whether all ended within ``grace_s``. May be repeated.
+        """Runs the accepted tasks and ends the threads; returns True where all ended within ``grace_s``. May be
+        repeated.
 
-        What has not begun when the grace is over never will.
+        A task that has not begun when the grace is over never runs.
         """
         with self._lock:
             self._stopping = True
@@ -94,16 +95,16 @@ class StaticPool:
         awake = Lock()
         awake.acquire()
         while (task := self._next(awake)) is not None:
-            try:  # as ``run`` does, which would be one frame more for each request
+            try:  # like ``run``, without one more stack frame for each request
                 task()
-            except BaseException:  # SystemExit too: no task may take a thread with it
+            except BaseException:  # SystemExit too: no task may end its thread
                 log_raised()
             del task  # so that nothing the task holds outlives it in a sleeping thread
             with self._lock:
                 self._idle += 1
 
     def _next(self, awake: Lock) -> Task | None:
-        """The oldest task, once there is one; None: the pool has stopped, and every task has begun."""
+        """Waits for a task, and takes the oldest; None: the pool has stopped, and every task has begun."""
         while True:
             with self._lock:
                 if self._tasks:

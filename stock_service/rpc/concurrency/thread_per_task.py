@@ -1,4 +1,4 @@
-"""A new thread for every task, up to a bound: what a pool saves is the difference."""
+"""A new thread for every task, up to a bound: compared with a pool, it shows the time that a pool saves."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -11,26 +11,26 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 class ThreadPerTask:
     """Runs each task on a thread of its own, at once. Safe to use from any thread.
 
-    At most ``workers + queue_limit`` threads run at a time: as many tasks as a pool of that size and queue takes.
+    At most ``workers + queue_limit`` threads run at a time: as many tasks as a pool of that size takes with its queue.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers = self.limit = workers + queue_limit
         self._lock = Lock()  # guards everything below
         self._running: set[Thread] = set()
-        self._leaving: deque[Thread] = deque()  # their task has ended, they themselves perhaps not yet
+        self._leaving: deque[Thread] = deque()  # threads whose task has ended, and which may still run
         self._stopping = False
 
     @property
     def under_way(self) -> int:
-        """Tasks that run: each has a thread."""
+        """Number of tasks that run, each on its thread."""
         return len(self._running)
 
     busy = under_way
-    """The same: no task waits."""
+    """The same number: no task waits."""
 
     def execute(self, task: Task) -> None:
-        """Has a new thread call ``task``. Raises Overloaded at the bound, Unavailable once stopping."""
+        """Gives ``task`` to a new thread. Raises Overloaded at the bound, Unavailable once stopping."""
         thread = Thread(target=self._run, args=(task,), name="thread-per-task")
         with self._lock:
             if self._stopping:
@@ -46,14 +46,14 @@ class ThreadPerTask:
             self._running.add(thread)
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
+        """Gives ``tasks`` to threads, as far as there is room; returns the number accepted. Never blocks."""
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
     """A thread that reads and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Waits for the tasks that run, and says whether all ended within ``grace_s``. May be repeated."""
+        """Waits for the tasks that run; returns True where all ended within ``grace_s``. May be repeated."""
         with self._lock:
             self._stopping = True
             threads = [*self._running, *self._leaving]

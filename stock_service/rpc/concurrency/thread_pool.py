@@ -9,7 +9,7 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class ThreadPool:
-    """Up to ``workers`` threads, started as they are first needed; at most ``queue_limit`` tasks wait.
+    """Pool of up to ``workers`` threads, each started when it is first needed; at most ``queue_limit`` tasks wait.
 
     Safe to use from any thread.
     """
@@ -23,20 +23,21 @@ class ThreadPool:
 
     @property
     def under_way(self) -> int:
-        """Tasks that run, and tasks that wait for a thread."""
+        """Number of tasks that run or wait for a thread."""
         return self._accepted
 
     @property
     def busy(self) -> int:
-        """Threads that run a task."""
+        """Number of threads that run a task."""
         return min(self._accepted, self.workers)
 
     def execute(self, task: Task) -> None:
-        """Has a thread call ``task``. Raises Overloaded when the queue is full, Unavailable once stopping."""
+        """Gives ``task`` to a thread. Raises Overloaded when the queue is full, Unavailable once stopping."""
         self.submit(task)
 
     def submit(self, task: Task) -> "Future[None]":
-        """The same, for whoever wants to know of the end, as grpcio does: there is room for another by then."""
+        """Like ``execute``, with a Future that is done when the task has ended, as grpcio needs. By then there is room
+        for another task."""
         with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
@@ -46,7 +47,7 @@ class ThreadPool:
             try:
                 return self._pool.submit(self._run, task)
             except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
-                if self._pool._threads:  # one of these will take it, and nobody is told of its end
+                if self._pool._threads:  # one of these will take it; its end is not reported
                     unknown: Future[None] = Future()
                     unknown.set_result(None)
                     return unknown
@@ -55,14 +56,14 @@ class ThreadPool:
                 raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Has threads call ``tasks``; gives how many were accepted before one found no room. Never blocks."""
+        """Gives ``tasks`` to threads, as far as there is room; returns the number accepted. Never blocks."""
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
     """A thread that reads and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs what was accepted, and says whether all ended within ``grace_s``. May be repeated."""
+        """Runs the accepted tasks; returns True where all ended within ``grace_s``. May be repeated."""
         with self._lock:
             self._stopping = True
         self._pool.shutdown(wait=False)
