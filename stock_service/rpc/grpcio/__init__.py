@@ -1,7 +1,7 @@
 """Shared parts of the transports on grpcio, so that none imports another: the client's side, and a server's parts.
 
-grpcio is loaded when it is asked for: the codec of the lean client and the null server, which are given here, do
-without. Left out: what speaks gRPC without grpcio, which is in ``wire``.
+grpcio is loaded on its first use: the lean client's codec and the null server, which are given here, do not need it.
+Left out: code that speaks gRPC without grpcio, which is in ``wire``.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 
 def loaded(name: str) -> Callable[..., Any]:
-    """A transport module's ``connect``. Asking for it loads grpcio, so that no connection's time has that in it."""
+    """A transport module's ``connect``. Getting it loads grpcio, so that no connection's time includes the loading."""
     if name != "connect":
         raise AttributeError(name)
     from stock_service.rpc.grpcio.client import connect

@@ -1,4 +1,4 @@
-"""The client of the transports on grpcio: its blocking one."""
+"""The client of the transports on grpcio: grpcio's blocking one."""
 
 from typing import cast
 
@@ -15,11 +15,11 @@ _NOT_CONNECTED = {
     grpc.StatusCode.UNAVAILABLE: ": it cannot be reached",
     grpc.StatusCode.DEADLINE_EXCEEDED: " within {:g} s",
 }
-"""What says that a call came to no server, or to none that speaks."""
+"""Statuses of a call that reached no server, or none that answers, each with the end of its message."""
 
 
 class GrpcConnection:
-    """See ``transports.Connection``. Its channel is not shared with any other connection."""
+    """A connection; see ``transports.Connection``. It shares its channel with no other connection."""
 
     def __init__(
         self, address: tuple[str, int], timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
@@ -40,8 +40,8 @@ class GrpcConnection:
     def _open(self, timeout_s: float) -> None:
         """Waits until the channel is connected. Raises Unavailable.
 
-        It asks for a method that no server has: whatever the answer, there is a connection. ``channel_ready_future``
-        would start a thread for each channel, and ``close`` would wait for it for up to 200 ms.
+        Calls a method that no server has: any answer shows that there is a connection. ``channel_ready_future`` would
+        start a thread for each channel, and ``close`` would wait for that thread for up to 200 ms.
         """
         no_method: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(_NO_METHOD)
         try:
@@ -66,10 +66,10 @@ class GrpcConnection:
 
 
 connect = GrpcConnection
-"""A connection that is made when this returns."""
+"""Opens a connection, and blocks until it is made."""
 
 
 def _fault(error: grpc.RpcError, target: str) -> Fault:
     """grpcio's error as a fault of ours."""
-    call = cast(grpc.Call, error)  # which is what the blocking client raises
+    call = cast(grpc.Call, error)  # the blocking client raises errors that are Calls
     return status_fault(call.code().value[0], call.details() or "", target)

@@ -1,14 +1,14 @@
-"""How a server on grpcio stops without losing what it accepted: by doing first what grpcio's ``stop`` leaves out.
+"""Stop of a server on grpcio without losing accepted calls: the steps that grpcio's ``stop`` leaves out.
 
-grpcio's ``stop`` cancels every call that it has not handed over yet, and closes a connection right behind its last
-reply. The kernel then resets a connection on which the client has sent anything meanwhile, and the rest of a large
-reply is lost. And it waits until its grace ends for connections that do not answer, as those of a port probe. So
-here nobody calls ``stop`` before nothing is under way:
+grpcio's ``stop`` cancels every call that it has not handed over yet, and closes a connection right after its last
+reply. If the client has sent anything meanwhile, the kernel then resets the connection, and the rest of a large reply
+is lost. Also, ``stop`` waits until its grace ends for connections that do not answer, such as a port probe's. So here
+``stop`` is called only when nothing is under way:
 
-1. The listener is closed, once the connections that wait in the kernel have been taken. grpcio cannot do that alone:
-   its descriptor is given to a socket that nobody knows.
+1. The listener is closed, once the connections that wait in the kernel have been taken. grpcio cannot close it alone:
+   so its descriptor is given to a socket without clients.
 2. Calls are served until none is under way, and no byte is unread or unsent; for ``SERVING_S`` at most.
-3. Then further calls are refused by name, and those under way are finished. Idle connections are closed after these.
+3. Then further calls are refused with a fault, and calls under way are finished. Idle connections are closed last.
 
 Only on Linux, where a process can look up its descriptors. Elsewhere the listener stays until grpcio closes it.
 """
@@ -26,19 +26,19 @@ import time
 from collections.abc import Callable, Iterator
 
 SERVING_S = 1.0
-"""How long calls are still served that come on known connections, at most: a burst of 1,200 takes a third of it."""
+"""Longest time for which calls on known connections are still served: a burst of 1,200 takes a third of it."""
 
 REFUSING_S = 0.5
-"""How long the end waits, after that, for clients that send on though they are refused."""
+"""Time that the end waits, after that, for clients that send on though they are refused."""
 
 QUIET_S = 0.05
-"""How long nothing must be under way: what gRPC core takes from the bytes that it read to the call."""
+"""Time for which nothing must be under way: gRPC core needs it to make a call of the bytes that it has read."""
 
 RESTLESS_S = 0.5
-"""The same where another thread runs all the time, or waits for a core: it may be one that brings a call."""
+"""The same time where another thread runs all the time, or waits for a core: it may be about to bring a call."""
 
 LAST_S = 0.1
-"""How long grpcio's own ``stop`` has, after that, to take leave of its clients; then it closes what is left."""
+"""Time that grpcio's own ``stop`` has, after that, to end its connections; then it closes the rest."""
 
 _POLL_S = 0.005
 
@@ -49,15 +49,16 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _TCP = (socket.AF_INET, socket.AF_INET6)
 
 _TCP_INFO_WAITING = 24
-"""Where TCP_INFO says how many connections wait to be accepted, of a socket that listens (tcp(7), ``tcpi_unacked``)."""
+"""Place, in a listening socket's TCP_INFO, of the number of connections that wait to be accepted (tcp(7),
+``tcpi_unacked``)."""
 
 
 def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
-    """Does all that of the server on a port; says whether it came to its end within ``grace_s``. Blocks.
+    """Takes these steps for the server on a port; returns True where they ended within ``grace_s``. Blocks.
 
-    ``under_way`` counts the calls that were accepted and whose reply is not sent, without those that are refused.
-    ``refuse`` has new ones refused; it may be called twice. Where no descriptor is left to look with, calls are refused
-    at once, those under way are finished, and the listener stays.
+    ``under_way`` counts the accepted calls whose reply is not sent, without refused ones. ``refuse`` makes the server
+    refuse new calls; it may be called twice. Where the process has no descriptor left for these steps, calls are
+    refused at once, calls under way are finished, and the listener stays.
     """
     until_s = time.monotonic() + grace_s
     try:
@@ -70,7 +71,7 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
 
 
 def _ended(under_way: Callable[[], int], until_s: float) -> bool:
-    """Whether, before a moment, no call was under way for ``RESTLESS_S``. Blocks; opens nothing."""
+    """True where no call was under way for ``RESTLESS_S``, before the time ``until_s``. Blocks; opens no descriptor."""
     quiet_since_s = time.monotonic()
     while (now_s := time.monotonic()) < until_s:
         if under_way():
@@ -82,7 +83,7 @@ def _ended(under_way: Callable[[], int], until_s: float) -> bool:
 
 
 def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
-    """As ``drain``; raises OSError where no descriptor is left."""
+    """Drains as ``drain`` does; raises OSError where no descriptor is left."""
     began_s = now_s = time.monotonic()
     quiet_since_s = asleep_since_s = now_s
     listening, refusing_since_s = True, math.inf
@@ -109,46 +110,46 @@ def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None]
 
 
 def _any_waits(port: int) -> bool:
-    """Whether a connection waits to be accepted."""
+    """True where a connection waits to be accepted."""
     return any(_listens(each) and _waiting(each) for _, each in _sockets(port))
 
 
 def _any_bytes(port: int, queue: int) -> bool:
-    """Whether a connection has bytes that were not read, or (TIOCOUTQ) that the client's kernel does not have yet."""
+    """True where a connection has unread bytes (FIONREAD), or bytes that the client's kernel lacks yet (TIOCOUTQ)."""
     return any(not _listens(each) and _bytes(each, queue) for _, each in _sockets(port))
 
 
 def _any_thread_runs() -> bool:
-    """Whether another thread of this process runs, or would if there were a core for it."""
+    """True where another thread of this process runs, or waits for a core."""
     own = threading.get_native_id()
     tasks = os.listdir(_THREADS) if sys.platform == "linux" else ()
     return any(_state(task) == b"R" for task in tasks if int(task) != own)
 
 
 def _state(task: str) -> bytes:
-    """A thread's state in one letter, as proc(5) says it."""
+    """State of a thread as a letter of proc(5); empty where the thread has ended."""
     try:
         with open(f"{_THREADS}/{task}/stat", "rb") as file:
             return file.read().rpartition(b") ")[2][:1]
     except OSError as error:
         if error.errno in _NO_DESCRIPTOR:
             raise
-        return b""  # it has ended
+        return b""  # the thread has ended
 
 
 def _close_listeners(port: int) -> None:
-    """Closes what listens there: gRPC core keeps the descriptor, now of a socket that nobody can connect to."""
+    """Closes the listeners on a port: gRPC core keeps their descriptors, which then are of a socket without clients."""
     for descriptor, each in _sockets(port):
         if _listens(each):
             with socket.socket(socket.AF_UNIX) as nobody_knows:
                 nobody_knows.bind("")  # a name that the kernel chooses
-                nobody_knows.listen(1)  # so that to accept from it is no error
+                nobody_knows.listen(1)  # so that accepting from it is no error
                 nobody_knows.setblocking(False)
                 os.dup2(nobody_knows.fileno(), descriptor, inheritable=False)
 
 
 def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
-    """This process's TCP sockets on a port of its own, each with the descriptor that it was found by."""
+    """This process's TCP sockets on its own port ``port``, each with the descriptor under which it was found."""
     for name in os.listdir(_DESCRIPTORS) if sys.platform == "linux" else ():
         found = _opened(int(name))
         if found is None:
@@ -159,7 +160,7 @@ def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
 
 
 def _opened(descriptor: int) -> socket.socket | None:
-    """The socket that a descriptor stands for, under a descriptor of its own; None where that is none, or gone."""
+    """The socket of a descriptor, under a new descriptor; None where the descriptor is no socket's, or closed."""
     try:
         own = os.dup(descriptor)
     except OSError as error:
@@ -187,4 +188,4 @@ def _bytes(connection: socket.socket, queue: int) -> int:
     try:
         return int.from_bytes(fcntl.ioctl(connection, queue, bytes(4)), sys.byteorder)
     except OSError:
-        return 0  # it listened until a moment ago
+        return 0  # the socket listened until a moment ago

@@ -1,4 +1,4 @@
-"""What a server on grpcio does about TLS and callers: its port, and the check of one call by its context."""
+"""TLS and callers of a server on grpcio: its port, and the check of one call by its context."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -20,10 +20,10 @@ Answer = TypeVar("Answer")
 
 
 class Checks:
-    """Checks of callers, for the methods of one server. Any thread."""
+    """Checks of callers, for the methods of one server. Any thread may use them."""
 
     def __init__(self, access: Access | None, service: Service) -> None:
-        """``access``: None where the server knows no callers."""
+        """``access`` is None where the server knows no callers."""
         reflecting = reflection(service.name)
         rights = replace(service, streams=reflecting).rights()
         self._guard = None if access is None else Guard(access, rights)
@@ -33,10 +33,10 @@ class Checks:
             return answer(Call(payload))
 
         self.reflect = self.checked(reflect, REFLECTION[0])
-        """The answers to a question to reflection; raises a Fault."""
+        """Function that answers a question to reflection; raises a Fault."""
 
     def checked(self, answer: Callable[[bytes, Asker], Answer], path: str) -> Callable[[bytes, Asker], Answer]:
-        """The same for those alone who may ask for it; for others it raises Unauthenticated or PermissionDenied."""
+        """The same answer for callers with the right to it; others get Unauthenticated or PermissionDenied raised."""
         guard, name = self._guard, path.encode()
         if guard is None:
             return answer
@@ -53,28 +53,29 @@ class Checks:
 
 
 def add_port(server: Server, options: ServeOptions) -> int:
-    """Has a server listen; gives its port. Raises OSError, which says why."""
+    """Makes a server listen; returns its port. Raises OSError with the reason where it cannot listen."""
     target, tls = shown_address((options.host, options.port)), options.tls
     try:
         return server.add_insecure_port(target) if tls is None else server.add_secure_port(target, _credentials(tls))
-    except RuntimeError as error:  # which does not say why
+    except RuntimeError as error:  # it does not tell the reason
         check_free(options)
         raise OSError(f"cannot listen on {target}") from error
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
-    """What connections are encrypted with."""
+    """Credentials with which connections are encrypted."""
     given, demands = tls.pems, tls.files.client_authority is not None
     renewing = Renewing(tls, given)
     return grpc.dynamic_ssl_server_credentials(_configuration(given), renewing, demands)  # type: ignore[arg-type]  # None
 
 
 class Renewing:
-    """Asked by gRPC core at each handshake, one at a time: what is new since it was last asked; None: nothing.
+    """Function that gRPC core calls at each handshake, one at a time: the renewed certificates, or None where they did
+    not change since the last call.
 
-    To give the same again would end the process: gRPC core (1.85) replaces what another thread's handshake is about to
-    use, without a lock. Of five servers with some hundred handshakes a second, three were gone within 2 s. Now it does
-    so at a renewal alone.
+    Giving the same ones again would end the process: gRPC core (1.85) replaces, without a lock, the configuration that
+    another thread's handshake is about to use. Of five servers with some hundred handshakes a second, three were gone
+    within 2 s. Now gRPC core does so at a renewal alone.
     """
 
     def __init__(self, tls: ServerTls, given: Pems) -> None:

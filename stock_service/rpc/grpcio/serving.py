@@ -33,26 +33,26 @@ Context = grpc.ServicerContext | grpc.aio.ServicerContext[bytes, bytes]
 """A call's context, of either."""
 
 Behaviour = Callable[[bytes, Context], bytes]
-"""A method in bytes."""
+"""A method from the bytes of a request to the bytes of its reply."""
 
 STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
 """grpcio's status of each fault."""
 
 CANCEL_S = 1.0
-"""How long grpcio gets to end the calls that it cancels in the end."""
+"""Time that grpcio has to end the calls that it cancels at the end."""
 
 _CORE_MAX = 2**31 - 1
 """The largest number that an option of the core takes."""
 
 _FOR_EVER_S = 1e12
-"""Where grpcio says that so much or more is left, no deadline was set: ``grpc-timeout`` says 3.6e11 s at most."""
+"""Remaining time from which a call has no deadline: the largest ``grpc-timeout`` is 3.6e11 s."""
 
 
 def quieten() -> None:
-    """Has grpcio log nothing of metadata that is not UTF-8, which it else does with a traceback for each request.
+    """Stops grpcio from logging metadata that is not UTF-8, with a traceback for each request.
 
-    It takes the bytes for Latin-1, which no metadata of the service needs. Which of its loggers says so is its own
-    matter: each that there is gets the filter. May be repeated.
+    grpcio reads such bytes as Latin-1, which no metadata of the service needs. Every logger of grpcio gets the filter,
+    since any of them may log this. May be repeated.
     """
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.startswith("grpc.") and isinstance(logger, logging.Logger):
@@ -64,7 +64,7 @@ def _is_about_us(record: logging.LogRecord) -> bool:
 
 
 def call_of(payload: bytes, context: Context) -> Call:
-    """A call as grpcio knows it."""
+    """The ``Call`` of a request, from grpcio's context."""
     left_s = context.time_remaining()
     limited = left_s is not None and left_s < _FOR_EVER_S
     deadline_ns = time.monotonic_ns() + int(left_s * 1e9) if left_s is not None and limited else None
@@ -73,7 +73,7 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 
 def behaviour_of(method: Method[Any, Any]) -> Behaviour:
-    """A method; one that wants no call costs nothing of what makes one."""
+    """The behaviour of a method. No ``Call`` is made for a method that does not want one."""
     if method.wants_call:
         answer_call = method.answer_call()
         return lambda payload, context: answer_call(call_of(payload, context))
@@ -92,7 +92,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
-    """The same, noting in a timeline that its reply is there, or its fault."""
+    """The same behaviour, which notes in a timeline when its reply or fault is there."""
     local, number = timeline.local, timeline.method_number(path)
 
     def answer_stamped(payload: bytes, context: Context) -> bytes:
@@ -105,9 +105,9 @@ def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
 
 
 def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task], T]:
-    """The same, noting in a timeline when a call was accepted, and when a thread began and ended with it.
+    """The same ``execute``, which notes in a timeline when a call was accepted, and when a thread began and ended it.
 
-    Of a call that is none of the service's, such as health's, nothing is kept.
+    Nothing is kept of a call that is not of the service, such as health's.
     """
     local, now_ns = timeline.local, timeline.now_ns
 
@@ -126,7 +126,7 @@ def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task
 def add_methods(
     server: Server, behaviours: Mapping[str, Callable[..., Any]], watch: Callable[..., Any], reflect: Callable[..., Any]
 ) -> None:
-    """Has a server answer methods in bytes, each by its path; ``watch`` answers health's messages."""
+    """Adds methods to a server, in bytes, by their paths; ``watch`` takes and sends health's messages."""
     read, write = HealthCheckRequest.FromString, HealthCheckResponse.SerializeToString
     handlers: dict[str, Any] = {path: grpc.unary_unary_rpc_method_handler(each) for path, each in behaviours.items()}
     handlers[WATCH] = grpc.unary_stream_rpc_method_handler(watch, read, write)
@@ -141,7 +141,7 @@ def add_methods(
 
 
 def check_free(options: ServeOptions) -> None:
-    """Raises OSError, which says why an address cannot be had: gRPC core only says that it cannot."""
+    """Raises OSError with the reason where an address cannot be used: gRPC core tells no reason."""
     family = family_of(options.host)
     socket.create_server((options.host, options.port), family=family, reuse_port=options.shares_port).close()
 
@@ -149,8 +149,9 @@ def check_free(options: ServeOptions) -> None:
 def core_options(options: ServeOptions) -> list[tuple[str, int]]:
     """Our limits in gRPC core's terms.
 
-    The core cancels calls at random, some behind its 1,000th and all behind its 3,000th that waits to be handed over,
-    and their clients cannot know why. So it is told to keep as many as there may be: the executor refuses by name.
+    By default the core cancels calls at random where over 1,000 wait to be handed over, and all further ones over
+    3,000. Their clients get no reason. So the core is told to keep as many as there may be: the executor refuses calls
+    with a reason.
     """
     calls_max = min(options.connections_max * options.pipeline_max, _CORE_MAX)
     ages = [

@@ -1,8 +1,8 @@
-"""Transports: what carries a service's requests. One file or folder each, with its server and its client.
+"""Transports, which carry a service's requests. One file or folder each, with its server and its client.
 
-A transport knows a ``Service`` and nothing of stocks. What a module must offer is ``Transport`` below: all that is
-special about it, so that nobody else names one. The table names the modules, and ``load`` imports the one that is asked
-for, so that a socket server never loads gRPC.
+A transport knows a ``Service`` and nothing of stocks. Its module offers a ``Transport``, see below: all that is special
+about it, so that no other module names a transport. The table names the modules, and ``load`` imports the chosen one
+alone, so that a socket server never loads gRPC.
 """
 
 import argparse
@@ -19,17 +19,17 @@ from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 
 class Server(Protocol):
-    """A server that is listening. Its threads are its own; the executor is its maker's."""
+    """A server that is listening. It ends its own threads; its maker stops the executor."""
 
     @property
     def address(self) -> Address:
-        """Where it listens, the port a real one."""
+        """Address on which the server listens, with the real port, never 0."""
 
     def stop(self, grace_s: float) -> bool:
-        """Accepts no more, closes idle connections, finishes what was accepted; blocks until that is done.
+        """Accepts no more, closes idle connections, finishes accepted requests; blocks until that is done.
 
-        Says whether all of it ended within ``grace_s``; what had not was abandoned. May be repeated. The executor still
-        runs, and is to be stopped next.
+        Returns True where all of it ended within ``grace_s``; the rest is abandoned. May be repeated. The executor
+        still runs, and is to be stopped next.
         """
 
 
@@ -40,7 +40,7 @@ class Connection(Protocol):
         """The encoded response to an encoded request of the method ``/package.Service/Method``. Blocks; raises a Fault.
 
         After DeadlineExceeded or Unavailable the request's effect is unknown. The connection may be used again: it
-        connects anew where it must, and never sends a request twice.
+        reconnects where it must, and never sends a request twice.
         """
 
     def close(self) -> None:
@@ -48,33 +48,34 @@ class Connection(Protocol):
 
 
 class Transport(Protocol):
-    """What a transport's module offers."""
+    """The interface of a transport's module."""
 
     LABEL: str
-    """Its name for people."""
+    """The transport's name for people."""
     DEFAULT_PORT: int
     DEFAULT_EXECUTOR: str
     REFUSED_EXECUTORS: Mapping[str, str]
     """Executors that its server cannot have, each with the reason. Empty: it can have all."""
     TAKES_LISTENER: bool
-    """Whether a server can go on with the port of the one before it: then ``serve`` keeps ``ServeOptions.listener``."""
+    """True where a server can take over the listening socket of the server before it: then ``serve`` uses
+    ``ServeOptions.listener``."""
 
     TLS_PROTOCOLS: Sequence[str]
-    """What its server answers to in TLS (ALPN), none where it has no name there."""
+    """Protocol names that its server accepts in TLS (ALPN); empty where the transport has no name there."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Adds the options that its server has beside those of every server, if any."""
+        """Adds the options that only this transport's server has, if any."""
 
     def own_options(self, options: argparse.Namespace) -> object:
-        """What was given for them, as ``serve`` takes it in ``ServeOptions.own``; None where it has none."""
+        """The values of those options, for ``ServeOptions.own``; None where there are none."""
 
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
-        """A server that listens when this returns, and keeps what the options say. Raises OSError where it cannot."""
+        """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
 
     def connect(
         self, address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
     ) -> Connection:
-        """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+        """Opens a connection. Blocks until it is made, for ``timeout_s`` at most.
 
         Raises Unavailable, or DeadlineExceeded where the server's host does not answer. With ``credentials`` also
         UsageError, for files that cannot be used, and Unauthenticated.
@@ -83,14 +84,15 @@ class Transport(Protocol):
     def codec(self, address: Address, token: str = "") -> Codec | None:
         """Codec of a new connection of the lean client.
 
-        ``token`` is what it shows of itself; empty: nothing.
+        The connection shows ``token`` to the server; empty: none.
 
-        None where the protocol's bytes cannot be spoken without its library: then a load is sent by that alone. Loads
-        no library.
+        None where no client can speak the protocol without its library: then only that library's client sends a load.
+        Loads no library.
         """
 
     def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:
-        """What a server that does nothing says on a new connection: ``reply`` to everything. None where no codec is."""
+        """Maker of the answers of a server that does nothing, ``reply`` to every request, one for each connection. None
+        where the transport has no codec."""
 
 
 TRANSPORTS: dict[str, str] = {

@@ -1,15 +1,15 @@
 """gRPC on grpcio's asyncio server (``server.py``); its client is grpcio's blocking one, as that of ``grpc_sync``.
 
-All calls are taken by one event loop on one thread. ``--dispatch`` says who answers them:
+One event loop on one thread takes all calls. ``--dispatch`` decides which thread answers them:
 
-- ``loop`` (the default): the loop itself, one call after the other. No call is ever handed to another thread, which is
-  what asyncio saves. The executor's threads stay idle; ``--workers`` and ``--queue-limit`` then only add up to how many
-  calls may be under way. A handler that blocks holds up all calls, health and a stop too. A method may bring a
-  coroutine function for it (``Method.on_loop``): that is awaited, and holds up no call while it waits.
+- ``loop`` (the default): the loop itself answers one call after the other. Asyncio saves time because no call is ever
+  handed to another thread. The executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits
+  the calls under way. A handler that blocks holds up all calls, health and a stop too. A method may have a coroutine
+  function (``Method.on_loop``): the loop awaits it, and answers other calls while it waits.
 - ``request``: a call is a task of the executor, and the loop sends its reply.
 
-It listens on loopback alone, whatever is asked: grpcio's asyncio server takes none behind one whose path is not UTF-8,
-so whoever reaches it can end it for everybody.
+The server listens on loopback alone, and refuses any other address: after one call whose path is not UTF-8, grpcio's
+asyncio server takes no further call. So any client that reaches the server can end it for all others.
 
 The limits are those of ``grpc_sync``, and so are the faults on the wire. Its codec and its client are those of every
 transport that speaks gRPC. Server and client are imported when they are asked for.
@@ -38,7 +38,7 @@ TAKES_LISTENER = False
 DEFAULT_DISPATCH: Dispatch = "loop"
 
 codec, null_answers = grpcio.codec, grpcio.null_answers
-__getattr__ = grpcio.loaded  # which has ``connect``
+__getattr__ = grpcio.loaded  # gives ``connect``
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ class AioOptions:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """``--dispatch``."""
+    """Adds ``--dispatch``."""
     help_text = "who answers a call: the event loop itself, or the executor, a task for each request"
     parser.add_argument("--dispatch", choices=get_args(Dispatch), default=DEFAULT_DISPATCH, help=help_text)
 
 
 def own_options(options: argparse.Namespace) -> AioOptions:
-    """Values given."""
+    """The value given for ``--dispatch``."""
     return AioOptions(options.dispatch)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns, on a loopback address.
+    """Starts a server, which listens on a loopback address when this returns.
 
-    Raises OSError where it cannot, UsageError for another address.
+    Raises OSError where it cannot listen, UsageError for another address.
     """
     if not is_loopback(options.host):
         allowed = "a loopback address (127.0.0.1, ::1, localhost): grpc_aio is for experiments on one machine"

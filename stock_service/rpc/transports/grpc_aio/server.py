@@ -1,9 +1,9 @@
 """The server of gRPC on asyncio: grpcio's, on an event loop on a thread of its own.
 
-What it offers and its limits are those of ``grpc_sync``: any generated client, health, reflection, ``requests_max`` as
-grpcio's ``maximum_concurrent_rpcs``, the rest as gRPC core's own limits.
+It has the services and limits of ``grpc_sync``: any generated client, health, reflection, ``requests_max`` as
+grpcio's ``maximum_concurrent_rpcs``, the other limits as gRPC core's own.
 
-Everything of grpcio is touched on the loop's thread alone. A worker hands its reply over by ``call_soon_threadsafe``.
+Only the loop's thread uses grpcio's objects. A worker hands its reply over by ``call_soon_threadsafe``.
 """
 
 import asyncio
@@ -43,14 +43,14 @@ from stock_service.rpc.transports.grpc_aio.waiting import Waits, settle
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
-"""A method as grpcio calls it; before that it may raise anything."""
+"""A method as grpcio calls it. Before ``AioServer._handler`` wraps it, it may raise any exception."""
 
 _WHOLE = "a call whose message is there"
-"""The name of its task on the loop. That of one that waits for its message has another."""
+"""Name of the asyncio task of a call whose message has come. The task of a call that waits for it has another name."""
 
 
 class AioServer:
-    """A server that is listening; see ``transports.Server``. ``on_loop``: its loop answers by itself."""
+    """A server that is listening; see ``transports.Server``. ``on_loop``: the event loop itself answers calls."""
 
     def __init__(self, service: Service, executor: Executor, on_loop: bool, options: ServeOptions) -> None:
         check_free(options)
@@ -91,7 +91,7 @@ class AioServer:
         return drained and not self._thread.is_alive()
 
     def _under_way(self) -> int:
-        """Calls whose message is there and whose reply is not sent; no watch, and no reflection."""
+        """Number of calls whose message has come and whose reply is not sent, without watches and reflection."""
         return sum(task.get_name() == _WHOLE for task in asyncio.all_tasks(self._loop))
 
     def _refuse(self) -> None:
@@ -107,7 +107,7 @@ class AioServer:
     def _run(self, listening: Future[int]) -> None:
         try:
             self._loop.run_until_complete(self._serve(listening))
-        except BaseException as error:  # whoever waits for the port gets it
+        except BaseException as error:  # raised in the thread that waits for the port
             if listening.done():
                 raise
             listening.set_exception(error)
@@ -115,7 +115,7 @@ class AioServer:
             self._loop.close()
 
     async def _serve(self, listening: Future[int]) -> None:
-        """Serves until a stop is asked for, and then ends what is under way."""
+        """Serves until a stop is asked for, and then ends the calls under way."""
         server = grpc.aio.server(
             options=core_options(self._options), maximum_concurrent_rpcs=self._options.requests_max
         )
@@ -125,7 +125,7 @@ class AioServer:
         await server.start()
         listening.set_result(port)
         await server.stop(await self._stop_asked)
-        left = asyncio.all_tasks() - {asyncio.current_task()}  # what waited for a message, or was open for good
+        left = asyncio.all_tasks() - {asyncio.current_task()}  # calls that wait for a message, or stay open
         for task in left:
             task.cancel()
         if left:
@@ -156,7 +156,7 @@ class AioServer:
             await context.abort(STATUS[fault.code], fault.detail)
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
-        """A method as grpcio calls it, for those alone who may ask for it."""
+        """A method as grpcio calls it, for callers with the right to it alone."""
         answer = self._checks.checked(self._answer(path, method), path)
         is_work = path != CHECK
 
@@ -174,7 +174,7 @@ class AioServer:
         return handle
 
     def _enter(self) -> None:
-        """Takes a call of the service, whose message is there. Raises Unavailable once calls are refused."""
+        """Takes a call of the service, whose message has come. Raises Unavailable once calls are refused."""
         if self._refuses:
             raise Unavailable("the server is stopping")
         task = asyncio.current_task()
@@ -182,7 +182,7 @@ class AioServer:
         task.set_name(_WHOLE)
 
     def _answer(self, path: str, method: Method[Any, Any]) -> Handler:
-        """Behaviour of a method, on the loop or on the executor."""
+        """The handler of a method, which answers on the loop or on the executor."""
         behaviour, timeline, waits = behaviour_of(method), self._options.timeline, self._waits
         if path == CHECK:
             return _at_once(behaviour)
@@ -201,14 +201,14 @@ class AioServer:
         return _at_once(lambda payload, context: run(partial(behaviour, payload, context)))
 
     async def _on_executor(self, behaviour: Behaviour, payload: bytes, context: Context) -> bytes:
-        """Answer on a thread of the executor. A call whose client gives up before a thread has it is not begun."""
+        """Answers on a thread of the executor. A call whose client gives up before a thread takes it is not begun."""
         reply: asyncio.Future[bytes] = self._loop.create_future()
         self._execute(partial(_run, reply, behaviour, payload, context))
         return await reply
 
 
 def _at_once(behaviour: Behaviour) -> Handler:
-    """Handler whose answer the loop computes at once."""
+    """Handler that computes its answer on the loop at once."""
 
     async def answer(payload: bytes, context: Context) -> bytes:
         return behaviour(payload, context)
@@ -217,7 +217,7 @@ def _at_once(behaviour: Behaviour) -> Handler:
 
 
 def _run(reply: asyncio.Future[bytes], behaviour: Behaviour, payload: bytes, context: Context) -> None:
-    """A task of the executor."""
+    """The task of the executor for one call: computes its answer, and settles ``reply``."""
     if reply.cancelled():
         return
     try:

@@ -1,4 +1,5 @@
-"""Waits on the event loop, which serves others meanwhile: for a thread's answer, or as ``rpc/waiting.py`` has it."""
+"""Waits on the event loop, which serves others meanwhile: for a thread's answer, or for a ``Wait`` of
+``rpc/waiting.py``."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,11 +12,11 @@ from stock_service.rpc.waiting import Flush, Wait, Waiting, here
 T = TypeVar("T")
 
 Answer = Callable[[], bytes]
-"""A request's, to be called once or twice."""
+"""Function that answers a request, to be called once, or again after a wait."""
 
 
 class Waits:
-    """Requests of one server that wait. For the loop's thread."""
+    """Requests of one server that wait without a thread. For the loop's thread."""
 
     def __init__(self, flush: Flush) -> None:
         """``flush`` is the service's."""
@@ -23,7 +24,7 @@ class Waits:
         self._asked = False
 
     async def answered(self, answer: Answer) -> bytes:
-        """What ``answer`` gives, at once or after a wait. Raises what it raises."""
+        """The result of ``answer``, at once or after a wait. Raises the exceptions of ``answer``."""
         loop = asyncio.get_running_loop()
         over: asyncio.Future[None] = loop.create_future()
         wait = Wait(lambda _: settle(over, None))
@@ -32,7 +33,7 @@ class Waits:
         except Waiting:
             if not self._asked:
                 self._asked = True
-                loop.call_soon(self._ask)  # when all have begun that are ready now
+                loop.call_soon(self._ask)  # after the requests that are ready now have begun
         await over
         return _with(wait, answer)
 
@@ -50,11 +51,11 @@ def _with(wait: Wait, answer: Answer) -> bytes:
 
 
 def settle(future: asyncio.Future[T], result: T | Fault) -> None:
-    """Has the loop go on with a result, or a fault, where it still waits for one; any thread."""
+    """Gives a future its result, or a fault, on the loop's thread, unless it is done. Any thread may call this."""
     try:
         future.get_loop().call_soon_threadsafe(partial(_settle, future, result))
     except RuntimeError:
-        pass  # the loop is closed: the server has given up what waits
+        pass  # the loop is closed: the server has given up the waiting calls
 
 
 def _settle(future: asyncio.Future[T], result: T | Fault) -> None:

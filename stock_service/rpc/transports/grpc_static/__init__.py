@@ -1,17 +1,18 @@
-"""The gRPC transport of our own: HTTP/2 spoken by hand on the server core, with grpcio's client.
+"""Our own gRPC transport: HTTP/2 without a library, on the server core, with grpcio's client.
 
-``serve`` starts it: the core's reading thread cuts calls (``wire/grpc_session.py``). The executor's threads answer them
-(``requests.py``); with ``leader-followers`` the thread that read them does, where they are short. Offered besides: the
-standard health service and server reflection, v1alpha and v1. The codec and the null server are those of every
-transport that speaks gRPC.
+``serve`` starts the server: the core's reading thread cuts bytes into calls (``wire/grpc_session.py``). The executor's
+threads answer them (``requests.py``); with ``leader-followers`` the reading thread answers short ones itself. The
+server also has the standard health service and server reflection, v1alpha and v1. The codec and the null server are the
+same for every transport that speaks gRPC.
 
-Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; one more is RESOURCE_EXHAUSTED),
-``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time) and of its own ``read_timeout_s``.
+Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; a larger one is
+RESOURCE_EXHAUSTED), ``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time), and its own
+``read_timeout_s``.
 
-It alone carries a service's ``streams`` and what a method says beside its reply (``call.ReplyMetadata``). A call whose
-reply is several messages holds no worker between two of them, and is asked for the next once the last has left.
+This transport alone carries a service's ``streams``, and metadata of a reply (``call.ReplyMetadata``). A call whose
+reply is several messages holds no worker between two of them: it is asked for the next once the last has left.
 
-Left out: a call of several messages whose replies do not follow from one of them each.
+Left out: a call of several request messages, unless each reply follows from one of them.
 """
 
 from dataclasses import replace
@@ -32,14 +33,15 @@ TAKES_LISTENER = True
 add_options = add_read_options
 own_options = read_options
 codec, null_answers = grpcio.codec, grpcio.null_answers
-__getattr__ = grpcio.loaded  # which has ``connect``
+__getattr__ = grpcio.loaded  # gives ``connect``
 
 _RESETS = 4
-"""Calls that the executor may have of one connection, for each that may be open: those that were reset count on."""
+"""Calls of one connection that the executor may have, for each call that may be open: calls that were reset count
+too."""
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot."""
+    """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
     from stock_service.rpc.health import WATCH
     from stock_service.rpc.reflection import reflection
     from stock_service.rpc.security import Right

@@ -1,4 +1,4 @@
-"""Calls of gRPC as the server core has them answered: the service's methods, and watches of its health."""
+"""Answers to gRPC's calls for the server core: the service's methods, and watches of its health."""
 
 import time
 import zlib
@@ -31,13 +31,13 @@ from stock_service.rpc.wire.grpc_replies import (
 from stock_service.rpc.wire.grpc_session import GrpcSession, SessionError
 
 _GZIP_BITS = 31
-"""zlib's word for gzip with the largest window."""
+"""zlib's ``wbits`` for gzip with the largest window."""
 
 _CHECK, _WATCH = CHECK.encode(), WATCH.encode()
 
 
 class GrpcRequests:
-    """See ``server_core.protocol.WireProtocol``. Its sessions speak by themselves."""
+    """See ``server_core.protocol.WireProtocol``. Its sessions also send frames of their own."""
 
     def __init__(self, service: Service, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
         self._answered, self._plain = methods.answered, methods.plain
@@ -55,11 +55,11 @@ class GrpcRequests:
         self._streams_max = streams_max
 
     def decoder(self) -> GrpcSession:
-        """What cuts a new connection's bytes into calls."""
+        """Decoder of a new connection, which cuts its bytes into calls."""
         return GrpcSession(self._kinds, self._message_bytes_max, self._streams_max, time.monotonic_ns)
 
     def answer(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The reply's frames to a call's message; none to a call that was given up."""
+        """The frames that reply to a call's message; empty for a call that was given up."""
         head, stream, message, carries, calls, _ = request
         if stream not in calls:
             return b""
@@ -76,43 +76,44 @@ class GrpcRequests:
             return fault_reply(stream, code, reply.decode(errors="replace"))
 
     def asked(self, request: GrpcRequest) -> Asked:
-        """The method that a call names, and the token that it shows."""
+        """Path of the method that a call names, and the token that the call shows."""
         head = request[0]
         return head.path, head.shown
 
     def path(self, request: GrpcRequest) -> bytes | None:
-        """The method that a call names."""
+        """Path of the method that a call names; None for a health check, and for a call that is not unary."""
         path = request[0].path
         return None if path == _CHECK or request[0].kind else path
 
     def timeout_ms(self, request: GrpcRequest) -> int:
-        """What it says its client waits."""
+        """Time limit of a call, in milliseconds; 0: none."""
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
-        """The reply that is a fault."""
+        """The reply that refuses a call with a fault."""
         _, stream, _, carries, *_ = request
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """GOAWAY: to a client that was turned away, or one that is too slow.
+        """GOAWAY for a client that is turned away, or one that is too slow.
 
-        The first is sent no SETTINGS: a client of grpcio that had seen them would connect again at once, and for ever.
+        A client that is turned away is sent no SETTINGS: with them, a client of grpcio would connect again at once, and
+        for ever.
         """
         last = 0 if code is FaultCode.RESOURCE_EXHAUSTED else http2.STREAM_MAX
         return http2.goaway(last, http2.ErrorCode.ENHANCE_YOUR_CALM, detail)
 
     def goodbye(self) -> bytes:
-        """See ``WireProtocol``: nothing: its session says GOAWAY."""
+        """See ``WireProtocol``; empty, since the session sends GOAWAY."""
         return b""
 
     def objection(self, error: FramingError) -> bytes:
-        """GOAWAY with what broke the connection."""
+        """GOAWAY with the error that broke the connection."""
         assert isinstance(error, SessionError)
         return error.goaway
 
     def _answer_unusual(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The reply to a message that is compressed, or one of a call that is kept, or one that has metadata."""
+        """The reply to any other message: a compressed one, one of a kept call, or one whose call has metadata."""
         head, stream, message, carries, _, progress = request
         said = ReplyMetadata()
         try:
@@ -126,7 +127,7 @@ class GrpcRequests:
             code, reply = failure(head.path, error)
         try:
             initial, trailing = metadata_fields(said.initial), metadata_fields(said.trailing)
-        except BaseException as error:  # what cannot be sent is a bug of the method
+        except BaseException as error:  # metadata that cannot be sent is a bug of the method
             initial, trailing = [], []
             code, reply = failure(head.path, error)
         if code != OK:
@@ -165,20 +166,20 @@ class GrpcRequests:
         return frames + ended(stream, metadata_fields(progress.said.trailing)) if last else frames
 
     def _next_reply(self, request: GrpcRequest, message: bytes, peer: Address) -> Sequence[bytes]:
-        """The next reply of a method of several; none once there are no more. Raises a Fault."""
+        """The next reply of a method with several; empty after the last one. Raises a Fault."""
         head, _, _, carries, _, progress = request
         assert progress is not None
         deadline_ns = progress.began_ns + head.timeout_ms * 1_000_000 if head.timeout_ms else None
         if deadline_ns is not None and time.monotonic_ns() > deadline_ns:
             if not carries & MORE:
                 raise self._missed(head.path, head.timeout_ms)
-            progress.replies = None  # which closes what makes them
+            progress.replies = None  # closes the generator of the replies
             raise DeadlineExceeded(f"not ended within {head.timeout_ms} ms")
         if not carries & MORE:
             call = Call(message, shown_address(peer), deadline_ns, head.metadata, progress.said)
             progress.replies = self._streams[head.path](call)
         assert progress.replies is not None
-        here.wait = None  # what has left a generator could not go on in it: it blocks instead
+        here.wait = None  # a generator cannot resume after Waiting has left it: so it blocks instead
         reply = next(progress.replies, None)
         if reply is not None:
             return [reply]
@@ -186,13 +187,13 @@ class GrpcRequests:
         return []
 
     def _missed(self, path: bytes, timeout_ms: int) -> Fault:
-        """The fault of a request that was not begun in time, which is counted."""
+        """The fault of a request that was not begun in time; counts it."""
         if path in self._meters:
             self._meters[path].missed()
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
-        """Message as it was before it was compressed, unfolded no further than it says. Raises a Fault."""
+        """The message decompressed, to no more bytes than its own size field allows. Raises a Fault."""
         unzip, size = zlib.decompressobj(_GZIP_BITS), unfolds_bytes(message)
         if size > self._message_bytes_max:
             raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")

@@ -1,7 +1,7 @@
 """The gRPC transport on grpcio: its thread-based server (``server.py``) and its blocking client.
 
-Both are imported when they are asked for, so that the lean client, which speaks gRPC without grpcio, does not load it.
-Its codec and its client are those of every transport that speaks gRPC.
+Server and client are imported on their first use, so that the lean client, which speaks gRPC without grpcio, does not
+load grpcio. Codec and client are the same for every transport that speaks gRPC.
 """
 
 import argparse
@@ -21,16 +21,16 @@ TAKES_LISTENER = False
 
 add_options = add_delay_target
 codec, null_answers = grpcio.codec, grpcio.null_answers
-__getattr__ = grpcio.loaded  # which has ``connect``
+__getattr__ = grpcio.loaded  # gives ``connect``
 
 
 def own_options(options: argparse.Namespace) -> ReadOptions:
-    """The delay target, which alone is kept here: see ``handlers.py``."""
+    """The delay target, the only read option of this transport: see ``handlers.py``."""
     return ReadOptions(delay_target_ms=options.delay_target_ms)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot."""
+    """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
     from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 
     own: ReadOptions = options.own or ReadOptions()

@@ -1,9 +1,9 @@
-"""The service's methods as handlers of grpcio: which calls are begun, which are refused before, which are under way.
+"""The service's methods as handlers of grpcio, which begin a call or refuse it, and count the calls under way.
 
-Not begun is a call whose client has given up, whose deadline has passed, or which has waited too long for its thread
-while the server is overloaded (``server_core/admission.py`` says how long that is; here a wait counts from when grpcio
-gave the call to the executor). A handler decodes inside itself, so that undecodable bytes are INVALID_ARGUMENT
-(grpcio's generated code would say INTERNAL).
+A handler does not begin a call whose client has given up, whose deadline has passed, or which has waited too long for
+its thread while the server is overloaded. ``server_core/admission.py`` has the limit; here a wait begins when grpcio
+gives the call to the executor. The handler itself decodes, so that undecodable bytes are INVALID_ARGUMENT; grpcio's
+generated code would report INTERNAL.
 """
 
 from collections.abc import Callable
@@ -25,27 +25,27 @@ Handler = Callable[[bytes, grpc.ServicerContext], bytes]
 """A method as grpcio calls it."""
 
 EMPTY_NS = 1_000_000
-"""A queue in which a call waits no longer is empty: waking a thread takes a tenth of that."""
+"""Longest wait of a call in a queue that counts as empty: waking a thread takes a tenth of this time."""
 
 TIMEOUT_MS_MAX = 3_600_000
-"""A client that waits longer, or for ever, is taken not to have said how long."""
+"""Longest time limit that counts: a call with a longer one, or none, counts as one without a time limit."""
 
 
 class Handlers:
-    """One server's. Any thread may call what it makes."""
+    """Makes the handlers of one server. Any thread may call a handler."""
 
     def __init__(
         self, arrival: Arrival, delay_target_ms: float, metrics: Metrics | None, timeline: Timeline | None
     ) -> None:
         self.under_way: set[grpc.ServicerContext] = set()
-        """The calls that were begun, and whose reply has not left."""
+        """Calls that were begun, and whose reply has not left."""
         self._arrival = arrival
         self._delay = DelayTarget(delay_target_ms)
         self._metrics = metrics
         self._timeline = timeline
 
     def handler(self, path: str, method: Method[Any, Any], checks: Checks) -> Handler:
-        """A method as grpcio calls it, for those alone who may ask for it."""
+        """A method as grpcio calls it, for callers with the right to it alone."""
         behaviour = behaviour_of(method)
         if self._timeline is not None:
             behaviour = stamped(behaviour, self._timeline, path)
@@ -64,7 +64,7 @@ class Handlers:
         return answered(behaviour, payload, context)
 
     def _refusal(self, context: grpc.ServicerContext) -> Fault | None:
-        """Why the call that this thread has is not to be begun."""
+        """Fault that refuses the call of this thread; None: the call may begin."""
         arrival, delay = self._arrival, self._delay
         left_s = context.time_remaining()
         if arrival.refused is not None:
@@ -84,7 +84,7 @@ class Handlers:
 
 
 def answered(behaviour: Behaviour, payload: bytes, context: grpc.ServicerContext) -> bytes:
-    """A method's answer, its faults as grpcio's statuses."""
+    """A method's answer; ends the call with grpcio's status where the method raises."""
     try:
         return behaviour(payload, context)
     except BaseException as error:  # SystemExit too: every request gets its reply

@@ -1,4 +1,4 @@
-"""The threads of reflection's streams: a stream takes none of those that answer calls."""
+"""Threads of reflection's streams, so that a stream takes no thread that answers calls."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,16 +11,16 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports.grpc_sync.handlers import abort
 
 STREAMS_MAX = 4
-"""Reflection streams that may be open at a time. One is enough for a client, for some milliseconds."""
+"""Largest number of reflection streams open at a time. A client needs one, for some milliseconds."""
 
 Handler = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 """Reflection as grpcio calls it."""
 
 
 class Reflections(ThreadPoolExecutor):
-    """Each stream has a thread for as long as its client keeps it open.
+    """Thread pool of the streams. A stream has a thread for as long as its client keeps it open.
 
-    ``STREAMS_MAX`` are open at most: the one that has been open longest is cancelled by the next, on a thread more.
+    ``STREAMS_MAX`` are open at most: one more cancels the oldest, and has one more thread until that one has ended.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Reflections(ThreadPoolExecutor):
         self._open: dict[grpc.ServicerContext, None] = {}  # the oldest first
 
     def own(self, answer: Callable[[bytes, grpc.ServicerContext], Iterator[bytes]]) -> Handler:
-        """Reflection, which answers each question so, for grpcio to run on these threads."""
+        """Handler of reflection that grpcio runs on these threads; ``answer`` answers one question."""
 
         def reflect(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             with self._lock:
@@ -47,14 +47,14 @@ class Reflections(ThreadPoolExecutor):
                 with self._lock:
                     self._open.pop(context, None)
 
-        reflect.experimental_thread_pool = self  # type: ignore[attr-defined]  # where grpcio looks for it
+        reflect.experimental_thread_pool = self  # type: ignore[attr-defined]  # the attribute that grpcio reads
         return reflect
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Takes a stream from grpcio, whose serving thread would not survive an error."""
+        """Takes a stream from grpcio. Never raises: an error would end grpcio's serving thread."""
         try:
             return super().submit(fn, *args, **kwargs)
-        except RuntimeError as error:  # the system has no thread to give; the stream waits for one of these
+        except RuntimeError as error:  # the system has no thread to give; the stream waits for an existing one
             without: Future[Any] = Future()
             without.set_exception(error)
             return without

@@ -1,11 +1,12 @@
-"""The server of the gRPC transport: grpcio's thread-based one, by its public names alone.
+"""The server of the gRPC transport: grpcio's thread-based one, used by its public names alone.
 
-It answers any generated client, and offers the standard health service and reflection. ``calls.py`` is its thread pool,
+It answers any generated client, and has the standard health service and reflection. ``calls.py`` is its thread pool,
 ``handlers.py`` has the service's methods.
 
-``requests_max`` is grpcio's own ``maximum_concurrent_rpcs``: a call over it is RESOURCE_EXHAUSTED at its headers.
-``connections_max``, ``idle_timeout_s``, ``frame_bytes_max`` and ``pipeline_max`` (of one connection) are gRPC core's.
-A call has a thread from its headers on, though its message may be late: see ``rpc/grpcio/README.md``.
+``requests_max`` is grpcio's own ``maximum_concurrent_rpcs``: a call over this limit is RESOURCE_EXHAUSTED at its
+headers. ``connections_max``, ``idle_timeout_s``, ``frame_bytes_max`` and ``pipeline_max`` (of one connection) are
+limits of gRPC core. A call has a thread from its headers on, though its message may be late: see
+``rpc/grpcio/README.md``.
 """
 
 from collections.abc import Callable
@@ -77,7 +78,7 @@ class GrpcServer:
         return drained and ended
 
     def _under_way(self) -> int:
-        """Calls that wait for a thread, and those begun whose reply has not left; no watch, no reflection."""
+        """Number of calls that wait for a thread, or whose reply has not left, without watches and reflection."""
         return len(self._pool.waiting) + len(self._handlers.under_way)
 
 

@@ -1,14 +1,15 @@
-"""The http1 transport: HTTP/1.1 by hand, a request after the other on a connection.
+"""The http1 transport: HTTP/1.1 without a library, one request after the other on a connection.
 
 Serves ``POST /package.Service/Method`` with a message in protobuf (``application/protobuf``, or ``x-protobuf``) or in
 JSON (``application/json``), and the routes of methods that have one, in JSON. Replies come in their requests' order: of
-pipelined requests one at a time is under way. A client says how long it waits in ``Timeout-Ms``.
+pipelined requests one at a time is under way. A client gives its time limit in ``Timeout-Ms``.
 
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
 ``read_timeout_s`` for a request to be whole (408), ``idle_timeout_s``. After each of these the connection is closed.
-What its client still sends is read and dropped for a while, so that no reset destroys the status. What a browser sends
-for a page of another site is refused by its ``Content-Type``, ``Origin`` and ``Host`` (README.md). A client shows a
-token in ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a call of a method.
+The server still reads and drops its client's bytes for a while, so that no reset destroys the status. A request that a
+browser sends for a page of another site is refused by its ``Content-Type``, ``Origin`` and ``Host`` (README.md). A
+client shows a token in ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a
+call of a method.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,7 @@ codec = HttpCodec
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot."""
+    """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
     own: ReadOptions = options.own or ReadOptions()
     service = service.with_health()
     methods = methods_of(service)
@@ -51,15 +52,16 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """A connection that is made when this returns. Blocks for ``timeout_s`` at most.
+    """Opens a connection. Blocks until it is made, for ``timeout_s`` at most.
 
-    Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials.
+    Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials that
+    cannot be used.
     """
     new_codec = partial(HttpCodec, address, credentials.token)
     return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:
-    """What answers every request of a connection with this message."""
+    """Maker of the answers of a connection: this message to every request."""
     response = encode_response(200, PROTOBUF, reply)
     return lambda: HttpNull(response)

@@ -1,9 +1,9 @@
-"""HTTP/1.1 as the lean client speaks it, and as a server that does nothing: one connection's bytes, without I/O.
+"""Codecs of HTTP/1.1 for the lean client, and for a server that does nothing: one connection's bytes, without I/O.
 
-A connection has one call at a time: HTTP/1.1 answers in order, so that a reply would wait for all before it. A call
-that is given up takes its connection with it.
+A connection has one call at a time: HTTP/1.1 answers in order, so that a reply would wait for all before it. Giving up
+a call ends its connection.
 
-What is called is a method by its path, with a message in protobuf; or a route as ``PUT /entities/5``, in JSON.
+A call names a method by its path, with a message in protobuf; or a route such as ``PUT /entities/5``, in JSON.
 """
 
 from stock_service.rpc.errors import InvalidRequest, Unavailable
@@ -14,7 +14,7 @@ from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead,
 from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, fault_of
 
 REPLY_BYTES_MAX = 1 << 30
-"""Bytes of a reply, at most: what a server is told with the largest ``--frame-bytes-max``."""
+"""Largest reply, in bytes: as the largest ``--frame-bytes-max`` of a server."""
 
 
 class HttpCodec:
@@ -31,7 +31,7 @@ class HttpCodec:
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``. A path of a method, or a route: its verb, a space, and the path."""
+        """See ``codec.Codec``. ``path`` is a method's path, or a route: its verb, a space, and its path."""
         verb, routed, target = path.rpartition(" ")
         if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
@@ -64,7 +64,7 @@ class HttpCodec:
             done.append((self._open, payload if head.status == 200 else fault_of(head.status, head.fault, payload)))
             self._open = 0
             self._usable = self._usable and not head.close
-        if broken:  # the connection is given up, and with it the call under way
+        if broken:  # the connection and the call under way are given up
             fault = Unavailable(broken)
             self._usable = False
             if self._open:
@@ -75,7 +75,7 @@ class HttpCodec:
         return done
 
     def take_outgoing(self) -> bytes:
-        """See ``codec.Codec``: nothing, ever."""
+        """See ``codec.Codec``; always empty."""
         return b""
 
     def room(self) -> bool:
@@ -83,7 +83,7 @@ class HttpCodec:
         return self._usable and not self._open
 
     def abandon(self, call: int) -> bytes:
-        """See ``codec.Codec``: the connection is of no use any more."""
+        """See ``codec.Codec``. The connection cannot be used any more."""
         if call == self._open:
             self._open = 0
             self._usable = False
@@ -100,7 +100,7 @@ class HttpNull:
         self._decoder = request_decoder(heads, REPLY_BYTES_MAX)
 
     def feed(self, data: bytes) -> bytes | None:
-        """See ``codec.NullAnswers``: answers every request that is whole."""
+        """See ``codec.NullAnswers``. Answers every whole request."""
         try:
             return self._response * len(self._decoder.feed(data))
         except FramingError:

@@ -1,4 +1,4 @@
-"""Requests of HTTP/1.1 as the server core has them answered: which method a path is, its message, and the response."""
+"""Answers to HTTP/1.1 requests for the server core: the method of a path, its message, and the response."""
 
 import re
 import socket
@@ -20,13 +20,13 @@ from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, STATUSES, TEXT, 
 
 _METHOD_KINDS = (PROTOBUF, b"application/x-protobuf", JSON)
 _ROUTE_KINDS = (JSON,)
-"""Types of content that are taken. Those that a web page may send unasked are never to be among them."""
+"""Accepted types of content. A type that a web page may send to another site unasked must never be one of them."""
 
 _CLOSE = b"Connection: close\r\n"
 
 
 class _Target(NamedTuple):
-    """A method that a request is for: in JSON if it says so, with its path's variables."""
+    """The method that a request calls, its message's encoding, and the variables in the request's path."""
 
     path: bytes
     method: Method[Any, Any]
@@ -35,7 +35,7 @@ class _Target(NamedTuple):
 
 
 class _Refusal(NamedTuple):
-    """Why a request has no answer."""
+    """Refusal of a request: its status, its fault, and extra fields of the head."""
 
     status: int
     code: FaultCode
@@ -47,20 +47,20 @@ class Http:
     """See ``server_core.protocol.WireProtocol``."""
 
     def __init__(self, service: Service, methods: Methods, options: ServeOptions) -> None:
-        """Raises OSError where the host to listen on is a name that leads nowhere."""
+        """Raises OSError where the host to listen on is a name without an address."""
         self._answered = methods.answered
         self._frame_bytes_max, self._own_hosts = options.frame_bytes_max, _own_hosts(options)
-        self._heads: dict[bytes, RequestHead] = {}  # the reading thread's, which alone asks decoders
+        self._heads: dict[bytes, RequestHead] = {}  # the reading thread's, which alone uses decoders
         self._methods = {path.encode(): method for path, method in service.methods.items()}
         self._routes = [
             (method.route.verb.encode(), _pattern(method.route), path, method)
             for path, method in self._methods.items()
             if method.route is not None
         ]
-        self._dated = (-1, b"")  # the field Date, and in which monotonic second it was made; replaced whole
+        self._dated = (-1, b"")  # the monotonic second in which the field Date was made, and the field; replaced whole
 
     def decoder(self) -> HttpDecoder[RequestHead]:
-        """What cuts a new connection's bytes into requests."""
+        """Decoder of a new connection, which cuts its bytes into requests."""
         return request_decoder(self._heads, self._frame_bytes_max, self._check_site)
 
     def answer(self, request: HttpMessage[RequestHead], arrived_ns: int, peer: Address) -> bytes:
@@ -85,33 +85,33 @@ class Http:
         return self._response(head, code, reply, JSON)
 
     def asked(self, request: HttpMessage[RequestHead]) -> Asked:
-        """The method that a request is resolved to, by its path or its route, and the token that it shows."""
+        """Path of the method that a request calls, by its path or its route, and the token that the request shows."""
         target = self._find(request.head)
         return target.path if isinstance(target, _Target) else None, request.head.shown
 
     def path(self, request: HttpMessage[RequestHead]) -> bytes:
-        """The method that a request names."""
+        """Path of the method that a request calls; empty: none."""
         return self.asked(request)[0] or b""
 
     def refusal(self, request: HttpMessage[RequestHead], code: FaultCode, detail: str) -> bytes:
-        """The response that is a fault."""
+        """The response that refuses a request with a fault."""
         return self._response(request.head, code, detail.encode(), TEXT)
 
     def timeout_ms(self, request: HttpMessage[RequestHead]) -> int:
-        """How long the client waits, in milliseconds; 0: it does not say."""
+        """Time limit of a request, in milliseconds; 0: none."""
         return request.head.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """The response that is the connection's last."""
+        """The last response of a connection, with a fault."""
         status = 408 if code is FaultCode.DEADLINE_EXCEEDED else STATUSES[code]
         return self._refused(_Refusal(status, code, detail), closes=True)
 
     def goodbye(self) -> bytes:
-        """See ``WireProtocol``: nothing: a response to no request is none."""
+        """See ``WireProtocol``; empty, since HTTP/1.1 has no response without a request."""
         return b""
 
     def objection(self, error: FramingError) -> bytes:
-        """The same for bytes that are no request, or one that is refused by its head."""
+        """The last response of a connection whose bytes are no request, or whose request's head is refused."""
         status = error.status if isinstance(error, HttpError) else 400
         return self._refused(_Refusal(status, error.code, str(error)), closes=True)
 
@@ -137,12 +137,12 @@ class Http:
         return _for(head, self._refused(refusal, head.close))
 
     def _refused(self, refusal: _Refusal, closes: bool) -> bytes:
-        """The response that is a fault."""
+        """The response of a refusal."""
         extra = self._date() + (_CLOSE if closes else b"") + _fault(refusal.code) + refusal.extra
         return encode_response(refusal.status, TEXT, refusal.detail.encode(), extra)
 
     def _find(self, head: RequestHead) -> _Target | _Refusal:
-        """The method that a request is for."""
+        """The method that a request calls, or the refusal of the request."""
         method = self._methods.get(head.path)
         if method is not None:
             if head.verb != b"POST":
@@ -166,7 +166,7 @@ class Http:
         return _Refusal(404, FaultCode.UNIMPLEMENTED, detail)
 
     def _date(self) -> bytes:
-        """The field that says the time, made once a second. Any thread."""
+        """The field Date, made once a second. Any thread may call this."""
         now_s = time.monotonic_ns() // 1_000_000_000
         second, field = self._dated
         if second != now_s:
@@ -176,7 +176,7 @@ class Http:
 
 
 def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
-    """The hosts that a request may be for; None: all, where other machines connect, which may know any name."""
+    """Hosts that a request may name. None: all, where other machines connect, which may use any name of this one."""
     host = options.host
     if options.listener is not None:
         bound = options.listener.socket.getsockname()[0]
@@ -189,7 +189,7 @@ def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
 
 
 def _pattern(route: Route) -> re.Pattern[bytes]:
-    """What matches a route's paths, a group for each variable."""
+    """Pattern of a route's paths, with a group for each variable."""
     parts = [f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in route.path.split("/")]
     return re.compile("/".join(parts).encode())
 
@@ -205,7 +205,7 @@ def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:
 
 
 def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
-    """Why the content is of no type that is taken; None: it is of one, or there is none."""
+    """Refusal of a type of content that is not accepted; None where it is accepted, or there is no content."""
     if head.kind in kinds or (head.verb != b"POST" and not head.length):
         return None
     given, allowed = head.kind.decode(errors="replace") or "none", b", ".join(kinds).decode()
@@ -214,5 +214,5 @@ def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
 
 
 def _for(head: RequestHead, response: bytes) -> bytes:
-    """A response as this request may have it: to HEAD, without its body."""
+    """The response for this request: for HEAD without its body."""
     return response[: response.find(b"\r\n\r\n") + 4] if head.verb == b"HEAD" else response

@@ -1,12 +1,13 @@
 """The sockets transport: length-prefixed frames (``wire/framing.py``) over TCP, many requests to a connection.
 
-``serve`` starts the server of the dispatch model that is asked for; both keep the same limits and send the same bytes.
+``serve`` starts the server of the chosen dispatch model; both keep the same limits and send the same bytes.
 ``connect`` is the client. Linux only: the server sleeps in epoll and is woken through an eventfd.
 
-Limits, besides the executor's: ``connections_max`` (one more is told RESOURCE_EXHAUSTED and closed),
-``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and of its own ``read_timeout_s``.
+Limits, besides the executor's: ``connections_max`` (a further one gets RESOURCE_EXHAUSTED and is closed),
+``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and its own ``read_timeout_s``.
 
-What a server as it is usually started does not run is imported where it is used: clients, callers, connection dispatch.
+Code that a server with the usual options does not run is imported where it is used: clients, callers, connection
+dispatch.
 """
 
 import argparse
@@ -34,7 +35,7 @@ TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
 
 Dispatch = Literal["request", "connection"]
-"""One task of the executor: a request, or a connection for as long as it lasts."""
+"""Unit of work that is one task of the executor: a request, or a connection for as long as it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class SocketOptions:
     """The sockets transport's own options."""
 
     reading: ReadOptions = field(default_factory=ReadOptions)
-    """With connection dispatch, ``read_timeout_s`` alone holds."""
+    """Options of reading; connection dispatch uses ``read_timeout_s`` alone."""
     dispatch: Dispatch = "request"
     """See ``Dispatch``."""
 
@@ -67,7 +68,8 @@ def own_options(options: argparse.Namespace) -> SocketOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """A server that listens when this returns. Raises OSError where it cannot, UsageError for TLS by connection."""
+    """Starts a server, which listens when this returns. Raises OSError where it cannot listen, UsageError for TLS with
+    connection dispatch."""
     own: SocketOptions = options.own or SocketOptions()
     service = service.with_health()
     methods = methods_of(service)
@@ -83,7 +85,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 def _serve(
     methods: Methods, protocol: WireProtocol[Request], executor: Executor, options: ServeOptions, own: SocketOptions
 ) -> Server:
-    """The server of the dispatch that is asked for."""
+    """Starts the server of the chosen dispatch."""
     if own.dispatch == "request":
         return RequestServer(methods, protocol, executor, options, own.reading)
     if options.tls is not None:
@@ -94,14 +96,14 @@ def _serve(
 
 
 def codec(address: Address, token: str = "") -> Codec:
-    """What a new connection of the lean client speaks."""
+    """Codec of a new connection of the lean client."""
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
     return SocketCodec(address, token)
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """A connection that is made, and its token found good, when this returns; see ``transports.Transport.connect``."""
+    """Opens a connection. Blocks until it is made and its token accepted; see ``transports.Transport.connect``."""
     from stock_service.rpc.codec_connection import CodecConnection
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
@@ -111,7 +113,7 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
 
 def null_answers(reply: bytes) -> Callable[[], NullAnswers]:
-    """What a server that does nothing says on a new connection; see ``transports.Transport.null_answers``."""
+    """Maker of the answers of a server that does nothing; see ``transports.Transport.null_answers``."""
     from stock_service.rpc.transports.sockets import null
 
     return null.null_answers(reply)

@@ -1,14 +1,14 @@
 """The socket server that dispatches connections: a connection is one task, and holds its thread until it closes.
 
 One thread accepts; every accepted connection goes to the executor. Its thread reads a request, answers it, sends the
-reply and reads on, so that pipelined requests are answered in their order. With more connections than threads the
-surplus waits in the executor's queue, connected and unanswered, until someone leaves: that is the model's nature, and
+reply and reads on, so that pipelined requests are answered in their order. If there are more connections than threads,
+the others wait in the executor's queue, connected and unanswered, until one closes: this belongs to the model, and is
 the reason to measure it.
 
-A request's ``timeout_ms`` counts from when its thread last found nothing to read. Of a connection that had to wait for
-a thread, it counts from when its last bytes came. So no handler begins with what waited longer. That is all: there is
-no delay target here, and no turns. One that waits for a thread is told nothing until then. What is over the queue is
-refused at once.
+A request's ``timeout_ms`` counts from the time when its thread last found nothing to read. For a connection that had to
+wait for a thread, it counts from the arrival of its last bytes. So no handler begins a request that waited longer.
+There is no delay target here, and there are no turns. A connection gets no word while it waits for a thread. A
+connection beyond the queue is refused at once.
 
 Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
 """
@@ -36,17 +36,17 @@ _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 """States of a connection whose other side has not ended (Linux: include/net/tcp_states.h)."""
 
 _UNREAD_LOOK_NS = 1_000_000
-"""How exactly it is known since when a request waits unread: a thousandth of a second, as ``timeout_ms``."""
+"""Precision of the time since which a request waits unread: a thousandth of a second, as of ``timeout_ms``."""
 
 _RECEIVE_BYTES = 262144
-"""See ``listening.RECEIVE_BYTES``. Here a thread that waits for its client to take replies reads nothing meanwhile. So
-a client that sends on before it takes any needs more room."""
+"""Size of the kernel's receive buffer; see ``listening.RECEIVE_BYTES``. Here a thread that waits for its client to read
+replies does not read meanwhile. So a client that sends on before it reads any needs more room."""
 
 _READS_LATE_BYTES = 4096
-"""A client that has not acknowledged more than this reads late. Less leaves room for a goodbye in the kernel."""
+"""Unacknowledged bytes over which a client counts as late in reading. With fewer, the kernel has room for a goodbye."""
 
 _ACCEPT_PAUSE_S = 0.1
-"""Accepting rests for so long where the process has no descriptor left."""
+"""Pause in accepting where the process has no descriptor left."""
 
 
 class ConnectionServer(Generic[Request]):
@@ -73,7 +73,7 @@ class ConnectionServer(Generic[Request]):
         self._open: set[socket.socket] = set()
         self._stopping = Event()
         self._abandoned = Event()
-        self._leave_by_ns = 0  # when stopping: who has everything is waited for no longer
+        self._leave_by_ns = 0  # when stopping: the end of waiting for clients that have all their replies
         self._thread = Thread(target=self._accept, name="sockets-acceptor")
         self._thread.start()
 
@@ -86,7 +86,7 @@ class ConnectionServer(Generic[Request]):
             self._listening.waker.wake()
             self._thread.join()
         with self._changed:
-            self._shut(socket.SHUT_RD)  # a reader gets what was sent, then the end
+            self._shut(socket.SHUT_RD)  # a reader gets the bytes that were sent, then the end
             while self._open and (left_s := deadline_s - time.monotonic()) > 0:
                 self._changed.wait(left_s)
             in_time = not self._open
@@ -103,7 +103,7 @@ class ConnectionServer(Generic[Request]):
                 pass  # the client has closed it already
 
     def _accept(self) -> None:
-        """The accepting thread. Takes what has already connected before it heeds a stop."""
+        """The life of the accepting thread. Takes connections that are already made before it heeds a stop."""
         listening = self._listening
         while True:
             listening.epoll.poll(None if listening.accepting else _ACCEPT_PAUSE_S)
@@ -134,14 +134,14 @@ class ConnectionServer(Generic[Request]):
                 refuse_connection(accepted, self._frames.farewell(fault.code, fault.detail))
 
     def _serve(self, connection: socket.socket, peer: Address) -> None:
-        """One task: a connection from its first request to its last."""
+        """Serves a connection from its first request to its last, as one task."""
         try:
             unread = _Unread(connection)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_timeout_s))
             if self._answer_all(connection, peer, self._frames.decoder(), unread):
                 self._leave(connection)
         except OSError:
-            pass  # the client has gone, or took no bytes within read_timeout_s: nobody is left to tell
+            pass  # the client has gone, or took no bytes within read_timeout_s: it cannot be told
         finally:
             with self._changed:
                 self._open.discard(connection)
@@ -151,9 +151,9 @@ class ConnectionServer(Generic[Request]):
     def _answer_all(
         self, connection: socket.socket, peer: Address, decoder: RequestDecoder[Request], unread: "_Unread"
     ) -> bool:
-        """Reads, answers and replies until the client leaves, errs or is out of time. Raises OSError.
+        """Reads, answers and replies until the client leaves, breaks the protocol or is out of time. Raises OSError.
 
-        Says whether the client may still send, or has not everything yet.
+        Returns True where the client may still send, or has not got all replies yet.
         """
         send, timeline, answer, farewell = (
             connection.sendall,
@@ -164,7 +164,7 @@ class ConnectionServer(Generic[Request]):
         _set_read_timeout(connection, self._options.idle_timeout_s)
         late = f"a request was not whole within {self._read_timeout_s:g} s"
         left = -1  # when stopping: bytes that had arrived by then and are still to be read
-        partial_since_s = 0.0  # since when a request is half there; 0: none is
+        partial_since_s = 0.0  # time since which a part of a request is there; 0: none is
         while True:
             try:
                 data = connection.recv(READ_BYTES)
@@ -212,15 +212,16 @@ class ConnectionServer(Generic[Request]):
                 _set_read_timeout(connection, self._options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
-        """Unless the client reads so late that this would block, or be cut. Raises OSError."""
+        """Sends a goodbye, unless the client reads so late that sending would block, or be cut. Raises OSError."""
         if unacknowledged_bytes(connection) <= _READS_LATE_BYTES:
             connection.sendall(self._frames.goodbye())
 
     def _leave(self, connection: socket.socket) -> None:
-        """Drops what the client still sends until it may be closed; see ``closing.py``. Raises OSError.
+        """Drops the bytes that the client still sends, until the connection may be closed; see ``closing.py``. Raises
+        OSError.
 
-        One that the server stops is not half-closed first: it is shut for reading already. Linux would reset it, shut
-        both ways, at the next byte that comes.
+        When the server stops, the connection is not half-closed first: it is shut for reading already, and Linux resets
+        a connection that is shut both ways at the next byte that comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():
@@ -241,7 +242,7 @@ class ConnectionServer(Generic[Request]):
                 elif not self._stopping.is_set() or _has_ended(connection):
                     return
                 else:
-                    self._abandoned.wait(LOOK_S)  # shut for reading: it always looks as if there were something
+                    self._abandoned.wait(LOOK_S)  # shut for reading: poll always reports something to read
             late = self._stopping.is_set() and now_ns > self._leave_by_ns
             given_up = not self._stopping.is_set() and now_ns - lingering.since_ns > self._read_timeout_s * 1e9
             if given_up or ((late or lingering.may_end(now_ns)) and not unacknowledged_bytes(connection)):
@@ -249,16 +250,16 @@ class ConnectionServer(Generic[Request]):
 
 
 class _Unread:
-    """Since when bytes of a connection may wait unread, as far as its thread knows; ``time.monotonic_ns``."""
+    """Time since which bytes of a connection may wait unread, as its thread knows it; ``time.monotonic_ns``."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Of one that may have waited for a thread. Raises OSError where it is gone."""
+        """Takes a connection that may have waited for a thread. Raises OSError where the connection is gone."""
         self._connection = connection
         self._waits = arrived_bytes(connection) > 0
         self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()
 
     def look(self) -> None:
-        """While a request is answered: asks the kernel, if that was not done for a while."""
+        """Asks the kernel for unread bytes, if it was not asked for a while. Called while a request is answered."""
         if not self._waits and (now_ns := time.monotonic_ns()) - self._empty_ns > _UNREAD_LOOK_NS:
             if arrived_bytes(self._connection):
                 self._waits = True
@@ -266,7 +267,8 @@ class _Unread:
                 self._empty_ns = now_ns
 
     def read(self, whole: bool) -> int:
-        """Bytes were read, and none is left (``whole``) or some may be: gives when they had come, at the earliest."""
+        """Notes a read, after which no bytes are left (``whole``) or some may be. Returns the earliest time at which
+        the bytes read may have come."""
         now_ns = time.monotonic_ns()
         arrived_ns = self._empty_ns if self._waits else now_ns
         self._empty_ns, self._waits = (now_ns, False) if whole else (arrived_ns, True)
@@ -274,7 +276,7 @@ class _Unread:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """Whether the client has ended, of a connection that is shut for reading and so cannot tell by being read."""
+    """True where the client has ended the connection. For one that is shut for reading, where a read cannot tell."""
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state not in (_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2)
 

@@ -1,8 +1,8 @@
-"""The sockets transport as clients speak it: one connection's bytes, without I/O. See ``codec.Codec``.
+"""The sockets protocol for clients: one connection's bytes, without I/O. See ``codec.Codec``.
 
-A request is encoded once but for its call number: by a load before its run. Nearly every read holds one whole reply,
-which is taken apart without the decoder. What is given up is not told to the server: the request carries its timeout. A
-fault of the connection is that of every call under way on it.
+A request is encoded once except for its call number: a load does so before its run. Nearly every read holds one whole
+reply, which is decoded without the decoder. The server is not told of a call that is given up: the request carries its
+timeout. A fault of the connection is the fault of every call under way on it.
 """
 
 from struct import Struct
@@ -21,8 +21,8 @@ from stock_service.rpc.wire.framing import (
 )
 
 CALLS_MAX = 4096
-"""Calls not answered on one connection, at most, those given up included; a server here reads 64 of them at a time
-unless told otherwise."""
+"""Largest number of unanswered calls on one connection, with the calls that were given up. A server here reads 64 of
+them at a time, by default."""
 
 _CALL = Struct("!I")
 _REPLY = Struct("!IIB")
@@ -32,7 +32,8 @@ class SocketCodec:
     """See ``codec.Codec``."""
 
     def __init__(self, address: tuple[str, int], token: str = "") -> None:
-        """``token``: is shown in a hello that nobody waits for. Where it is refused, each request is refused too."""
+        """``token`` is shown in a hello whose reply is not waited for. If the server refuses it, it refuses each
+        request."""
         self.preceded = False
         self._peer = f"connection to {shown_address(address)}"
         self._call = 0
@@ -46,7 +47,7 @@ class SocketCodec:
         self._decoder = reply_decoder()
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``: the frame before its call number, and after it."""
+        """See ``codec.Codec``. The parts are the frame before its call number, and after it."""
         method = path.encode()
         if len(method) > METHOD_BYTES_MAX:
             raise InvalidRequest(f"a method's name of {len(method)} bytes, allowed: {METHOD_BYTES_MAX}")
@@ -84,7 +85,7 @@ class SocketCodec:
         return done if broken is None else self._end(broken, done)
 
     def take_outgoing(self) -> bytes:
-        """See ``codec.Codec``: nothing, ever."""
+        """See ``codec.Codec``; always empty."""
         return b""
 
     def room(self) -> bool:
@@ -99,7 +100,7 @@ class SocketCodec:
         return b""
 
     def _take(self, frame: ReplyFrame, done: list[Reply]) -> Fault | None:
-        """One reply; gives what it says of the whole connection, if anything."""
+        """Takes one reply; returns the fault that it means for the whole connection, if any."""
         call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
         if call in self._open:
             self._open.remove(call)
@@ -112,12 +113,12 @@ class SocketCodec:
             detail = f"{self._peer}: {detail}"
             return NotBegun(detail) if frame.code == FaultCode.UNAVAILABLE else coded(frame.code, detail)
         wrong = InternalFault("the server sent a reply to no request")
-        if done and not self._open:  # it must be in some request's outcome, or nobody would see it
+        if done and not self._open:  # some request's outcome must be this fault, else nobody would see it
             done[-1] = (done[-1][0], wrong)
         return wrong
 
     def _end(self, fault: Fault, done: list[Reply]) -> list[Reply]:
-        """Gives the connection up: every call under way ends with the fault. Raises Unavailable if none has ended."""
+        """Gives the connection up: every call under way ends with the fault. Raises Unavailable if no call ends."""
         self._lost = fault
         done += [(call, fault) for call in self._open]
         self._open.clear()

@@ -1,4 +1,4 @@
-"""The sockets transport's frames as the server core speaks them; see ``server_core.protocol``."""
+"""The sockets transport's frames for the server core; see ``server_core.protocol``."""
 
 import time
 from dataclasses import replace
@@ -9,7 +9,7 @@ from stock_service.rpc.server_core.protocol import OK, Methods, failure
 from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
 
 HELLO = b"hello/1"
-"""The method by which a client says who it is; see ``greeting.py``."""
+"""The method by which a client shows its token; see ``greeting.py``."""
 
 
 class Frames:
@@ -21,11 +21,11 @@ class Frames:
         self._frame_bytes_max = frame_bytes_max
 
     def decoder(self) -> FrameDecoder[RequestFrame]:
-        """What cuts a new connection's bytes into requests."""
+        """Decoder of a new connection, which cuts its bytes into requests."""
         return request_decoder(self._frame_bytes_max)
 
     def answer(self, request: RequestFrame, arrived_ns: int, peer: Address) -> bytes:
-        """The reply's frame to a request's."""
+        """The frame that replies to a request."""
         call, timeout_ms, name, payload = request
         method = self._plain.get(name)
         if method is None:
@@ -38,15 +38,15 @@ class Frames:
             return encode_reply(call, *failure(name, error))
 
     def path(self, request: RequestFrame) -> bytes | None:
-        """The method that a request names; None for a hello."""
+        """Path of the method that a request names; None for a hello."""
         return None if request.method == HELLO else request.method
 
     def refusal(self, request: RequestFrame, code: FaultCode, detail: str) -> bytes:
-        """The frame of a fault."""
+        """The frame that refuses a request with a fault."""
         return encode_reply(request.call, code, detail.encode())
 
     def timeout_ms(self, request: RequestFrame) -> int:
-        """How long the client waits, in milliseconds; 0: it does not say."""
+        """Time limit of a request, in milliseconds; 0: none."""
         return request.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
@@ -54,14 +54,14 @@ class Frames:
         return encode_reply(0, code, detail.encode())
 
     def goodbye(self) -> bytes:
-        """The same where the server ends a connection in order."""
+        """The same frame, where the server ends a connection in order."""
         return self.farewell(FaultCode.UNAVAILABLE, "the server ends the connection, and begins no other request of it")
 
     def objection(self, error: FramingError) -> bytes:
-        """The same for bytes that are no frame."""
+        """The same frame, for bytes that are no request."""
         return self.farewell(FaultCode.INVALID_ARGUMENT, str(error))
 
 
 def _welcome(_token: bytes) -> bytes:
-    """The reply to a hello: what it shows was found good, or nobody asks for it."""
+    """The reply to a hello whose token was accepted, or to a server that checks none: empty."""
     return b""

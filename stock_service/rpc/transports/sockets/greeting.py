@@ -1,8 +1,9 @@
-"""The hello of the sockets protocol: a request by which a client says who it is, for the connection's whole life.
+"""The hello of the sockets protocol: a request by which a client shows its token, for the connection's whole life.
 
-It is a request of the method ``hello/1``, whose payload is the token; the number is the version. Its reply is empty, or
-the fault UNAUTHENTICATED, after which the connection goes on as nobody's. Requests behind a hello are its caller's, and
-need not wait for its reply. A second hello replaces the first. A server that knows no callers says yes to each.
+A hello is a request of the method ``hello/1``, whose payload is the token; the number is the version. Its reply is
+empty, or the fault UNAUTHENTICATED, after which the connection goes on without a caller. Requests behind a hello are
+its caller's, and need not wait for its reply. A second hello replaces the first. A server that knows no callers accepts
+each hello.
 """
 
 from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Access, Asked, Right, Shown, digest
@@ -11,25 +12,25 @@ from stock_service.rpc.transports.sockets.frames import HELLO, Frames
 from stock_service.rpc.wire.framing import FrameDecoder, RequestFrame, cut_request, request_decoder
 
 RIGHTS = {HELLO: Right.TRADER}
-"""A hello is answered where its token is a caller's."""
+"""Right that a hello needs: its token must be a caller's."""
 
 
 class UnjudgedFrame(RequestFrame):
-    """A request of which nobody knows yet whether its caller may ask for it."""
+    """A request whose right is not checked yet."""
 
     shown: Shown
-    """What its connection has shown."""
+    """Credential that its connection has shown."""
 
 
 class Greeting:
-    """What a connection has shown: the last hello's token, by its digest. One thread's."""
+    """Credential that a connection has shown: the digest of the last hello's token. For one thread."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._shown: Shown = None
 
     def cut(self, data: bytes, start: int, stop: int) -> RequestFrame:
-        """See ``framing.cut_request``; an ``UnjudgedFrame``, but where the same was granted before."""
+        """See ``framing.cut_request``. Gives an ``UnjudgedFrame``, unless the same was granted before."""
         frame = cut_request(data, start, stop)
         method = frame[2]
         if method == HELLO:
@@ -50,9 +51,10 @@ class GreetedFrames(Frames):
         self._access = access
 
     def decoder(self) -> FrameDecoder[RequestFrame]:
-        """What cuts a new connection's bytes into requests."""
+        """Decoder of a new connection, which cuts its bytes into requests."""
         return request_decoder(self._frame_bytes_max, Greeting(self._access).cut)
 
     def asked(self, request: RequestFrame) -> Asked | None:
-        """The method that a request names, and what its connection has shown; None: it was granted as it was read."""
+        """Path of the method that a request names, and the credential that its connection has shown; None: it was
+        granted as it was read."""
         return (request.method, request.shown) if isinstance(request, UnjudgedFrame) else None

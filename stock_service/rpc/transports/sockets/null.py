@@ -1,6 +1,6 @@
-"""The sockets protocol of a server that does nothing: a constant reply to every frame, but for its call number.
+"""The sockets protocol of a server that does nothing: a constant reply to every frame, with the frame's call number.
 
-Left out: every check of what a client sends.
+Left out: every check of a client's bytes.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class SocketNull:
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """See ``codec.NullAnswers``: answers every request that is whole."""
+        """See ``codec.NullAnswers``. Answers every whole request."""
         if self._rest:
             data = self._rest + data
         end = len(data)
@@ -35,7 +35,7 @@ class SocketNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], SocketNull]:
-    """What answers every request of a connection with this message."""
+    """Maker of the answers of a connection: this message to every request."""
     frame = encode_reply(0, 0, reply)
     head, tail = frame[:4], frame[8:]
     return lambda: SocketNull(head, tail)
