@@ -1,10 +1,10 @@
-"""What a program does before all else, and at its very end, about its signals and its standard streams.
+"""Signals and standard streams of a program, before all else and at its very end.
 
-A server's process begins before its imports, which take most of the time until it serves. Then
+A server calls ``begin`` before its imports, which take most of the time until it serves. From then on
 
-- signals that stop it wait until it can stop as it should. In the first hundredths of a second, while Python itself
-  starts, nobody can have them wait;
-- standard input, output and error are open. Of one that is closed, the first socket would get the number: a log would
+- signals that stop the server wait until it can stop in order. In the first hundredths of a second, while Python itself
+  starts, they cannot be made to wait;
+- standard input, output and error are open. Else the first socket would get the number of a closed one: a log would
   then be written to a client.
 """
 
@@ -17,32 +17,33 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 """The signals that stop a server."""
 
 UNREAD_EXIT = 141
-"""The exit code of a program whose output nobody reads any more: what a shell gives for SIGPIPE."""
+"""The exit code of a program whose output is not read any more: a shell gives it for SIGPIPE."""
 
 
 def begin() -> None:
-    """Begins a server's process. May be repeated. For its main thread, before there are others: they inherit it."""
+    """Blocks the signals and opens the streams of a server's process. May be repeated. For the main thread, before it
+    starts others, which inherit the blocked signals."""
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     open_streams()
 
 
 def open_streams() -> None:
-    """Opens those standard streams that are closed: nothing comes from them, and what goes there is nobody's."""
+    """Opens the closed standard streams on /dev/null: nothing comes from them, and their output is lost."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
-        except OSError:  # it is closed: what is opened now gets its number
+        except OSError:  # closed: the next file that is opened gets its number
             os.open(os.devnull, os.O_RDWR)
-        if getattr(sys, name) is None:  # as Python leaves one that was closed
+        if getattr(sys, name) is None:  # Python sets None for a closed stream
             setattr(sys, name, open(number, "r+" if number == 0 else "w", closefd=False))  # noqa: SIM115  # to the end
 
 
 def printing(main: Callable[[], int]) -> int:
-    """Runs a program that prints: its exit code, or ``UNREAD_EXIT`` where whoever read its output has gone."""
+    """Runs a program that prints; returns its exit code, or ``UNREAD_EXIT`` where the reader of its output has gone."""
     open_streams()
     try:
         code = main()
-        sys.stdout.flush()  # here, where it is known what to do if nobody reads
+        sys.stdout.flush()  # here, where a missing reader is handled
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes once more at exit
         return UNREAD_EXIT

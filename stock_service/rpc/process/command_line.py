@@ -1,7 +1,7 @@
 """Command lines: argparse with errors of one line, and with them the option types (``rpc/option_types.py``).
 
-An error names the option, what was given and what is allowed, on standard error, and the program exits with 2. It shows
-no password of a database.
+An error is one line on standard error: it names the option, the given value and the allowed values. The program exits
+with 2. An error shows no password of a database.
 """
 
 import argparse
@@ -22,28 +22,28 @@ USAGE_EXIT = 2
 """The exit code for a bad option, argument or file."""
 
 HELP_HINT = " (--help lists the options)"
-"""How a line that refuses something ends."""
+"""End of a line that refuses something."""
 
 
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
-"""argparse's words for a choice that there is none of, which it has no other place to change."""
+"""argparse's message for an unknown choice. argparse has no other place to change the message."""
 
 _UNKNOWN = "unrecognized arguments: "
-"""argparse's words before what no option takes."""
+"""argparse's words before arguments that no option takes."""
 
 CONNECTS = re.compile(r"postgre\w*:\S|password\s*=|//\S*@", re.IGNORECASE)
-"""Connection string of a database, which may have a password. Without quotes it is several words, and so may the
-password be."""
+"""Connection string of a database, which may have a password. Without quotes the string is several words, and the
+password may be several, too."""
 
 _CHOICES_MAX = 200
-"""Characters of the choices in an error: what is said at most, and whole names of it."""
+"""Largest number of characters for the choices in an error, which then has whole names alone."""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, saying what is wrong in one line instead of a page; options cannot be abbreviated."""
+    """argparse with errors of one line instead of a page; options cannot be abbreviated."""
 
     def __init__(self, prog: str, description: str, exits: Mapping[int, str] | None = None) -> None:
-        """``exits``: what each exit code is for, said at the end of the help."""
+        """``exits`` is the meaning of each exit code, for the end of the help."""
         codes = "; ".join(f"{code}: {meaning}" for code, meaning in (exits or {}).items())
         super().__init__(
             prog=prog,
@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
         refuse(self.prog, short(self._without_passwords(message.removeprefix("argument "), sys.argv[1:])))
 
     def _without_passwords(self, message: str, words: Sequence[str]) -> str:
-        """A message without the words of a connection string: those from there to the next option that there is."""
+        """A message without the words of a connection string: these go from its first word to the next known option."""
         is_secret, shown = False, message
         for word, following in zip(words, [*words, ""][1:], strict=True):
             name, _, value = word.partition("=")
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Says an option's default where it has one to say. Keeps a text's lines; those that are set in stay as written."""
+    """Adds an option's default to its help, if there is one. Keeps a text's lines, and indented ones as written."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         fill = super()._fill_text

@@ -1,18 +1,18 @@
-"""Which cores a server's threads run on: ``--cpus``.
+"""Choice of the cores that a server's threads run on: ``--cpus``.
 
 The GIL lets one thread of a process compute at a time. On two cores it goes back and forth between them, and each time
-a thread must wake on the other core: a server is then 1.5 to 3 times slower than on one. Work that lets the GIL go,
-such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and lets it go where that pays:
+a thread must wake on the other core: a server is then 1.5 to 3 times slower than on one. Work that releases the GIL,
+such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and frees it where that pays:
 
 - Once its threads have filled the core, or waited for it, all cores are tried until the next look.
-- Under the GIL, threads compute for one second a second in all. What they compute beyond that, outside the kernel, has
-  let the GIL go. With ``GAINS`` or more of it the server stays on all cores, as long as that lasts.
-- Else it is kept to one core again. The next try is after ``AGAIN_S``, and after each that fails twice as late, up to
-  ``AGAIN_MOST_S``.
-- Where others use its core, and another one is idle, it moves there.
+- Threads that hold the GIL compute for one second a second in all. Further computing outside the kernel has released
+  the GIL. With a sum of ``GAINS`` or more the server stays on all cores, as long as that lasts.
+- Else it is kept to one core again. The next try comes after ``AGAIN_S``. After each try that fails this time doubles,
+  up to ``AGAIN_MOST_S``.
+- Where other processes use its core, and another core is idle, the server moves there.
 
-``Keeping`` decides, and is pure. ``Keeper`` reads /proc, and moves the threads. It owns one, which wakes every
-``LOOK_S``; nothing is added to a request.
+``Keeping`` decides, and is pure. ``Keeper`` reads /proc, and moves the threads. It has one thread of its own, which
+wakes every ``LOOK_S``; a request costs nothing more.
 """
 
 import os
@@ -28,26 +28,28 @@ from stock_service.rpc.concurrency.executor import has_gil
 from stock_service.rpc.errors import UsageError
 
 LOOK_S = 0.2
-"""Between two looks, at least."""
+"""Shortest time between two looks."""
 
 FULL = 0.9
-"""Of a core: what the threads compute, or wait for it, before more are tried."""
+"""Part of a core's time that the threads must compute, or wait for the core, before all cores are tried."""
 
 GAINS = 1.2
-"""Seconds of computing outside the kernel in a second: with so much, work lets the GIL go, and all cores are better."""
+"""Seconds of computing outside the kernel in a second from which all cores are better: the work releases the GIL."""
 
 AGAIN_S = 1.0
 AGAIN_MOST_S = 16.0
-"""Until the next try, at first and at most. Of a server that is kept to its core a try takes 1.3 % of the time then."""
+"""Time until the next try, at first and at most. With the longest time, tries take 1.3 % of the time of a server that
+is kept to its core."""
 
 MOVES_S = 0.1
-"""Between two looks: how long others must have used the core, and how much longer another one was idle, for a move."""
+"""Time between two looks for which others must have used the core, and by which another core must have been idle
+longer, for a move."""
 
 LOOKING = 0.005
-"""The part of its time that a server looks at itself, at most."""
+"""Largest part of its time that a server spends on looks."""
 
 CORES_MAX = 8192
-"""Cores of a machine, at most: as many as Linux knows. A range that is larger would fill memory."""
+"""Largest number of cores in a machine: Linux knows no more. A larger range in ``--cpus`` would fill memory."""
 
 AUTO, NONE = "auto", "none"
 
@@ -61,33 +63,33 @@ _TICKS_HZ = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a process has used since it started, in seconds."""
+    """Processor time that a process has used since it started, in seconds."""
 
     at_s: float
-    """On ``time.monotonic``."""
+    """Time of the reading, on ``time.monotonic``."""
     user_s: float
-    """Computed outside the kernel."""
+    """Time computed outside the kernel."""
     kernel_s: float
     waited_s: float
-    """What its threads waited for a core."""
+    """Time that its threads waited for a core."""
 
 
 class Keeping:
-    """Whether a server is best on one core, decided reading by reading. Pure; one thread at a time."""
+    """Decision between one core and all cores, reading by reading. Pure; one thread at a time."""
 
     def __init__(self, first: Used) -> None:
         self.free = False
         """True where the threads are to have all cores."""
         self.tries = 0
-        """How often all cores were tried."""
+        """Number of times that all cores were tried."""
         self.free_s = 0.0
-        """How long the server had all of them."""
+        """Time for which the server had all cores."""
         self._last = first
         self._next_s = 0.0  # when all cores may be tried
         self._again_s = AGAIN_S
 
     def look(self, now: Used) -> bool:
-        """Takes the next reading; says whether the threads are to be moved, to where ``free`` says."""
+        """Takes the next reading; returns True where the threads are to be moved, as ``free`` tells."""
         last, self._last = self._last, now
         took_s = now.at_s - last.at_s
         if took_s <= 0:
@@ -110,9 +112,9 @@ class Keeping:
 
 
 class Keeper:
-    """Keeps this process where ``--cpus`` says, from when it is made until ``stop``.
+    """Keeps this process on the cores of ``--cpus``, until ``stop``.
 
-    Make it before other threads: they start where it puts the one that starts them.
+    Make it before other threads: a thread starts on the cores of the thread that starts it.
     """
 
     def __init__(self, wanted: Cores) -> None:
@@ -127,7 +129,7 @@ class Keeper:
             self._allowed = wanted
             _move(wanted)
         elif wanted == AUTO and len(self._allowed) > 1 and has_gil():
-            self._core = self._allowed[os.getpid() % len(self._allowed)]  # of processes in a row each has another
+            self._core = self._allowed[os.getpid() % len(self._allowed)]  # successive processes get different cores
             _move((self._core,))
             self._keeping = Keeping(_used())
             self._stopping = threading.Event()
@@ -135,7 +137,7 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the watch, and says in a few words where the process was."""
+        """Ends the watch; returns a few words on the cores that the process had."""
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"
@@ -145,7 +147,8 @@ class Keeper:
         return f"kept to one of {said(self._allowed)}; {tried}"
 
     def _watch(self, keeping: Keeping) -> None:
-        """The thread's life. A look takes some 10 µs a thread of this process: at most ``LOOKING`` of the time."""
+        """The life of the thread. A look takes some 10 µs for each thread of this process, and at most ``LOOKING`` of
+        the time in all."""
         last, idle_last_s, looked_s = _used(), _idle_s(), 0.0
         while not self._stopping.wait(max(LOOK_S, looked_s / LOOKING)):
             try:
@@ -168,7 +171,7 @@ class Keeper:
 
 
 def better_core(current: int, others_s: float, idle_s: Mapping[int, float]) -> int:
-    """Where to be: the current core, unless others used it for so long, and another one was idle for so much longer."""
+    """The core to be on: the current one, unless others used it, and another was idle longer, by ``MOVES_S`` each."""
     best = max(idle_s, key=idle_s.__getitem__, default=current)
     gained_s = idle_s.get(best, 0.0) - idle_s.get(current, 0.0)
     return best if others_s >= MOVES_S and gained_s >= MOVES_S else current
@@ -197,12 +200,12 @@ def cores_allowed() -> tuple[int, ...]:
 
 
 def said(cores: Sequence[int]) -> str:
-    """Cores in words."""
+    """Words that name cores."""
     return f"core {cores[0]}" if len(cores) == 1 else f"cores {', '.join(map(str, cores))}"
 
 
 def _used() -> Used:
-    """What this process has used by now. A thread that ends takes what it waited with it."""
+    """The processor time that this process has used by now, without the waits of threads that have ended."""
     at_s = time.monotonic()
     usage = resource.getrusage(resource.RUSAGE_SELF)
     waited_ns = 0
@@ -216,7 +219,7 @@ def _used() -> Used:
 
 
 def _idle_s() -> dict[int, float]:
-    """How long each core has been idle since the machine started, in seconds. Empty where the system does not say."""
+    """Idle time of each core since the machine started, in seconds. Empty where the system does not tell it."""
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:
@@ -226,7 +229,7 @@ def _idle_s() -> dict[int, float]:
 
 
 def _move(cores: Sequence[int]) -> None:
-    """Has every thread of this process run on these cores."""
+    """Moves every thread of this process to these cores."""
     moved: set[str] = set()
     while new := set(os.listdir(_TASKS)) - moved:  # one that starts meanwhile has its starter's cores
         for task in new:

@@ -1,9 +1,9 @@
-"""Makes credentials for trying a closed server: an authority, certificates that it signed, tokens, and who may do what.
+"""Makes credentials for trying a closed server: an authority, certificates that it signed, tokens, and rights.
 
     python -m stock_service credentials FOLDER
 
-For development: the authority's key lies beside what it signed, unencrypted. It needs the extra ``tls`` (cryptography);
-to serve with certificates needs nothing. Keys and tokens are readable by their owner alone, as is the folder.
+For development: the authority's key lies beside the certificates that it signed, unencrypted. This module needs the
+extra ``tls`` (cryptography); serving with certificates does not. Keys, tokens and folder are for their owner alone.
 """
 
 import datetime
@@ -28,19 +28,19 @@ except ModuleNotFoundError as missing:
     raise UsageError("credentials", None, "with cryptography, of the extra tls: make install") from missing
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
-"""What a server's certificate is always for."""
+"""Names and addresses that a server's certificate always has."""
 
 CALLERS = ("admin", "trader")
-"""Who gets a certificate and a token; each has the right of its name, and others a trader's."""
+"""Callers that get a certificate and a token; each has the right of its name, and any other caller a trader's."""
 
 DAYS = 30
-"""For how long certificates are good unless told otherwise."""
+"""Days for which certificates are good by default."""
 
 _TOKEN_BYTES = 32
-"""Random bytes of a token: nobody guesses 256 bits."""
+"""Random bytes of a token: 256 bits cannot be guessed."""
 
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-"""By so much certificates are good before they were made: other machines' clocks differ."""
+"""Time before their making from which certificates are good: other machines' clocks differ."""
 
 
 _SIGNS_CERTIFICATES = x509.KeyUsage(
@@ -57,7 +57,7 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
 
 
 def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Sequence[str] = CALLERS) -> None:
-    """Writes all files into a folder, which must be new or empty. ``hosts``: names and addresses besides ``LOCAL``.
+    """Writes all files into a folder, which must be new or empty. ``hosts`` are names and addresses besides ``LOCAL``.
 
     Raises UsageError.
     """
@@ -66,7 +66,7 @@ def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Seq
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise UsageError("FOLDER", str(folder), "a folder that is new or empty: no file is overwritten")
-        folder.chmod(0o700)  # of one that was there: who may write in it could put other keys in place of these
+        folder.chmod(0o700)  # also one that existed: another writer could replace the keys in it
         _fill(folder, names, days, callers)
     except OSError as error:
         raise UsageError("FOLDER", str(folder), f"a folder that can be written ({error.strerror})") from error
@@ -90,7 +90,7 @@ def _fill(folder: Path, names: x509.SubjectAlternativeName, days: int, callers: 
 
 
 def _general_name(host: str) -> x509.GeneralName:
-    """A host as a certificate names it. Raises UsageError."""
+    """The name of a host in a certificate. Raises UsageError."""
     if not host:
         raise UsageError("--hosts", host, "names and addresses, in ASCII")
     try:
@@ -104,7 +104,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 class _Authority:
-    """Signs certificates; its own is signed by itself."""
+    """An authority that signs certificates, its own too."""
 
     def __init__(self, days: int) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())

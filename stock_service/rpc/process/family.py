@@ -1,18 +1,18 @@
 """Several processes as one server on one port: a parent starts them, and keeps the process contract for all of them.
 
 The kernel gives each new connection to one of them, by a hash of both addresses (SO_REUSEPORT in socket(7)). A child is
-a fresh interpreter with the parent's own command line, and two options more: the port, and which memory they share.
+a fresh interpreter with the parent's own command line and two more options: the port, and the memory that they share.
 
-- The parent prints its ready line once all serve. It starts the first child alone: what that one refuses is said once.
+- The parent prints its ready line once all serve. It starts the first child alone, so that a bad option is reported
+  once.
 - SIGTERM or SIGINT is passed on. Children are in sessions of their own, so that Ctrl-C reaches them by the parent only.
   A child that is not ready yet is killed: it has accepted nothing.
-- A second signal kills all at once: exit 1. A signal to every process is one signal: children hear the first alone.
-- A child that ends by itself: one line says so, the others are stopped as by a signal, exit 1.
+- A second signal kills all at once: exit 1. A signal to every process counts as one: children take the first alone.
+- A child that ends by itself is reported in one line, the others are stopped as by a signal, and the exit code is 1.
 - A parent that is killed takes its children along (``lifeline.py``).
 
-The port is the parent's before there is a child, and until the first one is ready. The parent listens on it for so
-long, and so keeps out every other server, one of several processes too. Who connects before the ready line may be cut
-off.
+The parent has the port until the first child is ready. It listens on the port, and so keeps out every other server,
+also one of several processes. A client that connects before the ready line may be cut off.
 """
 
 import argparse
@@ -37,26 +37,26 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""How long the children get beside their grace: to end a start-up, and what a library does behind the grace."""
+"""Time that the children have besides their grace: to end a start-up, and for a library's work after the grace."""
 
 _GONE_S = 5.0
-"""How long a child may take to be gone that has closed its output; it does so in its last system call."""
+"""Longest time until a child that has closed its output is gone; it closes the output in its last system call."""
 
 _SIGNAL_S = 0.1
-"""How much later the parent may get a signal that was sent to all: an idle child has ended before."""
+"""Longest time by which the parent gets a signal to all later: an idle child has ended before."""
 
 _CHILD = "STOCK_SERVICE_CHILD"
-"""The variable of the environment that a child has."""
+"""Environment variable that marks a child."""
 
 
 def begins(options: argparse.Namespace) -> bool:
-    """Whether these options ask for several processes, and this is none of them yet."""
+    """True where these options ask for several processes, and this process is not one of the children."""
     return options.processes > 1 and options.member is None
 
 
 def run(program: str, options: argparse.Namespace, memory: int = NO_MEMORY) -> int:
-    """Serves with several processes until a signal comes; gives the exit code. Blocks. For the main thread of its own
-    process, which must then ``leave``. ``memory`` is the descriptor of what they share.
+    """Serves with several processes until a signal comes; returns the exit code. Blocks. For the main thread of its own
+    process, which must then ``leave``. ``memory`` is the descriptor of the shared memory.
     """
     try:
         family = _Family(options, _listener(options), memory)
@@ -72,7 +72,7 @@ def run(program: str, options: argparse.Namespace, memory: int = NO_MEMORY) -> i
 
 
 def _listener(options: argparse.Namespace) -> socket.socket:
-    """Has the port for the parent, and lets its children share it. Raises UsageError."""
+    """Opens the port for the parent, and lets its children share it. Raises UsageError."""
     if _CHILD in os.environ:
         raise UsageError("--processes", options.processes, "1 where it is not on the command line itself")
     serving.prepare(options)
@@ -83,7 +83,7 @@ def _listener(options: argparse.Namespace) -> socket.socket:
         listener = socket.create_server((options.host, options.port), family=family_of(options.host), backlog=1)
     except (OSError, UnicodeError) as error:
         raise Unbound(error, options.host, options.port) from error
-    # Only now: bound without it, the port was free of others.
+    # Only after binding: binding without it shows that no other server has the port.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return listener
 
@@ -94,14 +94,14 @@ class _Child:
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number
         self.process = process
-        self.ready_line = b""  # once it has said it
-        self.killed = False  # by us
+        self.ready_line = b""  # set once the child has printed it
+        self.killed = False  # True: the parent killed it
 
 
 class _Family:
-    """The children, and what the parent does about them; of the main thread.
+    """The children, and the parent's work for them; for the main thread.
 
-    A thread for each child, and one for the signals, wait for what happens and put it into one queue.
+    A thread for each child, and one for the signals, wait for events and put them into one queue.
     """
 
     def __init__(self, options: argparse.Namespace, listener: socket.socket, memory: int) -> None:
@@ -113,11 +113,12 @@ class _Family:
         self._running: list[_Child] = []
         self._happened: queue.SimpleQueue[tuple[_Child, bytes] | None] = queue.SimpleQueue()  # None: a signal
         self._signalled = threading.Event()
-        self._deadline_s: float | None = None  # by when all must have ended; None: nobody is to stop
+        self._deadline_s: float | None = None  # time by which all must have ended; None: they are not asked to stop
         self._code = 0
 
     def run(self) -> int:
-        """Until all have ended, or were asked to twice; then the exit code. ``kill`` ends those that are left."""
+        """Runs until all children have ended, or a second signal comes; returns the exit code. ``kill`` ends the
+        rest."""
         threading.Thread(target=self._watch_signals, name="signals").start()  # outlives all but leave()
         self._start()
         signals = 0
@@ -138,7 +139,7 @@ class _Family:
         return self._code
 
     def kill(self) -> None:
-        """Ends all that still run, and waits for that."""
+        """Ends all children that still run, and waits for their end."""
         self._listener.close()
         for child in self._running:
             child.process.kill()
@@ -146,7 +147,7 @@ class _Family:
             child.process.wait()
 
     def _watch_signals(self) -> None:
-        """The life of the thread of the signals. ``begin`` blocked them for all threads, children's too."""
+        """The life of the signals' thread. ``begin`` blocked the signals for all threads, children's too."""
         while True:
             signal.sigwait(STOPPING)
             self._signalled.set()
@@ -155,7 +156,7 @@ class _Family:
     def _start(self) -> None:
         number = len(self._children) + 1
         command = [sys.executable, *sys.orig_argv[1:], "--port", str(self._port), "--member", str(self._memory)]
-        if self._options.metrics is not None:  # each shows its own on the port behind the last one's
+        if self._options.metrics is not None:  # each child shows its own, on consecutive ports
             host, port = self._options.metrics
             command += ["--metrics", shown_address((host, port + number - 1 if port else 0))]
         process = subprocess.Popen(
@@ -172,18 +173,18 @@ class _Family:
         threading.Thread(target=self._listen, args=(child,), name=f"process {number}").start()
 
     def _listen(self, child: _Child) -> None:
-        """The life of a child's thread: waits for the child's ready line, and for the end of what the child says."""
+        """The life of a child's thread: waits for the child's ready line, and for the end of the child's output."""
         assert child.process.stdout is not None
         with child.process.stdout as said:
             line = said.readline(4096)
             if line.endswith(b"\n"):
                 self._happened.put((child, line))
             while said.read(4096):
-                pass  # what it says behind its line is nobody's
+                pass  # output after the ready line is ignored
         self._happened.put((child, b""))
 
     def _hear(self, child: _Child, line: bytes) -> None:
-        """A child is ready: the others are started, or all are. Or, without a line, it is gone."""
+        """Handles a child's ready line: starts the others, or announces that all are ready. An empty line: its end."""
         if not line:
             self._end(child)
             return
@@ -199,7 +200,7 @@ class _Family:
             self._stop()
 
     def _stop(self) -> None:
-        """Has all end that run, unless they are to end already."""
+        """Makes all running children end, unless they are ending already."""
         if self._deadline_s is not None:
             return
         self._deadline_s = time.monotonic() + self._options.drain_s + max(self._options.grace_s, ENDING_S) + _OVER_S
@@ -211,7 +212,7 @@ class _Family:
                 child.process.kill()
 
     def _end(self, child: _Child) -> None:
-        """A child has ended, or is about to."""
+        """Handles the end of a child, which has ended or is about to."""
         try:
             code = child.process.wait(_GONE_S)
         except subprocess.TimeoutExpired:
@@ -225,12 +226,12 @@ class _Family:
         if self._deadline_s is not None:
             if code and not child.killed:
                 self._code = self._code or FAILED_EXIT
-                if code < 0:  # others have said themselves what was wrong
+                if code < 0:  # one that was not killed has reported its own error
                     _log.error("%s %s while it stopped", of, how)
             return
         self._code = FAILED_EXIT
         if code == USAGE_EXIT and not child.ready_line:
-            self._code = code  # it has said what is wrong
+            self._code = code  # the child has reported its error
         else:
             _log.error("%s %s%s; the others are stopped", of, how, "" if child.ready_line else " before it was ready")
         self._stop()

@@ -1,13 +1,13 @@
-"""Programs that end when their starter ends, even by SIGKILL, after which it can stop nothing itself.
+"""Programs that end when their starter ends, even by SIGKILL, after which the starter cannot stop them itself.
 
 On Linux the kernel kills a process whose parent is gone, if the process has asked for it (``PR_SET_PDEATHSIG`` in
-prctl(2)). So a starter starts this file instead of the program. It asks, and then becomes the program: execve(2) keeps
-the wish, the process and its cores. That works for a program in any language, and takes some 20 ms. A program that
-somebody starts by hand is not tied.
+prctl(2)). So a starter starts this file instead of the program. It asks the kernel, and then becomes the program:
+execve(2) keeps the setting, the process and its cores. This works for a program in any language, and takes some 20 ms.
+A program that a person starts is not tied.
 
 The kernel looks at the *thread* that started a program. Start programs from a thread that outlives them.
 
-Left out: other systems, where a program stays; and what a program starts itself.
+Left out: other systems, where a program stays; and programs that a program starts itself.
 """
 
 import ctypes
@@ -22,15 +22,17 @@ _LINUX = sys.platform == "linux"
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """What to start in place of a command, whose program is a path. Raises OSError where there is no such program."""
-    os.stat(command[0])  # who starts it is told at once
+    """The command to start in place of another, whose program is a path. Raises OSError where there is no such
+    program."""
+    os.stat(command[0])  # so that the starter gets the error at once
     if not _LINUX:
         return list(command)
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command]
 
 
 def end_with_parent() -> None:
-    """From now on this process is killed when its parent is gone; one that is gone already is not seen. OSError."""
+    """Makes the kernel kill this process when its parent ends. Does not notice a parent that has ended before. Raises
+    OSError."""
     if not _LINUX:
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -39,12 +41,12 @@ def end_with_parent() -> None:
 
 
 def main(parent: str, *command: str) -> int:
-    """Becomes the command, tied to the parent of that process id; gives the exit code where it cannot."""
+    """Becomes the command, tied to the parent of that process id; returns the exit code where that fails."""
     try:
         end_with_parent()
         if os.getppid() != int(parent):  # it was gone before
             return 1
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and would leave so to the program
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these, and the program would inherit that
             signal.signal(number, signal.SIG_DFL)
         os.execv(command[0], command)
     except OSError as error:

@@ -1,31 +1,32 @@
-"""A server whose port and store go to the next one, so that a restart fails no request: ``--hand-over PATH``.
+"""Hand-over of a server's port and store to the next server, so that a restart fails no request: ``--hand-over PATH``.
 
-The server that runs, the old one, offers its listener on a Unix socket at PATH. The new one is started with the same
-command. Nobody at PATH: it is the first, and listens by itself. Else, message by message:
+The old server, which runs, offers its listener on a Unix socket at PATH. The new server is started with the same
+command. If there is no server at PATH, the new one is the first, and opens its port itself. Else, message by message:
 
-    step  who   does                                                      where the new one fails here, the old one
-    1     new   has checked its options and files, and connects           knows nothing of it
-    2     old   sends what it serves, how long it takes to end,           waits ``answer_s`` at most, and serves on
+    step  who   does                                                      if the new one fails in this step, the old
+    1     new   has checked its options and files, and connects           does not notice it
+    2     old   sends its address and store, its longest time to end,     waits ``answer_s`` at most, and serves on
                 and its listener (SCM_RIGHTS in unix(7))
-    3     new   compares, and sends ``!``                                 the same
-    4     old   has changes wait, closes the store, sends ``store``       has the new one's end, takes the store back
+    3     new   compares address and store, and sends ``!``               does the same
+    4     old   makes changes wait, closes the store, sends ``store``     ends the new one, takes the store back
     5     new   opens the store, accepts, prints its ready line, and      waits ``answer_s`` at most, then as in 4
                 sends ``serves``
-    6     old   refuses changes, accepts no more, finishes what it        ends all the same
-                accepted, and ends: its process's end closes the
+    6     old   refuses changes, accepts no more, finishes accepted       ends all the same
+                requests, and ends: its process's end closes the
                 connection
-    7     new   has changes written, and puts a socket of its own at      has ended
-                PATH
+    7     new   begins to write changes, and puts a socket of its         has ended
+                own at PATH
 
-To fail is to be killed, to end, to say something else, or to say nothing. Up to step 5 the old one serves as ever, but
-for changes in steps 4 and 5. These wait. They are done where it takes the store back, and else refused, with no effect.
+A server fails if it is killed, ends, or sends another message or none. Up to step 5 the old server answers all
+requests, but makes changes wait in steps 4 and 5. If it takes the store back, these changes are done; else they are
+refused, and have no effect.
 
-A new one that hangs in step 5 may have the store open. So the old one kills it, and opens the store once its process
-has ended. It reads the store anew. The new one's changes wait until step 7: so no Lookup of the old one is out of date.
-Where the old one ends or is killed from step 3 on, the new one goes on as if it had been told to.
+A new server that hangs in step 5 may have the store open. So the old one kills it, and opens the store and reads it
+again once its process has ended. The new one's changes wait until step 7: so no Lookup of the old one is out of date.
+If the old one ends or is killed from step 3 on, the new one goes on as if it had got the message.
 
 Both processes have the same listener, so the port is never closed. With SO_REUSEPORT each would have a listener of its
-own, and what is in the old one's queue would be reset when it closes.
+own, and connections in the old one's queue would be reset when it closes.
 
 Only the owner of the process can connect to PATH (mode 0600). Left out: several processes, and stocks in memory.
 """
@@ -53,16 +54,16 @@ _log = logging.getLogger(__name__)
 _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
-"""How long either side waits for the other's message: what a large store takes to be read, and more."""
+"""Time for which either side waits for the other's message: more than reading a large store takes."""
 
 _KILLED_S = 5.0
-"""How long a process that was killed may take to be gone."""
+"""Longest time until a process that was killed is gone."""
 
 _AGAIN_S = 1.0
-"""After an accept that failed, the next is tried so many seconds later."""
+"""Time after an accept that failed, in seconds, until the next one."""
 
 _MESSAGE_BYTES_MAX = 16384
-"""Of the first message: a path is 4096 bytes at most."""
+"""Largest size of a message: a path in the first one has 4096 bytes at most."""
 
 _TAKE, _STORE, _SERVES = b"!", b"store", b"serves"
 
@@ -71,50 +72,51 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Store(Protocol):
-    """What goes from one server to the next beside the listener."""
+    """The store that goes from one server to the next, besides the listener."""
 
     def hold(self) -> bool:
-        """Has changes wait from now on; whether none is being written any more."""
+        """Makes changes wait from now on; returns True where no write is under way any more."""
 
     def go_on(self) -> None:
-        """Has changes written again."""
+        """Writes changes again."""
 
     def lend(self) -> bool:
-        """Closes the file, so that another process may open it; changes wait. False: it is too slow for that."""
+        """Closes the file, so that another process may open it; changes wait. Returns False where a write takes too
+        long."""
 
     def take_back(self) -> None:
         """Opens the file as the other process, which has ended, left it; changes go on."""
 
     def give_away(self) -> None:
-        """Refuses the changes that wait, and later ones: they are for the other process."""
+        """Refuses the changes that wait, and later ones: the other process has the store."""
 
 
 @dataclass(slots=True)
 class HandOver:
-    """What a server has from the one before, and needs to hand itself over."""
+    """State of a server from the server before it, and for the hand-over to the next one."""
 
     path: Path
     serves: str
-    """What this server serves, and where: the next one must serve the same."""
+    """Transport, address and store of this server: the next one must have the same."""
     end_s: float
-    """How long this server takes to end, at most."""
+    """Longest time that this server takes to end."""
     answer_s: float
-    """How long the next one may take for each of its messages."""
+    """Longest time that the next one may take for each of its messages."""
     listener: PassedListener
     old: socket.socket | None = None
     """The connection to the server before this one, open until this process ends; None: there was none."""
     store: Store | None = None
     old_end_s: float = 0.0
-    """How long the server before may take to end, by its own word."""
+    """Longest time that the server before takes to end, by its own message."""
 
     def has(self, store: Store) -> None:
-        """This server has opened the store; the server before may still take it back."""
+        """Notes that this server has opened the store; the server before may still take the store back."""
         self.store = store
         if self.old is not None:
             store.hold()
 
     def conclude(self) -> None:
-        """This server accepts: the one before shall end. Blocks until it has, for ``old_end_s`` at most."""
+        """Tells the server before that this one accepts. Blocks until that one has ended, for ``old_end_s`` at most."""
         assert self.old is not None
         try:
             self.old.send(_SERVES)
@@ -123,19 +125,19 @@ class HandOver:
         except TimeoutError:
             _log.warning("the server before has no store any more, and has not ended within %g s", self.old_end_s)
         except OSError:
-            pass  # it has ended before it was told to
+            pass  # the server before has ended already
         assert self.store is not None
         self.store.go_on()
 
 
 def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Callable[[], socket.socket]) -> HandOver:
-    """The listener of the server at ``path``, once that server has let its store go; or one from ``listen`` where there
-    is none.
+    """The listener of the server at ``path``, once that server has closed its store; a listener from ``listen`` where
+    there is no such server.
 
-    Blocks until then. Raises UsageError, where the other server serves on; and what ``listen`` raises.
+    Blocks until then. Raises UsageError, after which the other server serves on; and the exceptions of ``listen``.
     """
-    _bound(path)[0].close()  # so that a bad path is known before anything has changed
-    with ExitStack() as failed:  # closes what was opened, where nothing is taken over
+    _bound(path)[0].close()  # finds a bad path before anything has changed
+    with ExitStack() as failed:  # closes the opened sockets, where nothing is taken over
         connection = failed.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         connection.settimeout(answer_s)
         try:
@@ -159,17 +161,17 @@ def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Ca
             allowed = f"the socket of a server that lets its store go; this one has not within {old_end_s} s"
             raise UsageError(_OPTION, str(path), allowed) from error
         except ConnectionError:
-            pass  # it has ended just now, which is as good
+            pass  # that server has just ended, which is as good
         failed.pop_all()
-    os.dup(connection.fileno())  # its other end hears this process's end, whatever is collected before
+    os.dup(connection.fileno())  # open until this process ends, also if the socket object is collected before
     return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection, old_end_s=float(old_end_s))
 
 
 @contextmanager
 def offered(hand_over: HandOver, stop: Callable[[], object]) -> Iterator[None]:
-    """The offer of a server that serves. Its thread lasts until the process ``leave``s.
+    """Offers a hand-over to the next server. The thread of the offer lasts until the process ``leave``s.
 
-    ``stop`` is called once the next server serves. Raises UsageError for a path that cannot be had.
+    ``stop`` is called once the next server serves. Raises UsageError for a path that cannot be used.
     """
     listener, bound = _bound(hand_over.path, keep=True)
     listener.listen(1)
@@ -184,7 +186,7 @@ def offered(hand_over: HandOver, stop: Callable[[], object]) -> Iterator[None]:
 
 
 def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], object]) -> None:
-    """The thread's life: until another server serves."""
+    """The life of the thread: takes offers to new servers, until one of them serves."""
     with listener:
         while True:
             try:
@@ -197,12 +199,12 @@ def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], obje
                 if _handed_over(hand_over, heir):
                     hand_over.listener.passed_on = True
                     stop()
-                    heir.detach()  # its descriptor stays open until the process ends, whatever is collected before
+                    heir.detach()  # its descriptor stays open until the process ends
                     return
 
 
 def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
-    """Steps 2 to 5 with one who asks; whether it serves. Else all is as before."""
+    """Takes steps 2 to 5 with a new server; returns True where it serves. Else all is as before."""
     store = hand_over.store
     assert store is not None
     heir.settimeout(hand_over.answer_s)
@@ -232,7 +234,7 @@ def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
 
 
 def _hear(heir: socket.socket, word: bytes) -> None:
-    """Waits for the next server's word. Raises OSError where it does not come."""
+    """Waits for a message of the next server. Raises OSError where another comes, or none."""
     try:
         said = heir.recv(_MESSAGE_BYTES_MAX)
     except TimeoutError as error:
@@ -244,8 +246,8 @@ def _hear(heir: socket.socket, word: bytes) -> None:
 
 
 def _end(process: int) -> None:
-    """Ends a process, and waits until it is gone and has no file open. Nobody else writes the store then."""
-    with suppress(OSError):  # it has gone; or it is another user's, and keeps the store from this one by its lock
+    """Ends a process, and waits until it is gone and has no file open. No other process writes the store then."""
+    with suppress(OSError):  # it has gone; or it is another user's, whose lock keeps the store from this one
         signal.pidfd_send_signal(process, signal.SIGKILL)
     gone = select.poll()
     gone.register(process, select.POLLIN)
@@ -253,13 +255,14 @@ def _end(process: int) -> None:
 
 
 def _bound(path: Path, keep: bool = False) -> tuple[socket.socket, Path]:
-    """A socket beside ``path``, for the owner alone, and where; with ``keep`` it stays there. Raises UsageError."""
+    """Binds a socket beside ``path``, for the owner alone; returns it and its path. Without ``keep`` the path is
+    removed at once. Raises UsageError."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     unix = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         if path.exists() and not stat.S_ISSOCK(path.stat().st_mode):
             raise FileExistsError("it is no socket")
-        os.fchmod(unix.fileno(), 0o600)  # before it has a name, so that nobody else ever reaches it
+        os.fchmod(unix.fileno(), 0o600)  # before it has a name, so that no other user ever reaches it
         unix.bind(str(beside))
         if not keep:
             os.unlink(beside)

@@ -1,12 +1,12 @@
-"""What ``--metrics HOST:PORT`` shows: the numbers of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
+"""Endpoint of ``--metrics HOST:PORT``: the numbers of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
 
-A thread of its own answers each question once it is whole, so that nobody waits for another. A question must be whole
-within ``SCRAPE_S``, and its answer taken within that again. Over ``CONNECTIONS_MAX`` the one that has had most of its
-time is closed. A server that stops waits for none of them. The endpoint shows numbers and the names of methods and
-outcomes, nothing of what a client sent. Connections are counted when somebody asks. Only this machine may ask, unless
-``--insecure`` says otherwise: there is no TLS here.
+A thread of its own answers each question once it is whole, so that no question waits for another. A question must be
+whole within ``SCRAPE_S``, and its answer taken within ``SCRAPE_S`` more. Over ``CONNECTIONS_MAX``, the connection that
+has used most of its time is closed. A server that stops waits for none of them. The endpoint shows numbers and the
+names of methods and outcomes, and no content of requests. Connections are counted at each question. Only this machine
+may ask, unless ``--insecure`` is given: there is no TLS here.
 
-It needs the library prometheus-client, which the extra ``metrics`` installs.
+The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SCRAPE_S = 5.0
-"""How long one who asks may take to do so, and how long to take the answer."""
+"""Longest time for a client to send its question, and again to take the answer."""
 
 CONNECTIONS_MAX = 16
-"""Connections at a time, at most: a Prometheus has one, and a pair of them two."""
+"""Largest number of connections at a time: a Prometheus has one, and a pair of them two."""
 
 HEAD_BYTES_MAX = 8192
-"""Bytes of a question, at most; Prometheus sends some 300."""
+"""Largest size of a question, in bytes; Prometheus sends some 300."""
 
 _END = b"\r\n\r\n"
-"""What a question ends with, and the head of an answer."""
+"""End of a question, and of the head of an answer."""
 
 PATH = b"/metrics"
 
@@ -53,7 +53,7 @@ _OPEN = ("ESTABLISHED", "CLOSE_WAIT")
 
 
 def metrics_at(address: Address, insecure: bool) -> Metrics:
-    """What is to be counted for that address. Raises UsageError for one that is not allowed, or without the library."""
+    """Metrics for an endpoint at that address. Raises UsageError where it is not allowed, or without the library."""
     shown = shown_address(address)
     if not is_loopback(address[0]) and not insecure:
         allowed = "a loopback address (127.0.0.1, ::1, localhost), or any with --insecure: there is no TLS here"
@@ -65,7 +65,7 @@ def metrics_at(address: Address, insecure: bool) -> Metrics:
 
 
 def show(metrics: Metrics, health: Health, server: Address, executor: Executor, workers: int) -> None:
-    """Adds to the metrics what a server that serves can be asked for."""
+    """Adds to the metrics the numbers of a running server that are read at each question."""
     from prometheus_client import Gauge
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
@@ -80,7 +80,7 @@ def show(metrics: Metrics, health: Health, server: Address, executor: Executor, 
 
 
 def connections(port: int) -> int:
-    """Open TCP connections of this process to a port of its own; looks through all descriptors of the process."""
+    """Number of open TCP connections to this process's own port; looks through all descriptors of the process."""
     import psutil
 
     own = psutil.Process().net_connections("tcp")
@@ -91,7 +91,7 @@ class Scraped:
     """The endpoint, for a ``with`` statement: it listens when made, and its thread ends with the statement."""
 
     def __init__(self, address: Address, registry: "CollectorRegistry", scrape_s: float = SCRAPE_S) -> None:
-        """Raises UsageError where the address cannot be had."""
+        """Opens the port. Raises UsageError where the address cannot be used."""
         self._registry, self._scrape_s = registry, scrape_s
         try:
             self._listener = socket.create_server(address, family=family_of(address[0]))
@@ -100,7 +100,7 @@ class Scraped:
             raise UsageError("--metrics", shown_address(address), allowed) from error
         host, port = self._listener.getsockname()[:2]
         self.address: Address = (host, port)
-        self._open: dict[asyncio.StreamWriter, None] = {}  # the next to be closed comes first
+        self._open: dict[asyncio.StreamWriter, None] = {}  # the one to be closed next comes first
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="metrics")
@@ -116,12 +116,12 @@ class Scraped:
         self._thread.join()
 
     def _run(self) -> None:
-        """The thread's life."""
+        """The life of the thread."""
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        """Until the stop; the runner then ends those that still ask."""
+        """Serves until the stop; the runner then ends the connections that are still open."""
         server = await asyncio.start_server(
             self._asked, sock=self._listener, limit=HEAD_BYTES_MAX, backlog=CONNECTIONS_MAX
         )
@@ -129,7 +129,8 @@ class Scraped:
         server.close()
 
     async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers a question once it is whole; for too many connections the one with most of its time is closed."""
+        """Answers a question once it is whole; where there are too many connections, first closes the one that has
+        used most of its time."""
         if len(self._open) >= CONNECTIONS_MAX:
             first = next(iter(self._open))
             del self._open[first]
@@ -143,7 +144,7 @@ class Scraped:
             self._open[writer] = None  # the last to be closed now
             await asyncio.wait_for(writer.wait_closed(), self._scrape_s)
         except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
-            pass  # who is late, asks for too much, or leaves is no news; nor is the stop
+            pass  # a client that is late, asks too much, or leaves is not logged; nor is the stop
         except Exception:
             _log.exception("the metrics could not be shown")
         finally:
@@ -152,7 +153,8 @@ class Scraped:
 
 
 def _answered(question: bytes, registry: "CollectorRegistry") -> bytes:
-    """The answer to a question, in the format that it accepts, behind which the connection ends; no body for HEAD."""
+    """The answer to a question, in a format that the client accepts, without a body for HEAD; it closes the
+    connection."""
     from prometheus_client.exposition import choose_encoder
 
     line, _, fields = question.partition(b"\r\n")

@@ -1,9 +1,10 @@
-"""A server's options of TLS and of callers, where it may listen with them, and files that are read anew as they change.
+"""A server's options of TLS and callers, the addresses that they allow, and files that are read again when they change.
 
-Each file is looked at twice a second. When one has changed, all are read anew. New connections get the new certificate,
-and requests the new callers; what is open goes on. Files that cannot be used are tried again at each look: meanwhile
-what was read before stays, which the log says once. The callers do not wait for the certificate, nor it for them. So a
-certificate is renewed by writing its files, in any order, and a token withdrawn by changing one line.
+Each file is looked at twice a second. When one has changed, all are read again. New connections get the new
+certificate, and requests the new callers; open connections go on. Files that cannot be used are tried again at each
+look: until then the content read before stays, and one line in the log tells this. Callers and certificate are renewed
+independently of each other. So a certificate is renewed by writing its files, in any order, and a token is withdrawn by
+changing one line.
 """
 
 import argparse
@@ -27,7 +28,7 @@ LOOK_S = 0.5
 
 
 def add_security_options(parser: argparse.ArgumentParser) -> None:
-    """``--insecure``, ``--tls-cert``, ``--tls-key``, ``--tls-client-ca`` and ``--access``."""
+    """Adds ``--insecure``, ``--tls-cert``, ``--tls-key``, ``--tls-client-ca`` and ``--access``."""
     add = parser.add_argument
     help_text = "let others reach the server without TLS or without --access: read by anyone, or open to anyone"
     add("--insecure", action="store_true", help=help_text)
@@ -41,15 +42,15 @@ def add_security_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What the options ask for."""
+    """TLS and callers of a server, as its options ask."""
 
     tls: ServerTls | None
     access: Access | None
     files: tuple[Path, ...]
-    """All that it was made from."""
+    """All files that it was made from."""
 
     def reload(self) -> None:
-        """Reads all of them anew. Raises UsageError in the end where some cannot be used: those that can are new."""
+        """Reads all files again. Raises UsageError at the end where some cannot be used: the others are in use then."""
         unusable: UsageError | None = None
         for part in (self.access, self.tls):
             try:
@@ -62,7 +63,7 @@ class Security:
 
 
 def security_of(transport: str, options: argparse.Namespace) -> Security:
-    """What the options ask for on a transport. Raises UsageError."""
+    """TLS and callers on a transport, as the options ask. Raises UsageError."""
     check_host(options)
     files: dict[str, Path | None] = {
         "--tls-cert": options.tls_cert,
@@ -85,7 +86,7 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
 
 
 def check_host(options: argparse.Namespace) -> None:
-    """Refuses an address that others can reach, unless they need TLS and a credential, or it is said to be meant.
+    """Refuses an address that other machines can reach, unless they need TLS and a credential, or with ``--insecure``.
 
     Raises UsageError.
     """
@@ -100,10 +101,10 @@ def check_host(options: argparse.Namespace) -> None:
 
 @contextmanager
 def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> Iterator[None]:
-    """Has files read anew when they change, on a thread of its own. Without files there is no thread.
+    """Calls ``reload`` when files change, on a thread of its own. Without files there is no thread.
 
-    The first look has them read too: they may have changed since whoever made this read them. ``reload`` may raise
-    UsageError, which is logged.
+    The first look calls it too: the files may have changed since they were first read. ``reload`` may raise UsageError,
+    which is logged.
     """
     stopping = threading.Event()
     thread = threading.Thread(target=_watch, args=(files, reload, look_s, stopping), name="credentials-watch")
@@ -118,7 +119,7 @@ def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOO
 
 
 def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, stopping: threading.Event) -> None:
-    """The thread's life."""
+    """The life of the thread."""
     seen: list[tuple[int, ...]] = []
     unusable = ""
     while not stopping.wait(look_s):

@@ -1,4 +1,4 @@
-"""The process contract that every server here keeps, whatever its service and transport.
+"""The process contract of every server here, with any service and transport.
 
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error.
 - SIGTERM or SIGINT: health says NOT_SERVING, and for ``--drain-s`` all goes on. Then no more connections are taken,
@@ -7,7 +7,7 @@
 - A second signal, or a failure of the server: exit 1 at once.
 - A bad option or file: one line, exit 2.
 
-A server of several processes keeps it too, by its parent: ``family.py``.
+A server of several processes keeps the contract too, by its parent: ``family.py``.
 """
 
 import argparse
@@ -45,13 +45,13 @@ _log = logging.getLogger(__name__)
 _DEFAULTS = ServeOptions()
 
 PROCESSES_MAX = 64
-"""Processes of one server, at most."""
+"""Largest number of processes of one server."""
 
 NO_MEMORY = -1
-"""What ``--member`` says where the processes share no memory."""
+"""Value of ``--member`` where the processes share no memory."""
 
 FAILED_EXIT = 1
-"""For a server that did not end as it should."""
+"""Exit code of a server that failed, or did not end in order."""
 
 EXITS = {
     0: "a signal stopped it, and what had been accepted was finished",
@@ -59,17 +59,17 @@ EXITS = {
     "or it failed",
     USAGE_EXIT: "a bad option or file, or a port that is taken",
 }
-"""What each exit code of a server is for."""
+"""Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""The least grace: what a server with nothing to finish takes to end its threads, on a busy machine too."""
+"""The least grace: a server with nothing to finish ends its threads in this time, on a busy machine too."""
 
 _SPARE_DESCRIPTORS = 64
-"""Descriptors that a server needs besides its connections: libraries, logs, epoll."""
+"""Number of descriptors that a server needs besides its connections: libraries, logs, epoll."""
 
 
 def add_server_options(parser: Parser, transport: str | None) -> None:
-    """Every option that a server on this transport takes, whatever its service. None: those of all transports."""
+    """Adds every option of a server on this transport, for any service. None: the options that all transports have."""
     known = None if transport is None else load(transport)
     port, executor = (None, None) if known is None else (known.DEFAULT_PORT, known.DEFAULT_EXECUTOR)
     add = parser.add_argument
@@ -97,7 +97,7 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
     add("--stats", action="store_true", help="say at the end what the server computed, and on which cores")
     help_text = "processes that share the port, each with all of the above; the kernel deals connections out"
     add("--processes", type=integer(1, PROCESSES_MAX), default=1, help=help_text)
-    add("--member", type=integer(NO_MEMORY, 1 << 20), help=argparse.SUPPRESS)  # of a family, which tells its children
+    add("--member", type=integer(NO_MEMORY, 1 << 20), help=argparse.SUPPRESS)  # from a family's parent to its children
     help_text = f"written when the server stops: when each of the first {REQUESTS_MAX} requests was where"
     add("--timeline", type=Path, metavar="FILE", help=help_text)
     help_text = "where Prometheus may ask what the server does; port 0 takes a free one, which the log names"
@@ -107,7 +107,7 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
 
 
 def timeline_for(options: argparse.Namespace) -> Timeline | None:
-    """The timeline that the options ask for; None where they ask for none. Raises UsageError: it cannot be written."""
+    """Timeline for ``--timeline``; None without that option. Raises UsageError where the file cannot be written."""
     check_writable("--timeline", options.timeline)
     return None if options.timeline is None else Timeline()
 
@@ -131,12 +131,12 @@ def run(
     metrics: Metrics | None = None,
     hand_over: HandOver | None = None,
 ) -> int:
-    """Serves until a signal comes; gives the process's exit code. Blocks. For the main thread of its own process, which
-    must then ``leave``: after a failure, which is logged, threads may still run. Refuses bad usage.
+    """Serves until a signal comes; returns the process's exit code. Blocks. For the main thread of its own process,
+    which must then ``leave``: after a failure, which is logged, threads may still run. Refuses bad usage.
 
-    ``timeline`` is the one that the service itself notes its locks in, from ``timeline_for``; None where it has none.
-    ``note`` is a line for the log of a server that serves. ``metrics`` as ``timeline``, from ``metrics_for``.
-    ``hand_over`` is from ``take_over``; None: the server listens by itself, and no other follows it.
+    ``timeline`` is the one in which the service notes its locks, from ``timeline_for``; None: it notes none. The same
+    goes for ``metrics``, from ``metrics_for``. ``note`` is a line for the log, once the server serves. ``hand_over`` is
+    from ``take_over``; None: the server opens its port itself, and hands over to no other.
     """
     try:
         prepare(options)
@@ -192,7 +192,7 @@ def _check_executor(transport: str, executor: str) -> None:
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """What every server's process does first: has a log, keeps to the hosts it may serve on, may open enough files.
+    """First steps of every server's process: sets up the log, checks the host, allows enough open files.
 
     ``begin`` is best called earlier, before the imports. Raises UsageError.
     """
@@ -210,10 +210,10 @@ def _serve(
     note: str,
     hand_over: HandOver | None,
 ) -> int:
-    """See ``run``. Raises UsageError."""
+    """Serves until a signal comes, as in ``run``. Raises UsageError."""
     assert service.health is not None
     with ExitStack() as stack:
-        starting = stack.enter_context(ExitStack())  # ends at once what had begun where the start fails
+        starting = stack.enter_context(ExitStack())  # where the start fails, it ends at once the parts that had begun
         try:
             executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
         except RuntimeError as error:
@@ -230,7 +230,7 @@ def _serve(
         if hand_over is not None and took_over:
             if not announced(ready_line):
                 return FAILED_EXIT
-            hand_over.conclude()  # nobody else serves from now on, whatever fails here
+            hand_over.conclude()  # from now on no other server serves, also if this one fails
         if serve_options.metrics is not None:
             from stock_service.rpc.process import scraping
 
@@ -250,7 +250,7 @@ def _serve(
                 stack.enter_context(offered(hand_over, partial(_set, handed_over, stopping)))
             except (OSError, UsageError) as error:
                 _log.error("no other server can take over from this one: %s", error)
-        gc.freeze()  # what start-up made stays: the collector need not look at it again
+        gc.freeze()  # the objects of the start stay: the collector need not look at them again
         if note:
             print(note, file=sys.stderr, flush=True)
         ready = took_over or announced(ready_line)
@@ -276,7 +276,7 @@ def _set(*events: threading.Event) -> None:
 
 
 def announced(line: str) -> bool:
-    """Prints the ready line; where it cannot be written, says so in the log."""
+    """Prints the ready line; where it cannot be written, logs that and returns False."""
     try:
         print(line, flush=True)
     except OSError as error:
@@ -286,14 +286,14 @@ def announced(line: str) -> bool:
 
 
 def _computed() -> str:
-    """What this process has computed, in words."""
+    """Processor time and memory that this process has used, in words."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     largest_mib = used.ru_maxrss / 1024
     return f"{used.ru_utime:.2f} s computed, and {used.ru_stime:.2f} s in the kernel; {largest_mib:.0f} MiB at most"
 
 
 class Unbound(UsageError):
-    """Nothing can listen at an address: why, and what to do."""
+    """The server cannot listen at an address; tells the reason and advice."""
 
     def __init__(self, error: Exception, host: str, port: int) -> None:
         where, allowed = f"--host {host} --port {port}", "an address of this machine"
@@ -314,12 +314,12 @@ def leave(code: int) -> NoReturn:
         try:
             stream.flush()
         except OSError:
-            pass  # its reader is gone, or its disk full: nobody is left to be told
+            pass  # its reader is gone, or its disk is full: there is no one to tell
     os._exit(code)
 
 
 def _write(timeline: Timeline, file: Path) -> bool:
-    """Writes the timeline; says whether it could be."""
+    """Writes the timeline; returns False where it cannot."""
     try:
         left_out = timeline.write(file)
     except OSError as error:
@@ -331,7 +331,7 @@ def _write(timeline: Timeline, file: Path) -> bool:
 
 
 def _raise_descriptor_limit(connections_max: int) -> None:
-    """Makes room for every connection that the options allow. Raises UsageError."""
+    """Allows descriptors for every connection that the options allow. Raises UsageError."""
     needed = connections_max + _SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
@@ -344,13 +344,13 @@ def _raise_descriptor_limit(connections_max: int) -> None:
 
 
 def _watch_signals(stopping: threading.Event, twice: bool) -> None:
-    """Sets ``stopping`` at the first of the signals. With ``twice`` it ends the process at once at the second.
+    """Sets ``stopping`` at the first signal. With ``twice``, ends the process at once at the second.
 
-    A process of several waits for one: a signal to all processes reaches it twice, the second time from its parent. The
-    parent kills it where somebody sends a second one.
+    A child of a family waits for one signal only: a signal to all processes reaches it twice, the second time from its
+    parent. On a real second signal the parent kills it.
 
-    A thread waits for them, and no handler. A handler runs in the main thread, between two of its instructions. So a
-    signal that comes just as that thread begins to wait for something is kept until the wait is over.
+    A thread waits for the signals; there is no handler. A handler runs in the main thread, between two of its
+    instructions. So a signal that comes just as that thread begins to wait would be kept until the wait is over.
     """
     signal.sigwait(STOPPING)
     stopping.set()
