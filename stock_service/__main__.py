@@ -1,7 +1,7 @@
-"""``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints what can be chosen.
+"""``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints the choices.
 
-``store`` looks after the file of a store, or makes one in a PostgreSQL. ``credentials FOLDER`` makes what it takes to
-try a closed server.
+``store`` looks after the file of a store, or makes one in a PostgreSQL. ``credentials FOLDER`` makes the files for
+trying a closed server.
 """
 
 import shlex
@@ -32,11 +32,11 @@ CHOICES: dict[str, Mapping[str, object]] = {
     "store": stock_server.STORES,
     "locking": LOCKINGS,
 }
-"""What can be chosen by name, by the option that takes it."""
+"""Choices by name, for each option that takes one."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return, lists, makes credentials, or looks after a store."""
+    """Runs a command: serves, which does not return, lists, makes credentials, or looks after a store."""
     if arguments[:1] == ["store"]:
         sys.exit(store_command.main(f"{PROGRAM} store", arguments[1:]))
     if arguments[:1] == ["credentials"]:
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make_credentials(arguments: Sequence[str]) -> None:
-    """``credentials FOLDER``: writes the files, and says how to try them. Refuses bad usage."""
+    """Runs ``credentials FOLDER``: writes the files, and prints commands to try them. Refuses bad usage."""
     program = f"{PROGRAM} credentials"
     description = "Makes an authority, a server's certificate, and an admin's and a trader's certificate and token."
     parser = Parser(program, description)
@@ -85,7 +85,7 @@ def make_credentials(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     folder = shlex.quote(str(options.folder))
     try:
-        from stock_service.rpc.process.credentials import make  # which needs cryptography
+        from stock_service.rpc.process.credentials import make  # needs cryptography
 
         make(options.folder, options.hosts, options.days)
     except UsageError as error:

@@ -1,4 +1,5 @@
-"""``python -m stock_service.grpc_server``: the stock service on gRPC, by grpcio; ``--server static``: by our own."""
+"""``python -m stock_service.grpc_server``: the stock service on gRPC, with grpcio, or with our own server
+(``--server static``)."""
 
 import sys
 
@@ -16,11 +17,11 @@ from stock_service.rpc.process.command_line import Parser
 PROGRAM = "python -m stock_service.grpc_server"
 
 SERVERS = {"grpcio": "grpc", "static": "grpc_static"}
-"""What ``--server`` takes, and the transport that it is; the first unless told."""
+"""Values of ``--server``, each with its transport; the first is the default."""
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Serves by the server that is asked for, whose options and help are shown and taken; does not return."""
+    """Serves with the chosen server, and its options and help; does not return."""
     first = Parser(PROGRAM, "The stock service on gRPC.")
     _add_server(first)
     chosen, _ = first.parse_known_args([each for each in arguments if each not in ("-h", "--help")])

@@ -1,6 +1,6 @@
 """The stock service as a server process: its catalog, then the contract of ``rpc/process/serving.py``.
 
-What ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share, which is all but the transport's name.
+``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share this: they differ in the transport's name only.
 """
 
 import argparse
@@ -35,7 +35,7 @@ STORES = {
     "sqlite:PATH": "in a file, each trade on the disk before its reply",
     "postgres:DSN": "in a PostgreSQL that several servers share, likewise",
 }
-"""What ``--store`` takes, and where stocks are then."""
+"""Values of ``--store``, each with the place of the stocks."""
 
 _SQLITE = "sqlite:"
 
@@ -59,19 +59,20 @@ class _StoredCatalog(Catalog, Protocol):
     """Called when ``sick`` has changed, by any thread, which it does not block."""
 
     def flush(self, here: bool) -> None:
-        """A service's ``Flush``."""
+        """The ``Flush`` of a service."""
 
     def sick(self) -> bool:
-        """True where there is no change now."""
+        """True where no change is possible now."""
 
     def close(self, served: bool = True) -> bool:
-        """Ends it; ``served`` says whether the server began. Whether all that waited is on the disk."""
+        """Ends the catalog; ``served`` is False where the server did not begin. Returns True where all changes that
+        waited are on the disk."""
 
 
 _DEFAULT_LOCKING = "mutex"
 
 _OVER_S = 5.0
-"""How long a process may take to end beside its grace and its store's last commit."""
+"""Longest time that a process takes to end besides its grace and its store's last commit."""
 
 
 def main(
@@ -79,7 +80,7 @@ def main(
 ) -> NoReturn:
     """Serves the stock service on a transport until a signal comes, and ends the process.
 
-    ``add_own`` adds the program's own options, which it has read itself.
+    ``add_own`` adds the program's own options, which the program has read itself.
     """
     description = f"The stock service on {load(transport).LABEL}. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(program, description, serving.EXITS)
@@ -90,7 +91,7 @@ def main(
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """``--catalog``, ``--store``, ``--locking`` and those of a hand-over; without a transport as on any."""
+    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over; ``transport`` None: for any."""
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
     default = f"{_SQLITE}./stock_service-{transport or 'TRANSPORT'}.sqlite3"
@@ -108,7 +109,7 @@ def serve_stocks(
     options: argparse.Namespace,
     wrapped: Callable[[Service], Service] = lambda service: service,
 ) -> NoReturn:
-    """Serves the stock service that the options ask for, as ``wrapped`` makes it, and ends the process."""
+    """Serves the stock service with these options, changed by ``wrapped``, and ends the process."""
     kind = _kind(options)
     try:
         _check(transport, options, kind)
@@ -134,16 +135,17 @@ def serve_stocks(
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
     finally:
-        closed = catalog.close(began)  # a start that was refused leaves no new file
+        closed = catalog.close(began)  # a refused start leaves no new file
     if not closed:
         print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
     serving.leave(code if closed and not catalog.sick() else serving.FAILED_EXIT)
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """The port of the server before this one, which has let its store go then; before, this one has what else it needs.
+    """Takes the port of the server before this one, which has closed its store then. Before that, checks all other
+    files and options of this one.
 
-    Blocks. Raises UsageError, also for a port that cannot be had.
+    Blocks. Raises UsageError, also for a port that cannot be used.
     """
     serving.prepare(options)
     security_of(transport, options)
@@ -159,7 +161,7 @@ def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
 
 
 def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
-    """Refuses options that this transport and this kind of catalog cannot keep. Raises UsageError."""
+    """Refuses options that this transport or this kind of catalog does not support. Raises UsageError."""
     if options.hand_over is not None and not load(transport).TAKES_LISTENER:
         allowed = f"none on {transport}, which opens its port by itself"
         raise UsageError("--hand-over", str(options.hand_over), allowed)
@@ -176,7 +178,7 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
-    """The locks of this one are noted in the timeline, if there is one, and else in metrics."""
+    """A catalog in this process's memory. Its locks are noted in the timeline, if there is one, else in metrics."""
 
     def locking(names: Iterable[str]) -> Locking:
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
@@ -188,7 +190,7 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
 
 
 def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
-    """The one that the parent allotted."""
+    """The catalog in the memory that the parent allotted."""
     from stock_service.trading.shared.catalog import SharedCatalog  # here: one process alone does not need it
     from stock_service.trading.shared.memory import Memory
 
@@ -208,7 +210,7 @@ def _in_postgres(options: argparse.Namespace, _: Timeline | None, __: Metrics | 
     except ImportError as error:
         raise UsageError("--store", "postgres:…", "with its library: uv sync --extra postgres") from error
 
-    serving.prepare(options)  # which says where the store is away
+    serving.prepare(options)  # sets up the log, which tells where the store is away
     return PostgresCatalog(options.store.dsn, _stocks(options))
 
 
@@ -218,11 +220,12 @@ CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | 
     "sqlite": _on_disk,
     "postgres": _in_postgres,
 }
-"""Every kind of catalog, and what makes one for a process that serves. Raises UsageError where it cannot be used."""
+"""Every kind of catalog, with the function that makes one for a process that serves. The function raises UsageError
+where the catalog cannot be used."""
 
 
 def _allotted(options: argparse.Namespace) -> int:
-    """The memory of a catalog that several processes share, by its descriptor. Raises UsageError."""
+    """Descriptor of the memory of a catalog that several processes share. Raises UsageError."""
     from stock_service.trading.shared.catalog import allot  # here: as in _shared
 
     stocks = _stocks(options) or catalog_file.DEFAULT_STOCKS
@@ -234,12 +237,12 @@ def _allotted(options: argparse.Namespace) -> int:
 
 
 def _stocks(options: argparse.Namespace) -> tuple[Stock, ...] | None:
-    """Those of ``--catalog``; None: none are given. Raises UsageError."""
+    """The stocks of ``--catalog``; None: the option is not given. Raises UsageError."""
     return None if options.catalog is None else catalog_file.load(options.catalog)
 
 
 def _kind(options: argparse.Namespace) -> str:
-    """The kind of catalog that the options ask for, as ``CATALOGS`` has it."""
+    """The kind of catalog for these options, a key of ``CATALOGS``."""
     if options.store is None:
         return "memory" if options.processes == 1 else "shared"
     return "postgres" if isinstance(options.store, _Primary) else "sqlite"

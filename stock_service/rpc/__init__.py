@@ -1,1 +1,1 @@
-"""What carries a request, and knows no stock: services, executors, transports, the process contract."""
+"""Code that carries requests, and knows no stock: services, executors, transports, the process contract."""

@@ -1,8 +1,8 @@
-"""A call: what a transport hands to a service's method besides the request.
+"""A call: the request, and all that a transport knows of it, for a service's method.
 
-It is made only for methods that ask for it (``Method.wants_call``). The others are given their request and nothing
-else, so that a call costs them nothing. Left out: whatever a method would need and only one transport has, since it
-would run on that transport alone.
+A call is made only for methods that ask for it (``Method.wants_call``). Other methods are given their request alone, so
+that a call costs them nothing. Left out: things that only one transport has. A method that needs them would run on that
+transport alone.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 """Names, in lower case, and values, in the order in which they came; a name may come more than once."""
 
 NO_METADATA: Metadata = ()
-"""For transports that carry none."""
+"""No metadata, for transports that carry none."""
 
 
 class ReplyMetadata:
-    """What a method says beside its reply, or its fault: names in lower case, ``-bin`` at the end of those of bytes.
+    """Metadata that a method sends with its reply, or its fault. Names are in lower case, and end in ``-bin`` where the
+    value is bytes.
 
-    The method fills it until it returns. The status' details are the trailing ``grpc-status-details-bin``.
+    The method may add to it until it returns. The status' details are the trailing ``grpc-status-details-bin``.
     """
 
     __slots__ = ("initial", "trailing")
@@ -34,10 +35,10 @@ class Call:
     payload: bytes
     """The request, encoded."""
     peer: str = ""
-    """Who sent it, ``HOST:PORT``; empty where the transport does not say."""
+    """Address of the sender, ``HOST:PORT``; empty where the transport does not tell it."""
     deadline_ns: int | None = None
-    """When the client gives up, on ``time.monotonic_ns``; None: never."""
+    """Time at which the client gives up, on ``time.monotonic_ns``; None: never."""
     metadata: Metadata = NO_METADATA
-    """What was sent beside the request. Not ``authorization``: a token is for the transport, and nobody keeps it."""
+    """Metadata of the request, without ``authorization``: a token is for the transport, and is not kept."""
     reply: ReplyMetadata | None = None
-    """Where to say something beside the reply; None: the transport carries nothing."""
+    """Metadata of the reply, for the method to fill; None: the transport carries none."""

@@ -1,12 +1,12 @@
 """A blocking client over any ``Codec``: one connection, one call at a time. The shortest way of a request in Python.
 
-A call is one send and, mostly, one receive. Bytes that the protocol itself has to say after a reply go with the next
-request: grpc-go sends a PING before every reply. Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO), set anew only
-when they differ. Python's own would add a poll to every send and receive.
+A call is one send and, mostly, one receive. Bytes that the protocol itself sends after a reply go with the next
+request: grpc-go sends a PING before every reply, which must be answered. Timeouts are the kernel's (SO_RCVTIMEO,
+SO_SNDTIMEO), set only when they change. Python's own would add a poll to every send and receive.
 
-Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, is not answered
-before the next call. That call finds a connection which the server closed meanwhile, and is Unavailable. The load
-client's lanes (``clients/load/send/lanes.py``) are always read.
+Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, gets no answer
+before the next call. If the server has closed the connection by then, that call is Unavailable. The load client's lanes
+(``clients/load/send/lanes.py``) are always read.
 """
 
 import socket
@@ -21,11 +21,11 @@ from stock_service.rpc.wire.codec import Codec, Prepared
 from stock_service.rpc.wire.timeval import timeval
 
 Prepare = Callable[[str, bytes, float], Prepared]
-"""A codec's ``prepare``."""
+"""The function ``prepare`` of a codec."""
 
 
 class CodecConnection:
-    """See ``transports.Connection``."""
+    """A connection over a codec; see ``transports.Connection``."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class CodecConnection:
     ) -> None:
         """Makes no connection yet: ``open`` does, or the first call.
 
-        ``context``: of TLS; None: the connection is plain. ``prepare``: in place of the codec's own, to tell the server
-        another timeout. ``greeting``: the path and the payload of a call that each new connection begins with, and that
-        must not fail.
+        ``context`` is for TLS; None: the connection is plain. ``prepare`` replaces the codec's own, to send the server
+        another timeout. ``greeting`` is the path and the payload of a call with which each new connection begins, and
+        which must not fail.
         """
         self._address, self._context = address, context
         self._peer = shown_address(address)
@@ -50,9 +50,9 @@ class CodecConnection:
         self._unsent = b""  # the protocol's own bytes, which wait for the next request
 
     def open(self, timeout_s: float) -> "CodecConnection":
-        """Connects, and gives itself. Blocks for ``timeout_s`` at most.
+        """Connects, and returns itself. Blocks for ``timeout_s`` at most.
 
-        Raises Unavailable, DeadlineExceeded, and the greeting's Fault. Without a greeting, the first call shows whether
+        Raises Unavailable, DeadlineExceeded, and the greeting's Fault. Without a greeting, only the first call shows if
         the server speaks the codec's protocol.
         """
         self.close()
@@ -102,7 +102,7 @@ class CodecConnection:
                     raise
                 outgoing = codec.take_outgoing()
                 for answered, reply in replies:
-                    if answered != number:  # it was given up
+                    if answered != number:  # that call was given up
                         continue
                     if isinstance(reply, bytes) and codec.room():
                         self._unsent = outgoing
@@ -122,7 +122,7 @@ class CodecConnection:
             self._socket = None
 
     def _last(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
-        """A fault, or perhaps a connection's last reply: closes the connection if no other call can follow."""
+        """Returns a reply, or raises a fault, that may be the connection's last: closes it if no call can follow."""
         self._send(outgoing)
         if isinstance(reply, Unavailable) or not self._codec.room():
             self.close()
@@ -131,7 +131,7 @@ class CodecConnection:
         raise reply
 
     def _send(self, data: bytes) -> None:
-        """Sends all of it. Where the server has closed, leaves that to the receiving: it may have said why."""
+        """Sends all bytes. Ignores that the server has closed: the next receive may show the reason."""
         assert self._socket is not None
         try:
             self._socket.sendall(data)
@@ -139,22 +139,22 @@ class CodecConnection:
             pass
 
     def _farewell(self) -> None:
-        """Tells the server why the connection is closed, if it takes that at once, and closes it."""
+        """Sends the codec's last bytes, with the reason, if that is possible at once; closes the connection."""
         assert self._socket is not None
         try:
             self._socket.send(self._codec.take_outgoing(), socket.MSG_DONTWAIT)
         except OSError:
-            pass  # it has closed, or reads no more
+            pass  # the server has closed, or reads no more
         self.close()
 
     def _give_up(self, number: int, whole: bool) -> None:
-        """Ends a call whose time is up, and the connection too where half of something may be on its way."""
+        """Ends a call whose time is over, and the connection too where a part of a request may have been sent."""
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)
         try:
             sent = self._socket.send(cancel, socket.MSG_DONTWAIT) if self._socket and whole and cancel else 0
         except OSError:
-            sent = -1  # and the connection is of no use any more
+            sent = -1  # the connection cannot be used any more
         if not whole or sent != len(cancel) or not self._codec.room():
             self.close()
 
@@ -163,12 +163,12 @@ class CodecConnection:
         return Unavailable(f"connection to {self._peer} lost: {why}")
 
     def _bound(self, left_s: float) -> None:
-        """Bounds the next sends and receives by what is left of a call's time. Raises BlockingIOError if none is."""
+        """Bounds the next sends and receives by the rest of a call's time. Raises BlockingIOError if it is over."""
         assert self._socket is not None
         if left_s <= 0:
             raise BlockingIOError
         self._timeout_s = left_s
-        if isinstance(self._socket, TlsSocket):  # which cannot keep the kernel's timeouts
+        if isinstance(self._socket, TlsSocket):  # it cannot use the kernel's timeouts
             self._socket.settimeout(left_s)
             return
         bound = timeval(left_s)

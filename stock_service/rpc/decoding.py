@@ -1,8 +1,8 @@
-"""Bytes to a message, with enums as they were sent.
+"""Decoder of messages that does not cut off enums' numbers.
 
-A field of an enum holds 32 bits. protobuf cuts a longer number off, in every language: 2^32 + 1 is read as 1, and so a
-side that there is none of as a BUY. Here such a number becomes ``NO_MEMBER``, which the service then refuses as any
-other number that is no member.
+A field of an enum holds 32 bits. protobuf cuts a longer number off, in every language: it reads 2^32 + 1 as 1, and so
+an unknown side as BUY. Here such a number becomes ``NO_MEMBER``, which the service then refuses like any other number
+that is no member.
 
 Left out: enums that are repeated, in a oneof, or in a message within the message; and other fields of 32 bits.
 """
@@ -18,11 +18,12 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 Kind = TypeVar("Kind", bound=Message)
 
 NO_MEMBER = -(2**31)
-"""What an enum's field holds where a longer number was sent: the least there is, which no enum here has."""
+"""Value of an enum's field for which a longer number was sent: the least possible, which no enum here has."""
 
 
 def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
-    """What decodes messages of a kind; to be asked once. It may be called from any thread, and raises DecodeError."""
+    """Makes the function that decodes messages of a kind; to be made once. Any thread may call the function. It raises
+    DecodeError."""
     decode: Callable[[bytes], Kind] = kind.FromString
     enums = {field.number: field.name for field in cast(Descriptor, kind.DESCRIPTOR).fields if _is_enum(field)}
     if not enums:
@@ -45,12 +46,13 @@ def _is_enum(field: FieldDescriptor) -> bool:
 
 
 def _varints(payload: bytes) -> dict[int, int]:
-    """The last of each field's numbers as they were sent: to a message that has no fields, all are unknown ones."""
+    """Numbers as they were sent, the last one of each field. A message type without fields keeps them all as unknown
+    fields."""
     sent = UnknownFieldSet(Empty.FromString(payload))
     fields = (sent[index] for index in range(len(sent)))
     return {field.field_number: field.data for field in fields if field.wire_type == 0}
 
 
 def _fits(value: int) -> bool:
-    """Whether 32 bits hold a number of 64, which is negative where its highest bit is set."""
+    """True where a number of 64 bits, negative where its highest bit is set, fits into 32 bits."""
     return value < 2**31 or value >= 2**64 - 2**31

@@ -1,8 +1,8 @@
 """A blocking client's connection: TCP, or TLS over it, with the few methods of a socket that clients here use.
 
-Over TLS it is the standard library's socket. Where nothing comes, or goes, in time or at once, it says so as a plain
-socket does here: by BlockingIOError. The kernel's timeouts (SO_RCVTIMEO, SO_SNDTIMEO) are not for that socket, which
-would read again, for ever; ``settimeout`` is.
+Over TLS it is the standard library's socket. Where it cannot receive or send in time, or at once, it raises
+BlockingIOError, as a plain socket does here. Use ``settimeout`` on it: with the kernel's timeouts (SO_RCVTIMEO,
+SO_SNDTIMEO) it would read again, for ever.
 """
 
 import socket
@@ -13,17 +13,17 @@ from stock_service.rpc.errors import DeadlineExceeded, Unavailable
 from stock_service.rpc.option_types import shown_address
 
 READ_BYTES = 65_536
-"""Read at a time: a whole reply, nearly always."""
+"""Largest number of bytes of one read: a whole reply, nearly always."""
 
 _WAITS = (ssl.SSLWantReadError, ssl.SSLWantWriteError, TimeoutError)
 
 
 class TlsSocket(ssl.SSLSocket):
-    """See the module. One thread at a time. Errors are those of a socket; ``ssl.SSLError`` is one of them."""
+    """A socket over TLS; see the module. One thread at a time. Raises OSError; ``ssl.SSLError`` is one kind of it."""
 
     def recv(self, size: int = READ_BYTES, flags: int = 0) -> bytes:
-        """What comes next, of one record; nothing where the server has ended, without a word of TLS too: frames and
-        messages say themselves whether they are whole.
+        """Receives the next bytes, of one record; empty where the server has ended, also without TLS's own end: frames
+        and messages themselves show if they are whole.
         """
         try:
             return super().recv(size, flags)
@@ -31,9 +31,9 @@ class TlsSocket(ssl.SSLSocket):
             raise BlockingIOError from error
 
     def send(self, data: bytes, flags: int = 0) -> int:  # type: ignore[override]  # clients here send bytes
-        """Sends all of some bytes. Where it raises BlockingIOError give them again, perhaps with more behind.
+        """Sends all bytes. After BlockingIOError the same bytes must be given again, perhaps with more behind them.
 
-        ``flags``: MSG_DONTWAIT or none.
+        ``flags`` is MSG_DONTWAIT or 0.
         """
         timeout_s = self.gettimeout()
         try:
@@ -48,7 +48,7 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> socket.socket:
-    """A connection without delays (TCP_NODELAY), over TLS with a ``context``, which blocks for ever unless told not to.
+    """Opens a connection without delays (TCP_NODELAY), over TLS with a ``context``. The connection has no timeout.
 
     Blocks for about ``timeout_s`` at most. Raises Unavailable, DeadlineExceeded.
     """

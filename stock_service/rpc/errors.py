@@ -1,18 +1,18 @@
-"""What can go wrong, as data; where each is raised and who turns it into words.
+"""Errors of the project, as data.
 
     StockServiceError
     ├── UsageError            a bad option or file: option, given, allowed        → exit 2, one line
     └── Fault                 a request that got no outcome: code, detail         → the transport's own error
         ├── InvalidRequest        INVALID_ARGUMENT      undecodable bytes; a request_id used for other content
         ├── DeadlineExceeded      DEADLINE_EXCEEDED     no reply in time
-        ├── NotFound              NOT_FOUND             the request names what is not there
+        ├── NotFound              NOT_FOUND             the request names something that does not exist
         ├── PermissionDenied      PERMISSION_DENIED     the caller is known, and may not do this
         ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached, or its disk is full
         ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
         ├── InternalFault         INTERNAL              a bug: the handler raised; or the disk of the store failed
         ├── Unavailable           UNAVAILABLE           no connection, a server that stops, a store that is away
-        │   └── NotBegun              UNAVAILABLE           the server said that it has not begun the request
-        └── Unauthenticated       UNAUTHENTICATED       the request shows no credential, or one that nobody knows
+        │   └── NotBegun              UNAVAILABLE           the server reports that it has not begun the request
+        └── Unauthenticated       UNAUTHENTICATED       the request shows no credential, or an unknown one
 
 Outcomes (an unknown stock, a suspended trade …) are not errors: they are values in a reply.
 """
@@ -27,8 +27,8 @@ class StockServiceError(Exception):
 class UsageError(StockServiceError):
     """An option, argument or file that cannot be used.
 
-    ``option`` names what is wrong (``--port``, ``catalog.toml: stocks[2].price``), ``given`` what was given, None where
-    that is nothing, ``allowed`` what would do.
+    ``option`` names it (``--port``, ``catalog.toml: stocks[2].price``). ``given`` is the value, None where there is
+    none, and ``allowed`` describes the values that can be used.
     """
 
     def __init__(self, option: str, given: object, allowed: str) -> None:
@@ -43,11 +43,11 @@ class UsageError(StockServiceError):
 
 
 _TEXT_MAX = 300
-"""Characters of each part of a message, at most."""
+"""Largest number of characters of each part of a message."""
 
 
 def _quoted(given: object) -> str:
-    """What was given, as Python would write it; an integer too long for that by its length."""
+    """The given value, as Python writes it; for an integer too long for that, its type."""
     try:
         return repr(given)
     except ValueError:
@@ -55,13 +55,13 @@ def _quoted(given: object) -> str:
 
 
 def short(text: str) -> str:
-    """A text in one line of a bounded length, for a message that quotes what somebody wrote."""
+    """A text in one line of a bounded length, for a message that quotes a user's text."""
     return printable(text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…")
 
 
 def printable(text: str) -> str:
-    """A text that does nothing to a terminal but show: control characters, line ends and marks of direction are
-    written by their escapes. For all that is printed of what another program sent.
+    """A text that is safe to show on a terminal: control characters, line ends and marks of direction are written as
+    escapes. For printing all text that another program sent.
     """
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
@@ -90,18 +90,18 @@ class Fault(StockServiceError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """One line: at a client the detail is what a server said."""
+        """The code and detail in one line, since at a client the detail is text from a server."""
         return f"{self.code.name}: {printable(' '.join(self.detail.split()))}"
 
 
 class InvalidRequest(Fault):
-    """Bytes that are no such message, or a request_id that was used for other content."""
+    """The bytes are no message of the method, or the request_id was used for other content."""
 
     code = FaultCode.INVALID_ARGUMENT
 
 
 class DeadlineExceeded(Fault):
-    """The reply did not come in time; whether the request had an effect is unknown."""
+    """The reply did not come in time; the request may have had an effect."""
 
     code = FaultCode.DEADLINE_EXCEEDED
 
@@ -137,17 +137,17 @@ class InternalFault(Fault):
 
 
 class Unavailable(Fault):
-    """The server cannot be reached, or is stopping; whether a request that was sent had an effect is unknown."""
+    """The server cannot be reached, or is stopping; a request that was sent may have had an effect."""
 
     code = FaultCode.UNAVAILABLE
 
 
 class NotBegun(Unavailable):
-    """The server ends, or ended the connection, and said that it has not begun the request: it had no effect."""
+    """The server ends, or ended the connection, and reports that it has not begun the request: it had no effect."""
 
 
 class Unauthenticated(Fault):
-    """The request shows no credential where one is needed, or one that nobody knows; it had no effect."""
+    """The request shows no credential where one is needed, or an unknown one; it had no effect."""
 
     code = FaultCode.UNAUTHENTICATED
 
@@ -157,5 +157,5 @@ FAULTS: dict[int, type[Fault]] = {fault.code: fault for fault in Fault.__subclas
 
 
 def coded(code: int, detail: str) -> Fault:
-    """The fault that a client reads off the wire; InternalFault for a code that is none of ours."""
+    """The fault of a code that a client received; InternalFault for a code that is not in ``FaultCode``."""
     return FAULTS.get(code, InternalFault)(detail)

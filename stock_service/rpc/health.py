@@ -1,4 +1,4 @@
-"""Whether a server serves, as ``grpc.health.v1`` asks it: ``/grpc.health.v1.Health/Check``, on every transport.
+"""Health of a server, as defined by ``grpc.health.v1``: ``/grpc.health.v1.Health/Check``, on every transport.
 
 NOT_SERVING while the server drains or stops, and where its service says that it is sick: of the stock service, while
 its store takes no change: until a restart, or until its database is reached again. A disk that is full makes no server
@@ -17,10 +17,10 @@ CHECK, WATCH = (f"/{HEALTH}/{name}" for name in ("Check", "Watch"))
 
 
 class Health:
-    """One server's. Any thread may ask it."""
+    """Health of one server. Any thread may ask for it."""
 
     def __init__(self, service_name: str, sick: Callable[[], bool] = lambda: False) -> None:
-        """``sick`` says whether the service cannot do its work; called by any thread, and does not block."""
+        """``sick`` returns True where the service cannot do its work; any thread calls it, and it does not block."""
         self._names = ("", service_name)
         self._sick = sick
         self._stopping = False
@@ -44,7 +44,7 @@ class Health:
         self._tell = tell
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """The method Check. Raises NotFound for a name that is not known."""
+        """Answers the method Check. Raises NotFound for an unknown name."""
         if request.service not in self._names:
             raise NotFound("no service of that name")
         return self.watched(request)

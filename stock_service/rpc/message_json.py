@@ -6,8 +6,8 @@ by name; bytes are base64; every field without presence is written, zeros too.
 Reading is strict: an unknown field, a value of another type or out of its range, and a number that is not finite are
 InvalidRequest. msgspec reads the text, and checks it against the types that ``_shape`` finds in a descriptor. protobuf
 checks the ranges of integers and the names of enums. Only where one of the two refuses a text does ``_fault`` look for
-the field, so that reading what is right stays fast. Left out: maps, extensions, protobuf's well-known types, and that a
-name comes twice in one object (the last one counts). Every function may be called from any thread.
+the field, so that reading a valid text stays fast. Left out: maps, extensions, protobuf's well-known types, and a
+check for a name that comes twice in one object (the last one counts). Every function may be called from any thread.
 """
 
 import math
@@ -37,7 +37,7 @@ _TYPES: dict[int, Any] = {
     FieldDescriptor.TYPE_DOUBLE: Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)],
     FieldDescriptor.TYPE_FLOAT: Annotated[float, msgspec.Meta(ge=-_FLOAT_MAX, le=_FLOAT_MAX)],
 }
-"""What JSON has for a field's type; for all others but messages a whole number."""
+"""Python type of a field's value in JSON, by the field's type. All other types but messages are whole numbers."""
 
 _INT32, _INT64 = (f"a whole number from {-(2**bits)} to {2**bits - 1}" for bits in (31, 63))
 
@@ -56,7 +56,7 @@ _ALLOWED_WHOLE = {
     FieldDescriptor.CPPTYPE_UINT32: f"a whole number from 0 to {2**32 - 1}",
     FieldDescriptor.CPPTYPE_UINT64: f"a whole number from 0 to {2**64 - 1}",
 }
-"""The same for a type of whole numbers, by what C++ holds it in."""
+"""The allowed values for a type of whole numbers, by its type in C++."""
 
 _FLOATS = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 
@@ -65,18 +65,18 @@ _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
-"""Numbers as a path has them."""
+"""Patterns of numbers in a path."""
 
 
 def to_json(message: Message) -> bytes:
-    """The message as JSON. Raises InternalFault where it has a number that JSON has not: only a handler makes those."""
+    """The message as JSON. Raises InternalFault for a number that JSON does not have: only a handler makes one."""
     return msgspec.json.encode(_plain(message), enc_hook=_plain)
 
 
 def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) -> Kind:  # never changed
-    """The message that this JSON is; no text at all is ``{}``. Raises InvalidRequest.
+    """The message of a JSON text; an empty text counts as ``{}``. Raises InvalidRequest.
 
-    ``variables`` fill fields from texts, by name; the JSON need not have those, and must not differ where it has them.
+    ``variables`` fill fields from texts, by name; the JSON may leave these fields out, and else must have equal values.
     """
     descriptor = cast(Descriptor, kind.DESCRIPTOR)
     shape = _shape(descriptor)
@@ -95,12 +95,12 @@ def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) 
 
 
 def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
-    """Fields that were given, as a message's constructor takes them."""
+    """The given fields, as a message's constructor takes them."""
     return cast(dict[str, Any], msgspec.to_builtins(shaped, builtin_types=(bytes,)))
 
 
 def _of_path(field: FieldDescriptor, text: str) -> object:
-    """A variable's text as JSON would have it; itself where it is none, to be refused."""
+    """The value of a variable's text in JSON; the text itself where it is not valid, to be refused later."""
     if field.type in _TEXTS:
         return text
     if field.type == FieldDescriptor.TYPE_BOOL:
@@ -111,7 +111,8 @@ def _of_path(field: FieldDescriptor, text: str) -> object:
 
 
 def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> str | None:
-    """Find why no message is made of this; None: of a name that comes twice, the value that is refused is lost here."""
+    """Finds the reason why this is no message. None: not found, since of a name that comes twice only the last value is
+    left here."""
     try:
         given = {name: _of_path(descriptor.fields_by_name[name], value) for name, value in variables.items()}
         return _fault(descriptor, msgspec.json.decode(text or b"{}")) or _fault(descriptor, given)
@@ -120,7 +121,7 @@ def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> s
 
 
 def _fault(descriptor: Descriptor, content: object) -> str | None:
-    """The first field of decoded JSON that is refused, what was given, and what is allowed; None: there is none."""
+    """The first refused field of decoded JSON, with its value and the allowed ones, in words; None: there is none."""
     if not isinstance(content, dict):
         return f"{descriptor.name}: got {short(repr(content))}, allowed: an object"
     for name, value in content.items():
@@ -140,7 +141,7 @@ def _fault(descriptor: Descriptor, content: object) -> str | None:
 
 
 def _takes(field: FieldDescriptor, value: object) -> bool:
-    """Try a value in a field, or as one of its elements, by msgspec's checks and protobuf's."""
+    """True where a field, or an element of it, takes a value, by msgspec's checks and protobuf's."""
     try:
         held = msgspec.convert(value, _TYPES.get(field.type, int))
         GetMessageClass(cast(Descriptor, field.containing_type))(**{field.name: [held] if field.is_repeated else held})
@@ -159,12 +160,12 @@ def _allowed(field: FieldDescriptor) -> str:
 
 @lru_cache(maxsize=1024)
 def _shape(descriptor: Descriptor) -> type[msgspec.Struct]:
-    """Types of a message's fields, for msgspec. Raises TypeError for what is left out."""
+    """Types of a message's fields, for msgspec. Raises TypeError for a type that is left out."""
     return _make_shape(descriptor, {})
 
 
 def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -> type[msgspec.Struct]:
-    """The same. ``made`` has the shapes by their messages' full names: a message may contain itself."""
+    """Makes the shape. ``made`` has the shapes so far, by their messages' full names: a message may contain itself."""
     shape = made.get(descriptor.full_name)
     if shape is None:
         fields = [(field.name, Any, msgspec.UNSET) for field in descriptor.fields]
@@ -175,7 +176,7 @@ def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -
 
 
 def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
-    """What JSON has for a field."""
+    """Python type of a field's value in JSON."""
     of = field.message_type
     if of is not None and of.GetOptions().map_entry:
         raise TypeError(f"{field.full_name}: a type that has no JSON here")
@@ -185,13 +186,13 @@ def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _members(descriptor: Descriptor) -> list[tuple[str, bool, bool]]:
-    """Each field's name, whether it has presence, and whether it is a floating number. Raises as ``_shape``."""
+    """Name of each field, True where it has presence, True where it is a floating number. Raises as ``_shape``."""
     _shape(descriptor)
     return [(field.name, field.has_presence, field.type in _FLOATS) for field in descriptor.fields]
 
 
 def _plain(value: Message | Iterable[object]) -> object:
-    """What msgspec is to write for a message, or for a repeated field."""
+    """Value that msgspec writes for a message, or for a repeated field."""
     if not isinstance(value, Message):
         return list(value)
     written: dict[str, object] = {}

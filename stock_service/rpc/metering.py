@@ -1,6 +1,7 @@
-"""A method in bytes that is counted as it answers: what ``Method.answer`` gives where a server has metrics.
+"""Methods in bytes that count their requests: ``Method.answer`` gives these where a server has metrics.
 
-It is one function, as the one without is: a frame around that would cost more than the counting.
+A method that counts is one function, like the one that does not count: a stack frame around that one would cost more
+than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,7 +20,7 @@ Decode = Callable[[bytes], Any]
 OnLoop = Callable[[Any], Awaitable[Any]]
 
 Undecodable = Callable[[bytes], InvalidRequest]
-"""The fault of bytes that are no request of a method."""
+"""Function that makes the fault for bytes that are no request of a method."""
 
 _UNDECODABLE = FaultCode.INVALID_ARGUMENT.name
 
@@ -35,7 +36,7 @@ def outcomes_of(response: Descriptor) -> dict[int, str]:
 def metered(
     decode: Decode, function: Callable[[Any], Any], meter: Meter, undecodable: Undecodable
 ) -> Callable[..., bytes]:
-    """A method from bytes to bytes. It takes another function beside the bytes, where that is to be called instead."""
+    """A method from bytes to bytes, which counts. Its second argument is a function to call instead of ``function``."""
     begin, ended, by_status, observe = meter.begin, meter.ended, meter.by_status, meter.observe
 
     def answer(payload: bytes, function: Callable[[Any], Any] = function) -> bytes:
@@ -60,7 +61,7 @@ def metered(
 
 
 def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[..., Awaitable[bytes]]:
-    """The same on an event loop. ``decode`` raises InvalidRequest."""
+    """The same kind of method for an event loop. ``decode`` raises InvalidRequest."""
 
     async def answer(payload: bytes, on_loop: OnLoop = on_loop) -> bytes:
         began_ns = 0 if meter.begin() & SKIPPED else now_ns()
@@ -81,7 +82,7 @@ def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[.
 def metered_stream(
     decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
-    """A method of several replies, which has ended behind the last. How long that took is not noted.
+    """A method of several replies, which counts; its request ends after the last reply. Its time is not measured.
 
     ``decode`` raises InvalidRequest.
     """
@@ -103,6 +104,6 @@ def metered_stream(
 
 
 def _count(meter: Meter, error: BaseException) -> None:
-    """Counts what a handler raised; a request that waits without a thread has not ended."""
+    """Counts an exception of a handler, but for ``Waiting``: a request that waits without a thread has not ended."""
     if not isinstance(error, Waiting):
         meter.failed((error.code if isinstance(error, Fault) else FaultCode.INTERNAL).name)

@@ -1,11 +1,11 @@
-"""What a server counts while it serves, for whoever looks at it from outside: requests, waits, refusals.
+"""Metrics of a server while it serves: requests, waits, refusals.
 
-A server that is not asked for it is built from other functions, so that without it a request costs nothing. With it,
-counting is one call of C for each number. What needs a clock is done for one request in ``ONE_IN`` alone: how long it
-waited for a thread, how long for the catalog's lock, and how long its handler took. Those are the requests whose number
-is a multiple of it, so a steady load is sampled evenly.
+A server without metrics is built from other functions, so that they cost its requests nothing. With metrics, counting
+is one call of C for each number. Only one request in ``ONE_IN`` is measured with a clock: its wait for a thread, its
+wait for the catalog's lock, and the time in its handler. These are the requests whose number is a multiple of
+``ONE_IN``, so a steady load is sampled evenly.
 
-Left out: what is no matter of requests, and how the numbers are shown (``process/scraping.py``).
+Left out: numbers that do not concern requests, and showing the numbers (``process/scraping.py``).
 """
 
 import time
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from prometheus_client import Histogram, Metric
 
 NAME = "stock_service"
-"""How every metric's name begins."""
+"""Beginning of every metric's name."""
 
 Observe = Callable[[float], None]
-"""Counts a time, in seconds, in a histogram. Any thread."""
+"""Function that counts a time, in seconds, in a histogram. Any thread may call it."""
 
 ONE_IN = 64
-"""Of so many requests one is looked at with a clock. A power of 2."""
+"""Number of requests of which one is measured with a clock. A power of 2."""
 
 SKIPPED = ONE_IN - 1
-"""The bits of a number that are 0 where it is looked at."""
+"""Bits of a request's number that are 0 where the request is measured."""
 
 BOUNDS_S = tuple(float(f"{digit}e{power}") for power in range(-6, 1) for digit in (1, 2, 5))
 """Bounds of a histogram's buckets, in seconds: 1 µs to 5 s."""
@@ -53,11 +53,11 @@ class Tally:
 
     def __init__(self) -> None:
         self.add: Callable[[], int] = count().__next__  # atomic in CPython
-        self._lock = Lock()  # guards what follows
-        self._looks = 0  # how often ``value`` has taken a number itself
+        self._lock = Lock()  # guards the next one
+        self._looks = 0  # number of calls of ``add`` by ``value`` itself
 
     def value(self) -> int:
-        """How often ``add`` was called by others."""
+        """Number of calls of ``add`` by others."""
         with self._lock:
             number = self.add() - self._looks
             self._looks += 1
@@ -65,19 +65,20 @@ class Tally:
 
 
 class Meter:
-    """What is counted of one method. Any thread may use it."""
+    """Counts of one method. Any thread may use them."""
 
     def __init__(self, outcomes: Mapping[int, str], observe: Observe) -> None:
-        """``outcomes``: the names of its replies' statuses; empty where they have none. ``observe``: of its handler."""
+        """``outcomes`` names the statuses of its replies; empty where they have none. ``observe`` counts the time in
+        its handler."""
         self.observe = observe
         self.by_status = bool(outcomes)
         self._outcomes = {name: Tally() for name in (*outcomes.values(), UNKNOWN)} if outcomes else {OK: Tally()}
         self._faults: defaultdict[str, Tally] = defaultdict(Tally)  # by the code's name
         self._lock = Lock()  # guards the faults
         self.begin: Callable[[], int] = count().__next__
-        """Number of a request that begins, or goes on after a wait without a thread."""
+        """Gives a number to a request that begins, or goes on after a wait without a thread."""
         self.ended: Mapping[object, Callable[[], int]]
-        """What is to be called for a reply of some status; of a method without statuses for None."""
+        """Functions that count a reply, by its status; a method without statuses has one, for None."""
         if outcomes:
             other = self._outcomes[UNKNOWN].add
             known: dict[object, Callable[[], int]] = {
@@ -88,37 +89,37 @@ class Meter:
             self.ended = {None: self._outcomes[OK].add}
 
     def failed(self, code: str) -> None:
-        """A request ended with a fault."""
+        """Counts a request that ended with a fault."""
         with self._lock:
             self._faults[code].add()
 
     def missed(self) -> None:
-        """A request was not begun before its client gave up."""
+        """Counts a request that was not begun before its client gave up."""
         self.failed(FaultCode.DEADLINE_EXCEEDED.name)
 
     def outcomes(self) -> dict[str, int]:
-        """How many requests ended how: by the name of the status, or of the fault's code."""
+        """Number of requests with each outcome, by the name of the status, or of the fault's code."""
         with self._lock:
             tallies = {**self._outcomes, **self._faults}
         return {name: tally.value() for name, tally in tallies.items()}
 
 
 class Metrics:
-    """The metrics of one server, in a ``registry`` of prometheus-client's. Any thread may use it.
+    """The metrics of one server, in a ``registry`` of prometheus-client. Any thread may use it.
 
-    Requests are counted by ``Meter``, since ``Counter.inc`` takes 0.32 µs where a ``Tally`` takes 0.04: one for
-    each request would cost more than all that is counted of it. All else is prometheus-client's own.
+    ``Meter`` counts requests, since ``Counter.inc`` takes 0.32 µs and a ``Tally`` 0.04: one ``inc`` for each request
+    would cost more than all other counting. All other metrics are prometheus-client's own.
     """
 
     def __init__(self) -> None:
         """Raises ModuleNotFoundError: a server without metrics does not need the library, and does not load it."""
         from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # they would say of each series when the server began
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # they would show the server's start for each series
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self.meters: dict[str, Meter] = {}
-        """By the method's path."""
+        """Meters by the method's path."""
 
         def times(name: str, meaning: str, labels: tuple[str, ...] = ()) -> "Histogram":
             meaning = f"{meaning}, of one request in {ONE_IN}."
@@ -142,15 +143,15 @@ class Metrics:
         yield requests
 
     def meter(self, path: str, outcomes: Mapping[int, str]) -> Meter:
-        """What counts a method from now on. Before the server serves."""
+        """The meter that counts a method from now on. To be made before the server serves."""
         return self.meters.setdefault(path, Meter(outcomes, self._handler.labels(path).observe))
 
     def refused(self, what: str, code: str) -> None:
-        """A ``request`` or a ``connection`` was refused, with a fault's code, before a thread had it."""
+        """Counts a ``request`` or a ``connection`` that was refused with a fault's code, before a thread had it."""
         self._refused(what, code)()
 
     def waited(self, execute: Callable[[Callable[[], object]], None]) -> Callable[[Callable[[], object]], None]:
-        """An executor's ``execute``, counted: what it refuses, and of some tasks how long they wait for a thread."""
+        """An executor's ``execute``, which counts refusals, and for some tasks the wait for a thread."""
         number, observe = count().__next__, self.waited_s
 
         def execute_noting(task: Callable[[], object]) -> None:

@@ -1,6 +1,6 @@
-"""Types of options, for argparse: what each takes, and one line about anything else.
+"""Types of options, for argparse: each takes its values, and refuses any other in one line.
 
-Here, and not beside the parser, because a transport says its own options too, and knows no process.
+They are here, and not beside the parser, because a transport has options of its own too, and knows no process.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LIKE = 0.75
-"""How like a word is at least that one may have meant, as difflib says it: --grace-s is too little like --read-s."""
+"""Smallest likeness, by difflib, of a word that may have been meant: --grace-s is too little like --read-s."""
 
 
 def integer(low: int, high: int) -> Callable[[str], int]:
@@ -30,8 +30,8 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def meant(given: str, known: Iterable[str]) -> str:
-    """The known word that a mistyped one is most like, as a question to put behind it; nothing where none is."""
-    from difflib import get_close_matches  # here, since a program that starts well has no use for it
+    """The known word that is most like a mistyped one, as a question to put after it; empty where none is like it."""
+    from difflib import get_close_matches  # here, since a program without errors does not need it
 
     like = get_close_matches(given, tuple(known), n=1, cutoff=_LIKE)
     return f" (did you mean {like[0]}?)" if like else ""
@@ -59,7 +59,7 @@ def address(text: str, port_min: int = 1) -> tuple[str, int]:
     if not colon or not bare or not numbered or bracketed != (":" in bare) or "[" in bare or "]" in bare:
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051")
     try:
-        bare.encode("idna")  # as a socket will, where it would be no OSError
+        bare.encode("idna")  # as a socket does, which would not raise OSError
     except UnicodeError as error:
         allowed = "HOST:PORT, with a host of labels of 1 to 63 characters"
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
@@ -67,11 +67,11 @@ def address(text: str, port_min: int = 1) -> tuple[str, int]:
 
 
 def shown_address(address: tuple[str, int]) -> str:
-    """``HOST:PORT``, as ``address`` takes it."""
+    """An address as text, ``HOST:PORT``, which ``address`` takes."""
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def family_of(host: str) -> socket.AddressFamily:
-    """The family of a host to listen on: IPv6 for an address of it, IPv4 for all else, names included."""
+    """The family of a host to listen on: IPv6 for an IPv6 address, IPv4 for all others, and for names."""
     return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,7 +1,7 @@
 """Server reflection, ``grpc.reflection.v1alpha`` and ``v1``, whose messages are the same but for their package.
 
-Source: ``grpc/reflection/v1/reflection.proto``. The descriptors are those of the messages that are loaded. protobuf's
-descriptor pool knows services and messages by name but no methods, and ghz asks for just that: here they are found.
+Source: ``grpc/reflection/v1/reflection.proto``. The descriptors are of the messages that are loaded. protobuf's
+descriptor pool finds services and messages by name, but no methods. ghz asks for methods: here they are found.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ REFLECTION = tuple(f"/{service}/ServerReflectionInfo" for service in (_V1ALPHA, 
 
 
 def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
-    """The method of a server that has this service, by its paths. Whoever may call a service may see what it is."""
+    """Method of reflection for a server with this service, by its paths. Any trader may call it."""
     names = sorted((service_name, HEALTH, _V1ALPHA))
 
     def reflect(asked: ServerReflectionRequest, _: Call) -> Iterator[ServerReflectionResponse]:
@@ -41,7 +41,7 @@ def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
 
 
 def _fill(asked: ServerReflectionRequest, answer: ServerReflectionResponse, names: list[str]) -> None:
-    """The answer's own part. Raises KeyError for what is not there."""
+    """Fills the part of an answer that fits the question. Raises KeyError for an unknown name."""
     pool = descriptor_pool.Default()
     match asked.WhichOneof("message_request"):
         case "file_by_filename":
@@ -77,7 +77,7 @@ def _file_of(symbol: str) -> FileDescriptor:
 
 
 def _add(file: FileDescriptor, answer: ServerReflectionResponse) -> None:
-    """A file and all that it needs."""
+    """Adds a file, and all files that it depends on, to an answer."""
     needed: dict[str, FileDescriptor] = {}
     pending = [file]
     while pending:

@@ -1,4 +1,4 @@
-"""Who may call which method: rights, the file that grants them, and the check of one request. No I/O but that file.
+"""Rights of callers, the file that grants them, and the check of one request. No I/O but that file.
 
     [[callers]]
     name = "desk"
@@ -6,12 +6,12 @@
     token_sha256 = "5e88…"       # of the token that this caller shows; 64 hexadecimal digits
     certificate = "desk"         # the common name of its client certificate
 
-A caller has a token, a certificate or both. A method says which right it needs (``Method.right``), and one that says
-nothing needs an admin's. So a new method is closed until somebody opens it. What has no entry in ``Guard`` is answered
-by nobody: a request is judged by the method that it was resolved to, never by the path that it came with.
+A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``); by default it
+needs an admin's. So a new method is closed until its right is declared. A method without an entry in ``Guard`` is never
+answered: a request is checked by the method that it was resolved to, never by the path in its bytes.
 
-A token is never kept and never compared: its SHA-256 is. Nothing here says a token, or a part of one, in an error. A
-head that shows one is kept by its own digest (``concealed``), and what it means has the token's.
+A token is never kept and never compared: its SHA-256 is. No error here has a token, or a part of one. A head that shows
+a token is kept under its own digest (``concealed``), and its meaning has the token's digest only.
 """
 
 import re
@@ -26,16 +26,16 @@ from secrets import token_bytes
 from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated, UnknownMethod, UsageError
 
 CALLERS_MAX = 10_000
-"""Callers in a file, at most: keeps a mistaken file from filling memory."""
+"""Largest number of callers in a file: keeps a mistaken file from filling memory."""
 
 NAME_LENGTH_MAX = 64
-"""Characters of a caller's name, and of a certificate's common name (X.520), at most."""
+"""Largest number of characters of a caller's name, and of a certificate's common name (X.520)."""
 
 TOKEN_BYTES_MAX = 256
-"""Bytes of a token, at most."""
+"""Largest size of a token, in bytes."""
 
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,256}=*", re.ASCII)
-"""What a token is made of, which every transport can carry (RFC 6750, ``b64token``). 16 characters at least."""
+"""Pattern of a token that every transport can carry (RFC 6750, ``b64token``). 16 characters at least."""
 
 _BEARER = re.compile(r"bearer +([!-~]+)", re.ASCII | re.IGNORECASE)
 
@@ -47,47 +47,47 @@ AUTHORIZATION = "authorization"
 """The field in which a request shows a token."""
 
 _KEY = token_bytes(32)
-"""Of ``concealed``, in this process."""
+"""Key of ``concealed``, in this process."""
 
 
 class Right(IntEnum):
-    """What a caller may do. Each includes those before it."""
+    """Right of a caller. Each includes those before it."""
 
     ANYONE = 0
-    """What needs no credential: whether the server serves."""
+    """Right without a credential: to ask if the server serves."""
     TRADER = 1
-    """To look up and to trade."""
+    """Right to look up and to trade."""
     ADMIN = 2
-    """To set prices, and whatever a method does not declare."""
+    """Right to set prices, and to call methods that declare no right."""
 
 
 _RIGHTS = {"trader": Right.TRADER, "admin": Right.ADMIN}
 
 Shown = bytes | None
-"""What a request shows: its token's digest; None where it shows none. ``UNREADABLE`` where it is no token."""
+"""Credential that a request shows: its token's digest; None where it shows none, ``UNREADABLE`` for no valid token."""
 
 UNREADABLE = b""
-"""Of something that is shown for a token and is none: no caller has it."""
+"""Digest for something shown as a token that is not one: no caller has it."""
 
 
 Asked = tuple[bytes | None, Shown]
-"""A method by the path that a request was resolved to, None for none, and what the request shows."""
+"""Path of the method that a request was resolved to, None for none, and the credential that the request shows."""
 
 
 def digest(token: bytes) -> bytes:
-    """A token as it is known here, 32 bytes."""
+    """The digest of a token, 32 bytes, under which the token is known here."""
     return sha256(token).digest()
 
 
 def concealed(head: bytes) -> bytes:
-    """The key under which a head is kept that shows a token: it says nothing of the head's bytes, and no client can
-    make bytes that are it. Takes some 0.6 µs.
+    """The key under which a head with a token is kept: it tells nothing of the head's bytes, and no client can make
+    bytes that equal it. Takes some 0.6 µs.
     """
-    return blake2b(_KEY + head).digest()  # which needs no HMAC: nobody can lengthen a hash of BLAKE2
+    return blake2b(_KEY + head).digest()  # without HMAC: a hash of BLAKE2 cannot be extended
 
 
 def shown_in(authorization: Iterable[str]) -> Shown:
-    """What the values of a request's field ``authorization`` show: one, ``Bearer TOKEN``, or nothing that is valid."""
+    """Credential in the values of a request's field ``authorization``; valid is exactly one, ``Bearer TOKEN``."""
     values = tuple(authorization)
     if not values:
         return None
@@ -97,7 +97,7 @@ def shown_in(authorization: Iterable[str]) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One that is known."""
+    """A known caller."""
 
     name: str
     right: Right
@@ -108,32 +108,32 @@ class Caller:
 
 
 class Access:
-    """The callers that a file grants rights to. Any thread may ask; ``reload`` is for one at a time."""
+    """The callers of a file, with their rights. Any thread may check; one at a time may ``reload``."""
 
     def __init__(self, file: Path) -> None:
         """Reads the file. Raises UsageError, which names the file and the line or key."""
         self.file = file
-        self._by_token: Mapping[bytes, Caller] = {}  # by its digest: the time of a look-up says nothing of a token
+        self._by_token: Mapping[bytes, Caller] = {}  # by digest: so a look-up's time tells nothing of a token
         self._by_certificate: Mapping[str, Caller] = {}
         self.granted: set[Asked] = set()
-        """What tokens were found good for since the file was read; it holds on every connection, whatever that shows
-        besides."""
+        """Methods granted to tokens since the file was read. A grant holds on every connection, with any
+        certificate."""
         self.refused: Callable[[str, str], object] | None = None
-        """Told of each refusal: that it was of a ``request``, and the fault's code. None: nobody is."""
+        """Function called at each refusal, with ``request`` and the fault's code; None: there is none."""
         self.reload()
 
     def reload(self) -> None:
-        """Reads the file anew, for all requests read from now on. Raises as ``__init__``, and changes nothing then."""
+        """Reads the file again, for all requests read from now on. Raises as ``__init__``, and changes nothing then."""
         callers = load(self.file)
         self._by_certificate = {caller.certificate: caller for caller in callers if caller.certificate}
         self._by_token = {caller.token_digest: caller for caller in callers if caller.token_digest}
-        self.granted = set()  # last: whoever has this one is checked against the callers above
+        self.granted = set()  # last: a thread that sees this set also sees the new callers
 
     def check(self, needed: Right, shown: Shown, certificate: str) -> None:
-        """Returns where a request may be answered. ``certificate``: its connection's common name, or empty.
+        """Returns where a request may be answered, else raises Unauthenticated or PermissionDenied.
 
-        A token that is not known is refused even where a certificate would do. Raises Unauthenticated and
-        PermissionDenied. Takes some microseconds.
+        ``certificate`` is the common name in its connection's certificate, or empty. An unknown token is refused even
+        where a certificate would suffice. Takes some microseconds.
         """
         if needed is Right.ANYONE:
             return
@@ -160,12 +160,12 @@ class Access:
 
 
 class Guard:
-    """Who may call the methods of one server. Any thread."""
+    """Check of the callers of one server's methods. Any thread may use it."""
 
     def __init__(self, access: Access, rights: Mapping[bytes, Right]) -> None:
-        """``rights``: what each method that can be answered needs, by the path that it is resolved to."""
+        """``rights`` has the right that each answerable method needs, by its path."""
         self.access = access
-        """Whose ``granted`` spares a ``check``."""
+        """The callers; a request in its ``granted`` needs no ``check``."""
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
@@ -177,8 +177,8 @@ class Guard:
         if needed is None:
             raise UnknownMethod("no such method")
         self.access.check(needed, shown, certificate)
-        judged = shown is not None and needed is not Right.ANYONE  # else strangers would fill this
-        if judged and not certificate:  # or it might be the certificate that was good for it
+        judged = shown is not None and needed is not Right.ANYONE  # else strangers would fill ``granted``
+        if judged and not certificate:  # else the certificate, and not the token, may have been granted this
             granted.add((path, shown))
 
 
@@ -189,7 +189,7 @@ def load(path: Path) -> tuple[Caller, ...]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("--access", file, f"a readable file ({error.strerror})") from error
-    except (ValueError, RecursionError):  # of which the text might quote what stands there
+    except (ValueError, RecursionError):  # its text might quote the file
         raise UsageError("--access", file, "a file in TOML, in UTF-8") from None
     entries = document.get("callers")
     if not isinstance(entries, list) or not 0 < len(entries) <= CALLERS_MAX or len(document) > 1:
@@ -212,7 +212,7 @@ def load(path: Path) -> tuple[Caller, ...]:
 
 
 def _caller(place: str, entry: object) -> Caller:
-    """One table of the file."""
+    """The caller of one table of the file."""
     if not isinstance(entry, dict):
         raise UsageError(place, None, "a table [[callers]]")
     for key in sorted(entry.keys() - _KEYS):

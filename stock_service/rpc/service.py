@@ -1,9 +1,9 @@
 """An RPC service free of any transport.
 
 A ``Service`` maps full method names to methods; a transport serves any service and knows none. A ``Method`` has its
-messages' types, so that whoever has only a name can decode and encode. A method is given the protobuf message's bytes,
-whatever the transport; one that speaks JSON turns it into those (``message_json.py``). Decoding happens here, once, so
-that undecodable bytes are INVALID_ARGUMENT everywhere.
+messages' types, so that its name is enough to decode and encode. On any transport a method is given the bytes of a
+protobuf message; a transport that speaks JSON turns JSON into those (``message_json.py``). Decoding happens here, once,
+so that undecodable bytes are INVALID_ARGUMENT everywhere.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -30,13 +30,13 @@ Answer = Callable[[bytes], bytes]
 """A method in bytes: an encoded request to an encoded response; raises a Fault."""
 
 CallAnswer = Callable[[Call], bytes]
-"""The same for a call."""
+"""A method from a call to an encoded response; raises a Fault."""
 
 StreamAnswer = Callable[[Call], Iterator[bytes]]
-"""A method of several replies in bytes; what it gives raises a Fault as it is asked for the next."""
+"""A method from a call to several encoded replies; asking for the next reply may raise a Fault."""
 
 AwaitedAnswer = Callable[[Call], Awaitable[bytes]]
-"""The same on an event loop."""
+"""A method from a call to an encoded response, on an event loop; raises a Fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class Route:
 class Method(Generic[Request, Response]):
     """One method: its messages, and the function from one to the other, which may raise a Fault.
 
-    ``wants_call``: the function takes the ``Call`` as well, after the request. ``route``: where transports with routes
-    serve it besides, in JSON. Called from any thread, several at once. ``on_loop``: of a function that waits, the same
-    for an event loop, which serves other calls meanwhile. A transport without a loop has no use for it. ``right``: what
-    a caller needs where a server knows its callers; one that nobody declared needs an admin's.
+    Any threads may call ``function`` at once. With ``wants_call`` it takes the ``Call`` as well, after the request.
+    ``route`` is an address, in JSON, on transports with routes. ``on_loop`` is a coroutine function that does the same
+    as ``function`` where that waits: an event loop serves other calls meanwhile. Transports without a loop do not use
+    it. ``right`` is the right that a caller needs, where a server knows its callers.
     """
 
     request_type: type[Request]
@@ -69,10 +69,10 @@ class Method(Generic[Request, Response]):
     on_loop: Callable[[Request], Awaitable[Response]] | Callable[[Request, Call], Awaitable[Response]] | None = None
     right: Right = Right.ADMIN
     meter: Meter | None = None
-    """What counts its requests; None: nothing does, which costs nothing."""
+    """Meter that counts its requests; None: they are not counted, at no cost."""
 
     def answer(self) -> Answer:
-        """The method in bytes, of one that wants no call; to be asked once, before serving.
+        """The method in bytes, for a method that wants no call; to be made once, before serving.
 
         The answer raises InvalidRequest for bytes that do not decode.
         """
@@ -80,7 +80,7 @@ class Method(Generic[Request, Response]):
         return self._answering()
 
     def answer_call(self) -> CallAnswer:
-        """The method as a function of a call, of any method; else as ``answer``."""
+        """The method as a function of a call, for any method; else like ``answer``."""
         answer = self._answering()
         if not self.wants_call:
             return lambda call: answer(call.payload)
@@ -88,7 +88,7 @@ class Method(Generic[Request, Response]):
         return lambda call: answer(call.payload, lambda request: function(request, call))
 
     def _answering(self) -> Callable[..., bytes]:
-        """The method in bytes. It takes another function beside the bytes, where that is to be called instead."""
+        """The method in bytes. Its second argument is a function to call instead of ``function``."""
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request], Response], self.function)
         if self.meter is not None:
@@ -104,7 +104,7 @@ class Method(Generic[Request, Response]):
         return answer
 
     def answer_on_loop(self) -> AwaitedAnswer:
-        """The method as a coroutine function of a call, of one that has ``on_loop``; else as ``answer``."""
+        """The method as a coroutine function of a call, for a method with ``on_loop``; else like ``answer``."""
         assert self.on_loop is not None
         decode = _strict_decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
@@ -127,9 +127,9 @@ class Method(Generic[Request, Response]):
 class StreamMethod(Generic[Request, Response]):
     """A method that answers a request with several messages, one by one as the client takes them.
 
-    ``function`` may be a generator. Where the client goes, it is closed by whichever thread sees that, so what it does
-    then must be short. ``talks``: a client may send several requests in one call; each is answered in its turn.
-    ``right``: as a ``Method``'s.
+    ``function`` may be a generator. If the client leaves, the thread that notices it closes the generator, whose work
+    then must be short. With ``talks`` a client may send several requests in one call; each is answered in its turn.
+    ``right`` is as of a ``Method``.
     """
 
     request_type: type[Request]
@@ -138,10 +138,10 @@ class StreamMethod(Generic[Request, Response]):
     talks: bool = False
     right: Right = Right.ADMIN
     meter: Meter | None = None
-    """As a ``Method``'s; each of several requests in a call is one."""
+    """Meter, as of a ``Method``; each of several requests in a call counts as one."""
 
     def answer_stream(self) -> StreamAnswer:
-        """The method in bytes; to be asked once, before serving. For bytes that do not decode: InvalidRequest."""
+        """The method in bytes; to be made once, before serving. Raises InvalidRequest for bytes that do not decode."""
         decode = _strict_decoder(self.request_type)
         if self.meter is not None:
             return metered_stream(decode, self.function, self.meter)
@@ -155,13 +155,13 @@ class StreamMethod(Generic[Request, Response]):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method.
+    """A service. ``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method.
 
-    ``streams`` are those of several replies, which the transport ``grpc_static`` alone serves: to the others there are
-    no such methods.
-    ``flush``: of a service whose requests may wait without a thread (``waiting.py``). Who lets them calls it, on any
-    thread, when it has begun those that it had. None: none of them waits so.
-    ``health`` says whether it is served; None: it always is.
+    ``streams`` are the methods with several replies. The transport ``grpc_static`` alone serves them; on others they do
+    not exist.
+    ``flush`` is for a service whose requests may wait without a thread (``waiting.py``). A server that lets them wait
+    calls it, on any thread, once it has begun all requests that it has read. None: no request waits like this.
+    ``health`` tells if the service is served; None: it always is.
     """
 
     name: str
@@ -171,18 +171,18 @@ class Service:
     health: Health | None = None
 
     def with_health(self) -> "Service":
-        """The same service with ``health``, and with the method by which clients ask for it."""
+        """The same service with ``health``, and with the method Check, by which clients ask for it."""
         health = self.health or Health(self.name)
         check = Method(HealthCheckRequest, HealthCheckResponse, health.check, right=Right.ANYONE)
         return replace(self, methods={**self.methods, CHECK: check}, health=health)
 
     def rights(self) -> dict[bytes, Right]:
-        """Right that each method needs of its caller, by its path."""
+        """Right that each method needs, by its path."""
         needed = {path.encode(): method.right for path, method in self.methods.items()}
         return needed | {path.encode(): method.right for path, method in self.streams.items()}
 
     def counted(self, metrics: Metrics) -> "Service":
-        """The same service, whose requests are counted. Before it is served."""
+        """The same service, which counts its requests. To be made before it is served."""
         methods = {
             path: replace(method, meter=metrics.meter(path, outcomes_of(method.response_type.DESCRIPTOR)))
             for path, method in self.methods.items()
@@ -192,7 +192,7 @@ class Service:
 
 
 def _strict_decoder(request_type: type[Request]) -> Callable[[bytes], Request]:
-    """A decoder that raises InvalidRequest. ``answer`` has none: the hot path spares this function's call."""
+    """A decoder that raises InvalidRequest. ``answer`` does not use it, to save one function call in the hot path."""
     decode: Callable[[bytes], Request] = decoder(request_type)
 
     def decode_strictly(payload: bytes) -> Request:

@@ -1,6 +1,6 @@
-"""The timeline: when each request that a server answered was where, in nanoseconds, kept while it serves.
+"""The timeline: the times of each request's steps in a server, in nanoseconds, kept while the server serves.
 
-What is noted of a request, in this order in time:
+Times noted of a request, in their order:
 
 - accepted   its bytes have been read (sockets), or grpcio has given the call to the executor (gRPC)
 - dequeued   a thread begins with it
@@ -9,20 +9,20 @@ What is noted of a request, in this order in time:
 - handled    the bytes of its reply are there
 - replied    the call that gave them to the kernel, or the handler's to grpcio, has returned
 
-It also notes how long the request waited for locks, which method it called and which thread answered it. A request that
-takes several locks has when it asked for the first and when it had the last. ``waited`` is the sum of the waits. So the
-time between one lock and the next is in no stage: the stages add up to that much less than the total.
+The timeline also notes the request's wait for locks, its method and the thread that answered it. For a request that
+takes several locks, ``asked`` is of the first and ``acquired`` of the last. ``waited`` is the sum of the waits. So the
+time between one lock and the next is in no stage: the sum of the stages is less than the total by this time.
 
-``handled`` is the last moment that surely comes before the client has its reply. ``replied`` may come after: the client
+``handled`` is the last moment that is surely before the client has its reply. ``replied`` may be after it: the client
 reads on another core while the thread here returns from the system call.
 
 Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share it:
-a client's times can be put beside these.
+a client's times can be compared with these.
 
-Each thread has a ``Stamper``, and one thread has one request at a time; ``begin`` wipes what the last one left. A
-finished request is one row of 72 bytes: 137 MiB for two million. The memory is set aside at the start, and taken from
-the system as it is first written. So nothing is ever moved or enlarged while requests wait. What that costs a request
-is in stock_service/README.md.
+Each thread has a ``Stamper``, and one request at a time; ``begin`` clears the times of the last one. A finished request
+is one row of 72 bytes: 137 MiB for two million. The memory is set aside at the start, and taken from the system when it
+is first written. So no memory is moved or enlarged while requests wait. stock_service/README.md has the cost for each
+request.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
@@ -31,8 +31,9 @@ The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 - ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
   service does not have) and ``left_out``.
 
-Left out: what was refused before a thread took it, what the client gave up before it began, and grpcio's health and
-reflection services. Requests over ``requests_max`` are left out too, and only those are counted (``left_out``).
+Left out: requests that were refused before a thread took them, or given up by the client before they began, and
+grpcio's health and reflection services. Requests over ``requests_max`` are left out too; only these are counted
+(``left_out``).
 """
 
 import json
@@ -46,13 +47,13 @@ from struct import Struct
 from zipfile import ZIP_DEFLATED, ZipFile
 
 REQUESTS_MAX = 2_000_000
-"""Requests that are kept, at most: 20 s of 100,000 a second, which is more than any server here does."""
+"""Largest number of requests kept: 20 s of 100,000 a second, which is more than any server here answers."""
 
 COLUMNS = ("accepted", "dequeued", "asked", "acquired", "waited", "handled", "replied", "method", "thread")
-"""What a row has: nanoseconds, then the numbers of the method and the thread."""
+"""Columns of a row: times in nanoseconds, then the numbers of the method and the thread."""
 
 FORMAT = 1
-"""The file's version."""
+"""Version of the file's format."""
 
 STAMPS = "stamps.npy"
 ABOUT = "about.json"
@@ -65,10 +66,10 @@ _ROW_BYTES = _ROW.size
 _pack_into = _ROW.pack_into
 
 _CHUNK_BYTES = 1 << 20
-"""Bytes compressed at a time."""
+"""Number of bytes compressed at a time."""
 
 _COMPRESSION = 1
-"""The least, which is the quickest: the server is to end soon."""
+"""Level of compression: the lowest and fastest, since the server is to end soon."""
 
 
 class Timeline:
@@ -81,7 +82,7 @@ class Timeline:
         self.now_ns = clock_ns
         self._requests_max = requests_max
         self._rows = mmap.mmap(-1, max(1, requests_max) * _ROW_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # or one request would now and then wait for 2 MiB of zeros
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # else a request would now and then wait for 2 MiB of zeros
             self._rows.madvise(mmap.MADV_NOHUGEPAGE)
         self._places = count()  # next() of it is atomic in CPython
         self._methods: list[str] = []
@@ -89,20 +90,19 @@ class Timeline:
         self.local = _Local(lambda: Stamper(next(threads), rows, places, requests_max, clock_ns))
 
     def method_number(self, path: str) -> int:
-        """The number under which a method is noted: a new one each time. Before the server serves."""
+        """A new number, under which a method is noted. To be called before the server serves."""
         self._methods.append(path)
         return len(self._methods) - 1
 
     def end(self) -> None:
-        """Keeps the request of this thread, whose reply was given away; nothing where it was not stamped."""
+        """Keeps the request of this thread, whose reply was sent; does nothing where it was not stamped."""
         stamper = self.local.stamper
         if stamper.handled_ns:
             stamper.end()
 
     def write(self, path: Path) -> int:
-        """Writes what has ended to a file, once, when the server has stopped; blocks, about 1 s a million requests.
-
-        Gives how many requests were left out. Raises OSError.
+        """Writes the ended requests to a file, once, when the server has stopped. Blocks for about 1 s a million
+        requests. Returns the number of requests left out. Raises OSError.
         """
         ended = next(self._places)
         kept = min(ended, self._requests_max)
@@ -117,7 +117,7 @@ class Timeline:
 
 
 class Stamper:
-    """What one thread notes of the request that it answers. That thread's alone."""
+    """Times that one thread notes of the request that it answers. For that thread alone."""
 
     def __init__(
         self, thread: int, rows: mmap.mmap, places: Iterator[int], requests_max: int, clock_ns: Callable[[], int]
@@ -131,25 +131,25 @@ class Stamper:
         self.method = NO_METHOD
 
     def begin(self, accepted_ns: int) -> None:
-        """The thread begins with a request; of the one before nothing is left."""
+        """Begins a request, and clears the times of the one before."""
         self.dequeued_ns = self._clock_ns()
         self.accepted_ns = accepted_ns
         self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0
 
     def acquired(self, asked_ns: int, acquired_ns: int) -> None:
-        """The request has a lock; a first one, or one more."""
+        """Notes that the request has a lock: its first one, or a further one."""
         if not self.asked_ns:
             self.asked_ns = asked_ns
         self.waited_ns += acquired_ns - asked_ns
         self.acquired_ns = acquired_ns
 
     def handled(self, method: int) -> None:
-        """The bytes of the reply are there, be it an outcome or a fault."""
+        """Notes that the bytes of the reply are there: an outcome or a fault."""
         self.handled_ns = self._clock_ns()
         self.method = method
 
     def end(self) -> None:
-        """The reply was given away: the request is kept, if there is room."""
+        """Notes that the reply was sent, and keeps the request, if there is room."""
         replied_ns = self._clock_ns()
         place = next(self._places)
         if place < self._requests_max:
@@ -169,14 +169,14 @@ class Stamper:
 
 
 class _Local(threading.local):
-    """The stamper of the thread that looks, made when it first does. Threads are numbered as they come, the maker 0."""
+    """The stamper of the current thread, made at its first use. Threads are numbered in this order; the maker is 0."""
 
     def __init__(self, make: Callable[[], Stamper]) -> None:
         self.stamper = make()
 
 
 def _npy_header(rows: int) -> bytes:
-    """What NumPy's format, version 1.0, has before the numbers (numpy.lib.format), padded to 64 bytes."""
+    """Header of NumPy's format, version 1.0 (numpy.lib.format), before the numbers; padded to 64 bytes."""
     about = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, {len(COLUMNS)}), }}".encode()
     prefix = b"\x93NUMPY\x01\x00"
     padding = -(len(prefix) + 2 + len(about) + 1) % 64

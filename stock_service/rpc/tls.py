@@ -1,8 +1,8 @@
 """TLS by the standard library: a server's certificate, which may be replaced as it serves, and a client's credentials.
 
-TLS 1.2 and 1.3. With an authority for clients, every client must have a certificate that it signed (mTLS). Private keys
-are not encrypted: nobody is there to be asked for a passphrase when a server starts. Nothing here says a file's content
-in an error, nor shows it in a ``repr``.
+TLS 1.2 and 1.3. With an authority for clients, every client must have a certificate that the authority signed (mTLS).
+Private keys are not encrypted: nobody can enter a passphrase when a server starts. No error and no ``repr`` here shows
+a file's content.
 """
 
 import ssl
@@ -15,12 +15,12 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.security import TOKEN, TOKEN_BYTES_MAX
 
 _NO_PASSPHRASE = ""
-"""For a key that is encrypted all the same: OpenSSL would else ask for one on the terminal."""
+"""Passphrase for a key that is encrypted nevertheless: without it OpenSSL would ask on the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pems:
-    """A side's files, for a library that wants their content; empty where there is none."""
+    """Content of one side's files, for a library that takes the content; empty where there is no file."""
 
     certificate: bytes = field(repr=False)
     key: bytes = field(repr=False)
@@ -29,26 +29,27 @@ class Pems:
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """A server's: its certificate with its chain, the certificate's private key, and the authority of its clients."""
+    """Files of a server: its certificate and chain, the certificate's private key, and the authority of its clients."""
 
     certificate: Path
     key: Path
     client_authority: Path | None = None
-    """None: clients need no certificate."""
+    """Authority of the clients' certificates; None: clients need no certificate."""
 
 
 class ServerTls:
-    """What a server speaks TLS with. Any thread may ask; ``reload`` is for one at a time."""
+    """Certificate and TLS context of a server. Any thread may use them; one at a time may ``reload``."""
 
     def __init__(self, files: TlsFiles, protocols: Sequence[str] = ()) -> None:
-        """``protocols``: what the server answers to in ALPN. Raises UsageError for files that cannot be used."""
+        """``protocols`` are the names that the server accepts in ALPN. Raises UsageError for files that cannot be
+        used."""
         self.files = files
         self._protocols = list(protocols)
         self.reload()
 
     def reload(self) -> None:
-        """Reads the files anew: connections from now on use them, those that are open go on. Raises UsageError, and
-        changes nothing then.
+        """Reads the files again: new connections use them, open ones go on. Raises UsageError, and changes nothing
+        then.
         """
         files = self.files
         pems = Pems(
@@ -70,16 +71,16 @@ class ServerTls:
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """What a client trusts, and what it shows: its certificate, its token, both or neither."""
+    """The authority that a client trusts, and the credentials that it shows: a certificate, a token, both or none."""
 
     authority: Path | None = None
-    """Who must have signed the server's certificate; None: there is no TLS."""
+    """Authority that must have signed the server's certificate; None: there is no TLS."""
     certificate: Path | None = None
     key: Path | None = None
     token: str = field(default="", repr=False)
 
     def context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext | None:
-        """What a connection is made with; None: it is plain. Raises UsageError for files that cannot be used."""
+        """TLS context for connections; None: they are plain. Raises UsageError for files that cannot be used."""
         if self.authority is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -92,8 +93,8 @@ class ClientCredentials:
         return context
 
     def pems(self) -> Pems:
-        """The files' content. Raises UsageError."""
-        self.context()  # which says what is wrong with them
+        """Content of the files. Raises UsageError."""
+        self.context()  # raises where the files cannot be used
         own = self.certificate is not None and self.key is not None
         return Pems(
             _read("--tls-cert", self.certificate) if own and self.certificate else b"",
@@ -103,11 +104,11 @@ class ClientCredentials:
 
 
 NO_CREDENTIALS = ClientCredentials()
-"""A plain connection, of somebody unknown."""
+"""Credentials of a plain connection that shows none."""
 
 
 def read_token(file: Path) -> str:
-    """The token in a file, which may end in a line's end. Raises UsageError, which does not say it."""
+    """The token in a file, which may end in a line's end. Raises UsageError, which does not show the token."""
     raw = _read("--token-file", file)
     token = raw.decode("ascii", "replace").strip()
     if len(raw) > TOKEN_BYTES_MAX + 2 or not TOKEN.fullmatch(token):
@@ -117,7 +118,7 @@ def read_token(file: Path) -> str:
 
 @contextmanager
 def _refused(option: str, files: object, allowed: str) -> Iterator[None]:
-    """Within it, files of an option are used: raises UsageError where that cannot be, with the reason."""
+    """Turns errors of using an option's files, within the ``with`` statement, into UsageError with the reason."""
     try:
         yield
     except ssl.SSLError as error:
@@ -143,7 +144,7 @@ def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
 
 
 def named_in(certificate: object) -> str:
-    """The common name in a certificate as ``ssl`` gives it; empty where there is none, or more than one."""
+    """The common name in a certificate, given as ``ssl`` does; empty where there is none, or more than one."""
     if not isinstance(certificate, dict):
         return ""
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]

@@ -1,13 +1,15 @@
 """A request that waits for something, such as a disk, without a thread.
 
-A server that can do so puts a ``Wait`` into ``here`` before it calls a handler. What has to wait notes that in it, has
-its ``go_on`` called when it is over, and raises ``Waiting``, which leaves the handler. Then the server calls the
-handler again, with the same ``Wait``: it comes to the same place, finds that the wait is over, and goes on. So a
-handler must do nothing before that which may not be done twice; and it may wait once.
+A server that supports this puts a ``Wait`` into ``here`` before it calls a handler. A catalog that must wait notes that
+in the ``Wait``, arranges that its ``go_on`` is called at the end of the wait, and raises ``Waiting``, which leaves the
+handler. After ``go_on`` the server calls the handler again, with the same ``Wait``: the handler comes to the same
+place, where the wait is over, and goes on. So the steps of a handler before its wait must be safe to do twice; and it
+may wait once.
 
-Where a server puts nothing there, what has to wait blocks.
+Where a server puts no ``Wait`` there, a catalog that must wait blocks.
 
-What waits is done once the server says that it has begun what it had: it calls the service's ``Flush``.
+The work that requests wait for begins once the server has begun all requests that it has: it then calls the service's
+``Flush``.
 """
 
 import threading
@@ -16,15 +18,16 @@ from contextlib import contextmanager
 
 
 class Waiting(BaseException):
-    """The request waits: nothing is to be replied now. No Exception, so that no handler takes it for an error."""
+    """The request waits, and gets no reply now. A BaseException, so that no handler takes it for an error."""
 
 
 Flush = Callable[[bool], object]
-"""Has done what requests wait for. With True this thread does it, and blocks; with False another does. Any thread."""
+"""Function that starts the work that requests wait for. With True the calling thread does the work, and blocks; with
+False another thread does it. Any thread may call it."""
 
 
 class Wait:
-    """One request's. ``on`` is what it waits for, of whoever put it there: None before and until that."""
+    """Wait of one request. ``on`` is the thing that it waits for, set by the code that waits; None until then."""
 
     __slots__ = ("go_on", "on")
 
@@ -35,7 +38,7 @@ class Wait:
 
 
 class _Here(threading.local):
-    """What a thread's handler may use."""
+    """State of the current thread for its handler."""
 
     wait: Wait | None = None
 
@@ -49,10 +52,11 @@ going_on = threading.Lock()
 
 @contextmanager
 def in_one_go() -> Iterator[None]:
-    """Within it a group of requests goes on; a thread that reads requests may wait meanwhile for ``going_on``.
+    """Holds ``going_on`` while a group of requests goes on, so that a thread that reads requests may wait for the end.
 
-    It is for speed alone: each reply would else bring that thread one more request, and the two would take the
-    interpreter from each other every time. Of two groups at a time one is not waited for. Any thread; never blocks.
+    This is for speed alone: without it each reply would bring the reading thread one more request, and the two threads
+    would take the interpreter from each other every time. If two groups go on at a time, the reading thread waits for
+    one of them only. Any thread may use it; never blocks.
     """
     held = going_on.acquire(blocking=False)
     try:
