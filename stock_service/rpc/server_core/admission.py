@@ -1,18 +1,18 @@
-"""Admission: how long a request may wait, and how many tasks the executor is given. No I/O.
+"""Admission: limits on the wait of a request, and on the number of tasks that the executor is given. No I/O.
 
-A request's wait counts from when its connection was first seen readable after it had last been emptied. While the
-executor keeps up, nothing of this is asked. Once it is behind, requests wait at the reading thread, and connections get
-their turns one after the other.
+A request's wait counts from the time when its connection was first seen readable after it had last been emptied. While
+the executor keeps up, there are no such limits. Once it is behind, requests wait at the reading thread, and connections
+get their turns one after the other.
 
 - **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
   servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
-  which drains by itself. One that was not is standing, and a longer wait gains nobody anything. So what waits in a
-  standing queue for longer than the target is refused. A request may say how long its client waits. It may then wait
-  for a quarter of that, if this is more than the target. In a burst it may wait for a third. One that does not say is
-  taken to have said ``UNSAID_MS``.
-- **The executor is given** tasks that last it for ``AHEAD_MS``, by the rate at which it ended tasks. The rest stays
-  where it can still be refused, and where each connection has its turn. Where nobody waits yet, the executor is given
-  tasks that last it for ``BURST_MS``.
+  which drains by itself. Any other queue is standing, and a longer wait in it gains nothing. So a request that waits in
+  a standing queue for longer than the target is refused. A request may give its client's time limit. It may then wait
+  for a quarter of this limit, if a quarter is more than the target. In a burst it may wait for a third. A request
+  without a time limit counts as one with ``UNSAID_MS``.
+- **The executor is given** tasks that last it for ``AHEAD_MS``, by the rate at which it ended tasks. The other requests
+  stay here, where they can still be refused, and where each connection has its turn. Where no requests wait yet, the
+  executor is given tasks that last it for ``BURST_MS``.
 - **More threads than that** are given a task each where tasks wait, for a disk or another server. Where tasks compute,
   more threads end no more tasks under the GIL: they only keep the GIL from the reading thread. So while the executor
   computes all the time that reading leaves it, their number falls by a quarter; else it grows by a quarter. It falls
@@ -20,47 +20,47 @@ their turns one after the other.
 """
 
 INTERVAL_MS = 100
-"""A queue that was short within so long is a burst: CoDel's interval, a round trip of a far network."""
+"""Time within which a queue that was empty is a burst: CoDel's interval, a round trip of a far network."""
 
 UNSAID_MS = 4000
-"""How long a client is taken to wait that does not say it."""
+"""Time limit that counts for a request without one."""
 
 AHEAD_MS = 1.5
-"""While requests wait, the executor has tasks for so long: many times what giving them costs. The reading thread sleeps
-meanwhile, for a millisecond or more, and so mostly finds the GIL free."""
+"""Time for which the executor has tasks while requests wait: many times the cost of giving them. The reading thread
+sleeps meanwhile, for a millisecond or more, and so mostly finds the GIL free."""
 
 AHEAD_LEAST = 2
 """Tasks that the executor may always have: one that runs, and the next."""
 
 BURST_MS = 15
-"""Tasks that last for so long are begun at once where nobody waits: less than any delay target that makes sense."""
+"""Time for which tasks last that are begun at once where no requests wait: less than any sensible delay target."""
 
 MEASURED_MS = 20
-"""The executor is measured over at least so long: two waits of 10 ms, whose tasks wake together and then compute."""
+"""Shortest time over which the executor is measured: two waits of 10 ms, whose tasks wake together and then compute."""
 
 RAN_MS = 1
-"""The same, where the executor ran all its tasks at once."""
+"""Shortest time of a measurement where the executor ran all its tasks at once."""
 
 MEASURED_TASKS = 8
-"""Of so many tasks given at once, or more, it is measured how long they take: asking for the time is then nothing."""
+"""Smallest number of tasks given at once whose time is measured: reading the clock then costs little beside them."""
 
 FIRST_RATE = 10
-"""Tasks a millisecond that the executor is taken to end until that was measured."""
+"""Tasks that the executor is taken to end in a millisecond, until its rate was measured."""
 
 COMPUTES = 0.9
-"""Of the time that reading leaves it, the share that an executor computes whose tasks wait for nothing."""
+"""Share of the time that reading leaves, from which the executor counts as one whose tasks only compute."""
 
 COMPUTES_MOST = 1.2
-"""Over so large a share tasks compute without the GIL, on several cores: then more threads do end more tasks."""
+"""Share over which tasks compute without the GIL, on several cores: then more threads do end more tasks."""
 
 PAUSE_MS_MAX = 20
-"""The reading thread looks again after so long, at most, while requests wait."""
+"""Longest sleep of the reading thread while requests wait."""
 
 _MS = 1_000_000
 
 READING_NS = _MS
-"""While requests wait, connections are read for so long before the executor is given more: what it runs may compute,
-and would take the GIL from whoever reads on."""
+"""Time for which connections are read, while requests wait, before the executor is given more: its tasks may compute,
+and would take the GIL from the reading thread."""
 
 
 class DelayTarget:
@@ -69,11 +69,11 @@ class DelayTarget:
     def __init__(self, target_ms: float) -> None:
         """``target_ms`` 0: no request is refused for its wait."""
         self._target_ns = int(target_ms * _MS)
-        self._calm_ns = 0  # when last no request waited
-        self._refused_ns = 0  # when one was last refused
+        self._calm_ns = 0  # last time when no request waited
+        self._refused_ns = 0  # time of the last refusal
 
     def emptied(self, now_ns: int) -> None:
-        """Notes that until now no request waited. That says nothing where waiting requests were refused just now."""
+        """Notes that no request waited until now. Does nothing where waiting requests were refused just now."""
         if self.recovered(now_ns):
             self._calm_ns = now_ns
 
@@ -86,7 +86,7 @@ class DelayTarget:
         return now_ns - self._refused_ns > INTERVAL_MS * _MS
 
     def limit_ns(self, timeout_ms: int, now_ns: int) -> int:
-        """Time that a request may wait whose client waits for ``timeout_ms`` (0: it does not say); 0: no limit."""
+        """Longest wait of a request with the time limit ``timeout_ms`` (0: none); 0: no limit."""
         if not self._target_ns:
             return 0
         waits_ns = (timeout_ms or UNSAID_MS) * _MS
@@ -98,22 +98,23 @@ class Ahead:
     """Number of tasks that an executor is given; the reading thread's. Times are in nanoseconds, on any one clock."""
 
     def __init__(self, workers: int, most: int) -> None:
-        """``workers``: tasks that the executor runs at a time, at most; ``most``: tasks that it takes at all."""
+        """``workers`` is the largest number of tasks that run at a time, ``most`` of tasks that the executor takes."""
         self.tasks = min(most, int(FIRST_RATE * AHEAD_MS))
         """Tasks that last the executor for ``AHEAD_MS``."""
         self.threads = workers
-        """Threads that are given a task each besides."""
+        """Number of threads that are given one more task each."""
         self.burst = min(most, FIRST_RATE * BURST_MS)
         """Tasks that the executor may be given at once where no requests wait."""
         self._workers, self._most = workers, most
-        self._mark = (0, 0, 0, 0)  # at the last measurement: time, tasks ended, the processor's time, of it for reading
-        self._idle = False  # whether the executor was seen without tasks since then
+        self._mark = (0, 0, 0, 0)  # at the last measurement: time, tasks ended, the process' CPU time, the reader's
+        self._idle = False  # True: the executor was seen without tasks since then
         self._rate = 0.0  # tasks ended in a nanosecond
 
     def room(self, ended: int, under_way: int, now_ns: int, cpu_ns: int, reading_ns: int) -> int:
-        """Tasks that the executor may be given now, which has ``ended`` tasks, and has ``under_way``.
+        """Number of tasks that the executor may be given now; negative: it has too many.
 
-        ``cpu_ns`` is the process' processor time, ``reading_ns`` the reading thread's. Negative: it has too many.
+        It has ``ended`` that many tasks, and has ``under_way`` that many. ``cpu_ns`` is the process' processor time,
+        ``reading_ns`` the reading thread's.
         """
         self._idle = self._idle or not under_way
         mark_ns, mark_ended, mark_cpu_ns, mark_reading_ns = self._mark
@@ -130,24 +131,24 @@ class Ahead:
                     self.threads = max(0, self.threads - step)
                 if computes or not self._idle:
                     self._measured((ended - mark_ended) / took_ns)
-                else:  # it might have ended more
+                else:  # the executor could have ended more tasks
                     self.tasks = min(self._most, self.tasks + max(1, self.tasks // 4))
             self._mark, self._idle = (now_ns, ended, cpu_ns, reading_ns), False
         return self.threads + max(self.tasks, self.threads) - under_way
 
     def ran(self, tasks: int, took_ns: int) -> None:
-        """Notes that the executor, which had none, was given ``tasks``, and had begun all of them ``took_ns`` later."""
+        """Notes that the executor, which had none, was given ``tasks``, and had begun them all ``took_ns`` later."""
         if took_ns >= RAN_MS * _MS:
             self._measured(tasks / took_ns)
 
     def _measured(self, rate: float) -> None:
-        rate = self._rate = max(rate, self._rate / 2)  # one slow moment is not taken for the truth
+        rate = self._rate = max(rate, self._rate / 2)  # one slow moment counts by half at most
         self.tasks = min(self._most, max(AHEAD_LEAST, int(rate * AHEAD_MS * _MS)))
         self.burst = min(self._most, max(self._workers, int(rate * BURST_MS * _MS)))
 
     @property
     def lasting(self) -> float:
-        """Tasks that last as long as the reading thread's shortest sleep, of a millisecond; 0: not measured yet."""
+        """Number of tasks that last for the reading thread's shortest sleep, a millisecond; 0: not measured yet."""
         return self._rate * _MS
 
     def pause_s(self, under_way: int) -> float:

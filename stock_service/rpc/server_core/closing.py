@@ -1,14 +1,15 @@
-"""How connections come to their end: lingering close, idle eviction, timeouts, and a budget of buffered bytes.
+"""Ends of connections: lingering close, idle eviction, timeouts, and a budget of buffered bytes.
 
 **Lingering close.** A kernel that closes a connection with bytes unread resets it. The reset destroys replies that are
-still on their way, and on some systems those that the client has not read yet. So after its last reply the server
-half-closes. Then it reads and drops, until the client ends too. A client that stays and says nothing must not hold the
-server up: its connection is closed once its kernel has acknowledged everything and nothing has come for ``QUIET_S``. A
-connection whose client goes on sending is closed after ``LINGER_S``. A client that has not acknowledged everything is
-waited for: for the read timeout, or for the grace.
+still on their way, and on some systems also replies that the client has not read yet. So after its last reply the
+server half-closes. Then it reads and drops, until the client ends too. A client that stays and sends nothing must not
+hold the server up: its connection is closed once its kernel has acknowledged everything and nothing has come for
+``QUIET_S``. A connection whose client goes on sending is closed after ``LINGER_S``. A client that has not acknowledged
+everything is waited for: for the read timeout, or for the grace.
 
-**Idle eviction.** At the limit of connections, the one on which nothing has happened for longest yields to a new one.
-So clients that connect and say nothing keep nobody else out. A connection that is served, or has just been, stays.
+**Idle eviction.** At the limit of connections, the one on which nothing has happened for the longest time is closed for
+a new one. So clients that connect and send nothing keep no other client out. A connection that is served, or has just
+been, stays.
 
 **Age.** A client that keeps its connection for ever never hears of a server that was added. So a connection may have an
 age, give or take a tenth, lest those that came together leave together. Then its client is told to go on with another
@@ -40,16 +41,16 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.wire.served_stream import ENDING, PAUSED, READING, Overdue
 
 QUIET_S = 0.1
-"""Seconds without a byte, after which a client is taken to have no more on its way: the round trip of a far network."""
+"""Seconds without a byte after which no more bytes of a client are expected: the round trip of a far network."""
 
 LINGER_S = 1.0
-"""Seconds for which a client may go on sending after the server's last word, which it has acknowledged."""
+"""Seconds for which a client may go on sending after the server's last bytes, once it has acknowledged them."""
 
 LOOK_S = 0.02
-"""Seconds between two looks at the half-closed connections: their kernels tell nobody of an acknowledgement."""
+"""Seconds between two looks at the half-closed connections: the kernel reports no acknowledgement by itself."""
 
 CLOSING_NS = 1_000_000
-"""Half-closed connections are looked at and closed for so long at a time, in nanoseconds. To close one with bytes
+"""Time, in nanoseconds, for which half-closed connections are looked at and closed at one go. Closing one with bytes
 unread takes 50 µs, and in a flood hundreds are due at once."""
 
 
@@ -58,12 +59,12 @@ class Lingering:
     """One connection that was half-closed, on a clock in nanoseconds."""
 
     since_ns: int
-    """When it was half-closed."""
+    """Time when it was half-closed."""
     heard_ns: int
-    """When something last came, or ``since_ns``."""
+    """Time when bytes last came, or ``since_ns``."""
 
     def may_end(self, now_ns: int) -> bool:
-        """Whether it may be closed if all is acknowledged: it is quiet, or has lingered."""
+        """True where it may be closed if all is acknowledged: it is quiet, or has lingered."""
         return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
 
 
@@ -73,23 +74,22 @@ class LingeringClose(Generic[Request]):
     def __init__(
         self, read_timeout_s: float, goodbye: bytes, close: Callable[[ServedConnection[Request]], None]
     ) -> None:
-        """``close`` closes a connection and has it forgotten here; ``read_timeout_s``: for one that takes nothing.
-
-        ``goodbye`` is the protocol's.
+        """``close`` closes a connection and calls ``forget`` here; ``read_timeout_s`` is for a client that takes
+        nothing. ``goodbye`` is the protocol's.
         """
         self._goodbye = goodbye
         self._read_ns = int(read_timeout_s * 1e9)
         self._close = close
         self.half_closed: dict[ServedConnection[Request], Lingering] = {}
-        """Only to be looked at."""
+        """The half-closed connections, only to be read by others."""
         self.next_look_ns = 0
-        """When ``look`` is due."""
+        """Time when ``look`` is due."""
         # the rest of a look that took too long: some of these may be closed by now; None: no look has begun
         self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
-        self._by_ns = 0  # when stopping: who has everything is waited for no longer
+        self._by_ns = 0  # when stopping: the end of waiting for clients that have all their replies
 
     def stop(self, grace_s: float) -> None:
-        """The server stops. From any thread."""
+        """Notes that the server stops. Any thread may call this."""
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -98,37 +98,37 @@ class LingeringClose(Generic[Request]):
             connection.parted = True
             connection.say(self._goodbye)
             if not connection.stream.finished:
-                return  # once it is sent
+                return  # half-closed later, once the goodbye is sent
         connection.stream.leave()
         self.half_closed[connection] = Lingering(now_ns, now_ns)
         try:
             connection.bytes.half_close()
         except OSError:
-            pass  # the client has gone, which epoll will say
+            pass  # the client has gone, which epoll will report
 
     def dismiss(self, connection: ServedConnection[Request]) -> None:
-        """Closes an idle connection at once. Should a request be on its way, its client knows that it was not begun."""
+        """Closes an idle connection at once. The goodbye tells that a request on its way was not begun."""
         connection.give_up(self._goodbye)
         self._close(connection)
 
     def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads some of what nobody will answer; closes where the client has ended."""
+        """Reads some bytes that will not be answered; closes the connection where the client has ended."""
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
             return
         except OSError:
-            more = 0  # it is gone: there is nothing to lose
+            more = 0  # the client is gone: nothing can be lost
         if more:
             self.half_closed[connection].heard_ns = now_ns
         else:
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes those that have everything, and have been quiet or have lingered; and those that take nothing.
+        """Closes connections whose client has everything, and is quiet or has lingered, or takes nothing.
 
-        May be called as often as one likes. A look that takes longer than ``CLOSING_NS`` goes on at the next call,
-        with the connections that were not looked at.
+        May be called at any rate. A look that takes longer than ``CLOSING_NS`` goes on at the next call, with the
+        connections that were not looked at.
         """
         if now_ns < self.next_look_ns:
             return
@@ -148,18 +148,18 @@ class LingeringClose(Generic[Request]):
         self.next_look_ns = now_ns + int(LOOK_S * 1e9)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """It is closed."""
+        """Forgets a connection that is closed."""
         self.half_closed.pop(connection, None)
 
 
 EVICT_AFTER_S = 1.0
-"""A connection may be evicted once nothing has happened on it for so long: a client at work says something sooner."""
+"""Time without events after which a connection may be evicted: a client at work sends something sooner."""
 
 _AT_ONCE = 64
-"""Connections found in one look through all of them."""
+"""Largest number of connections found in one look through all of them."""
 
 _LOOK_S = 0.1
-"""After a look that found none, the next one is so much later."""
+"""Time until the next look, after one that found none."""
 
 
 class IdleEviction(Generic[Request]):
@@ -190,29 +190,29 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""At most for what was read of one connection and not cut into frames, and for TLS."""
+"""Largest number of bytes read of one connection and not cut into frames, with those of TLS."""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """The budget: as asked, but never so little that one whole request would exceed it by itself.
+    """The budget: the given one, but never so small that one whole request would exceed it by itself.
 
-    While it comes, a request takes an eighth more than its bytes (``ServedStream.held_bytes``).
+    A request that is coming takes an eighth more than its bytes (``ServedStream.held_bytes``).
     """
     return max(buffered_bytes_max, frame_bytes_max + frame_bytes_max // 8 + CARRIER_BYTES)
 
 
 class BufferedBytes(Generic[Request]):
-    """The sum, and who has which part of it. The reading thread's."""
+    """The bytes held by all connections, and by each. The reading thread's."""
 
     def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
-        """``most``: bytes, of all connections together. ``make_pay`` closes one that holds too much."""
+        """``most`` is in bytes, for all connections together. ``make_pay`` closes a connection that holds too much."""
         self._most = most
         self._make_pay = make_pay
         self._total = 0
         self._held: dict[ServedConnection[Request], int] = {}
 
     def note(self, connection: ServedConnection[Request]) -> None:
-        """Counts what a connection holds now. Where all hold too much, whoever holds most pays."""
+        """Counts the bytes that a connection holds now. Where all together hold too many, the largest holder pays."""
         held = connection.held()
         self.forget(connection)
         if held:
@@ -225,14 +225,14 @@ class BufferedBytes(Generic[Request]):
             self._make_pay(payer)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """It holds nothing, or is closed."""
+        """Forgets a connection that holds nothing, or is closed."""
         self._total -= self._held.pop(connection, 0)
 
 
 class Connections(Generic[Request]):
-    """The open connections of a server, and who of them is closed when; the reading thread's.
+    """The open connections of a server, and the closing of each in its time; the reading thread's.
 
-    A connection is closed here alone, so no descriptor can be closed, and its number reused, under another's hands.
+    A connection is closed here alone. So no descriptor can be closed, and its number reused, while other code uses it.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class Connections(Generic[Request]):
         """Whether the next sweep is to ``renew`` all connections; set by any thread."""
 
     def room(self, now_ns: int) -> bool:
-        """Whether there may be one more connection; at the limit the longest idle one yields, if any does."""
+        """True where there may be one more connection; at the limit, closes the longest idle one, if there is any."""
         if len(self.by_fd) < self._most:
             return True
         evicted = self._eviction.longest_idle(self.by_fd.values(), now_ns)
@@ -276,7 +276,7 @@ class Connections(Generic[Request]):
         return True
 
     def add(self, connection: ServedConnection[Request]) -> None:
-        """A connection was accepted: it is read from now on."""
+        """Adds a connection that was accepted: it is read from now on."""
         self.by_fd[connection.fd] = connection
         self._listening.epoll.register(connection.fd, select.EPOLLIN)
         connection.events = select.EPOLLIN
@@ -294,7 +294,7 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def cut(self, connection: ServedConnection[Request]) -> None:
-        """The client has gone: closes the connection as soon as no worker holds it."""
+        """Ends a connection whose client has gone: closes it as soon as no worker holds it."""
         connection.cut()
         if connection.stream.done:
             self.close(connection)
@@ -340,15 +340,15 @@ class Connections(Generic[Request]):
                 connection.bytes.half_close()  # so that its client need not wait for what is still at work
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Cuts a connection that holds too much. Of requests that may be begun nobody says that they had no effect."""
-        if connection.events < 0:  # it was cut and told before, and a request of it has just ended
+        """Cuts a connection that holds too much. The fault is INTERNAL where requests may have had an effect."""
+        if connection.events < 0:  # it was cut before, and a request of it has just ended
             return
         code = FaultCode.INTERNAL if connection.stream.owes else FaultCode.RESOURCE_EXHAUSTED
         connection.give_up(self._protocol.farewell(code, "the server holds too many bytes"))
         self.cut(connection)
 
     def _unwatch(self, connection: ServedConnection[Request]) -> None:
-        """Has epoll forget a connection: closing alone would not, while a process forked just now has it open."""
+        """Removes a connection from epoll: closing alone would not, while a process forked just now has it open."""
         if connection.events >= 0:
             self._listening.epoll.unregister(connection.fd)
             connection.events = -1

@@ -2,11 +2,11 @@
 
 ``ByteStream`` moves the bytes: over TCP here (``PlainStream``), over TLS in ``tls.py``. Nothing here blocks.
 ``receive`` and ``send`` are the socket's own functions, so that going through a stream costs a request nothing.
-``receive`` gives new bytes, and does not fill a buffer (``recv_into``): requests that are cut of them are kept beyond
+``receive`` gives new bytes, and does not fill a buffer (``recv_into``): requests that are cut from them are kept beyond
 the next read, and would have to be copied out of a buffer.
 
-``ServedConnection`` is the connection as the server holds it. Its state, and who may change what, is in
-``wire/served_stream.py``; here is the I/O. The reading thread owns everything but what the lock guards.
+``ServedConnection`` is the server's object for a connection. Its state, with the threads that may change it, is in
+``wire/served_stream.py``; here is the I/O. The reading thread owns everything that the lock does not guard.
 """
 
 import fcntl
@@ -27,61 +27,61 @@ from stock_service.rpc.waiting import here
 from stock_service.rpc.wire.served_stream import ServedStream, Session
 
 DROP_BYTES = 65536
-"""Bytes that are dropped in one go."""
+"""Largest number of bytes dropped at one go."""
 
 _TCP_INFO_LAST_DATA_RECV = 52
-"""Where TCP_INFO says how many milliseconds ago the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
+"""Place in TCP_INFO of the milliseconds since the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
 
 _TICK_MS = 10
-"""It is counted in the kernel's ticks, which last so long at most."""
+"""Longest tick of the kernel, in which that time is counted."""
 
 
 class ByteStream(Protocol):
     """One connection. Only ``send`` may be called from any thread, one at a time; the rest is the reading thread's."""
 
     barren: int
-    """Bytes that came since the last one that it gave, of which it keeps something: of half a record."""
+    """Number of bytes that came since the last byte given, where some are kept: of half a record."""
     opening: bool
-    """Whether it is still being agreed on how to speak, before which no byte of a request can come."""
+    """True during the handshake, before which no byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Up to about so many bytes; none where the peer has ended. Gives all it has of what it took from the kernel.
+    """Receives up to about that many bytes; empty where the peer has ended. Gives all bytes taken from the kernel.
 
     Raises BlockingIOError where nothing has come, OSError where the peer is gone."""
     send: Callable[[bytes | bytearray], int]
-    """Sends the first of some bytes; says how many. Raises as ``receive``."""
+    """Sends the first of the bytes; returns their number. Raises as ``receive``."""
 
     @property
     def unsent(self) -> bool:
-        """Whether it has something of its own to send, which ``send`` does first, of no bytes too."""
+        """True where it has bytes of its own to send, which ``send`` does first, also if it is given none."""
 
     @property
     def peer(self) -> Address:
-        """Who is at the other end."""
+        """Address of the other end."""
 
     def fileno(self) -> int:
-        """What epoll is to watch."""
+        """The descriptor that epoll is to watch."""
 
     def keep_to_arrived(self) -> int:
-        """From here on ``receive`` gives what had arrived by now, and then nothing more, as if the peer had ended.
+        """Limits ``receive`` to the bytes that have arrived by now; after them it is as if the peer had ended.
 
-        Says how many bytes that are."""
+        Returns the number of these bytes."""
 
     def read_on(self) -> None:
-        """From here on ``receive`` gives what comes, as before ``keep_to_arrived``."""
+        """Ends the limit of ``keep_to_arrived``."""
 
     def drop(self) -> int:
-        """Reads and drops some of what the peer still sends; raises as ``receive``.
+        """Reads and drops some bytes that the peer still sends; raises as ``receive``.
 
-        Says how many bytes, 0 where the peer has ended."""
+        Returns their number, 0 where the peer has ended."""
 
     def half_close(self) -> None:
         """Tells the peer that nothing more will come. Raises OSError where it is gone."""
 
     def unacknowledged(self) -> int:
-        """Bytes that were sent and that the peer's kernel has not taken yet."""
+        """Number of bytes that were sent and that the peer's kernel has not taken yet."""
 
     def held(self) -> int:
-        """Bytes of memory that it keeps for what it has not given, or its peer not taken."""
+        """Bytes of memory for data that ``receive`` has not given yet, or the peer has not taken."""
 
     def close(self) -> None:
         """Frees the connection."""
@@ -96,7 +96,7 @@ class PlainStream:
         """``accepted`` must not block; it is closed by ``close``."""
         self._socket = accepted
         self.peer = peer
-        self._left = 0  # of what ``receive`` is kept to
+        self._left = 0  # rest of the bytes to which ``receive`` is limited
         self.receive: Callable[[int], bytes] = accepted.recv
         self.send: Callable[[bytes | bytearray], int] = accepted.send
 
@@ -128,11 +128,11 @@ class PlainStream:
         self._socket.shutdown(socket.SHUT_WR)
 
     def unacknowledged(self) -> int:
-        """See ``ByteStream``; the word that nothing more will come counts as one byte."""
+        """See ``ByteStream``; the end of the stream counts as one byte."""
         return unacknowledged_bytes(self._socket)
 
     def held(self) -> int:
-        """See ``ByteStream``: all is the kernel's."""
+        """See ``ByteStream``; 0, since the kernel has all bytes."""
         return 0
 
     def close(self) -> None:
@@ -141,17 +141,17 @@ class PlainStream:
 
 
 def arrived_bytes(connection: socket.socket) -> int:
-    """How many bytes the kernel holds of what the client has sent."""
+    """Number of bytes that the client has sent and the kernel holds."""
     return _asked(connection, termios.FIONREAD)
 
 
 def unacknowledged_bytes(connection: socket.socket) -> int:
-    """How many bytes were sent and not acknowledged by the client's kernel (SIOCOUTQ)."""
+    """Number of bytes that were sent and not acknowledged by the client's kernel (SIOCOUTQ)."""
     return _asked(connection, termios.TIOCOUTQ)
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """When the client's last bytes had come for certain, on ``time.monotonic_ns``: up to 20 ms after they came."""
+    """Time by which the client's last bytes had surely come, on ``time.monotonic_ns``: up to 20 ms after they came."""
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
     ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
     return time.monotonic_ns() - max(0, ago_ms - _TICK_MS) * 1_000_000
@@ -162,7 +162,7 @@ def _asked(connection: socket.socket, what: int) -> int:
 
 
 class ServedConnection(Generic[Request]):
-    """A stream of bytes, its state, and what is still to be sent."""
+    """A stream of bytes, its state, and the bytes still to be sent."""
 
     def __init__(
         self,
@@ -170,10 +170,10 @@ class ServedConnection(Generic[Request]):
         stream: ServedStream[Request],
         session: Session[Request] | None = None,
     ) -> None:
-        """``session`` is the stream's decoder, if it speaks by itself."""
+        """``session`` is the stream's decoder, if it also sends bytes of its own."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
-        """``stream.take``, and then what the session has to say."""
+        """Calls ``stream.take``, and then sends the session's own bytes."""
         self.bytes = carrier
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
@@ -197,20 +197,20 @@ class ServedConnection(Generic[Request]):
 
     @property
     def speaks(self) -> bool:
-        """Whether its protocol has words of its own to send."""
+        """True where its protocol sends bytes of its own."""
         return self._session is not None
 
     def reply(self, reply: bytes) -> bool:
-        """Sends a reply, or keeps what the client does not take yet; never blocks. Any thread.
+        """Sends a reply, and keeps the bytes that the client does not take yet; never blocks. Any thread.
 
-        Says whether the reading thread must look at this connection now.
+        Returns True where the reading thread must look at this connection now.
         """
         with self._lock:
             self._put(reply)
             return self.stream.replied(bool(self._outbox))
 
     def answer(self, request: Request, reply: bytes) -> bool:
-        """``reply`` to a request, which a session may hold."""
+        """Sends the reply to a request, like ``reply``; a session may hold it back."""
         session = self._session
         with self._lock:
             if session is not None:
@@ -226,7 +226,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """The requests that waited for another's answer."""
+        """The requests that waited for the answer to another one, and may begin."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
@@ -247,9 +247,9 @@ class ServedConnection(Generic[Request]):
                 self._say(self._session)
 
     def end(self, by_client: bool) -> None:
-        """Nothing more is read: the client has ended, or the server stops and all that had arrived is read.
+        """Ends the reading: the client has ended, or the server stops and all arrived bytes are read.
 
-        In the second case a session tells its client, and is fed on as long as replies are held.
+        In the second case a session tells its client, and is fed further as long as replies are held.
         """
         if self._session is not None and by_client:
             with self._lock:
@@ -276,47 +276,44 @@ class ServedConnection(Generic[Request]):
         return request
 
     def _say(self, session: Session[Request]) -> None:
-        """Sends what the session has to say."""
+        """Sends the session's own bytes."""
         held_bytes = session.held_bytes
         self._put(session.take_outgoing())
         self.stream.said(bool(self._outbox), session.held_bytes < held_bytes)
 
     def refuse(self, refused: list[tuple[Request, bytes]]) -> bool:
-        """Sends several refusals, as ``answer``."""
+        """Sends several refusals, each like ``answer``."""
         session = self._session
         with self._lock:
             self._put(b"".join([reply if session is None else session.admit(asked, reply) for asked, reply in refused]))
             return self.stream.replied(bool(self._outbox), len(refused))
 
     def held(self) -> int:
-        """Bytes of requests that are not begun, of replies that are not taken, and the carrier's own.
-
-        The reading thread's.
-        """
+        """Number of bytes of requests not begun, of replies not taken, and of the carrier. For the reading thread."""
         return self.stream.held_bytes() + len(self._outbox) + self.bytes.held()
 
     def say(self, words: bytes) -> None:
-        """Sends what is no reply, or keeps what the client does not take yet; never blocks."""
+        """Sends bytes that are no reply, and keeps those that the client does not take yet; never blocks."""
         with self._lock:
             self._put(words)
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Says a last word, as far as that takes no waiting, and drops what is unsent."""
+        """Sends last bytes, as far as that takes no waiting, and drops all unsent bytes."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
             self._outbox.clear()
 
     def watched(self, reads: bool) -> int:
-        """EPOLLIN or 0: whether epoll is to say that something came. ``reads``: the connection is read then.
+        """EPOLLIN where epoll is to report bytes, else 0. ``reads``: the connection is read then.
 
-        Of a connection that is not read now, epoll says so once. So a request that waits unread has its age.
+        For a connection that is not read now, epoll reports once. So the age of an unread request is known.
         """
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
-        """Sends what was kept, as far as the client takes it; never blocks."""
+        """Sends the kept bytes, as far as the client takes them; never blocks."""
         with self._lock:
             sent = self._send(self._outbox)
             if sent:
@@ -324,7 +321,7 @@ class ServedConnection(Generic[Request]):
                 self.stream.flushed(bool(self._outbox))
 
     def _put(self, data: bytes) -> None:
-        """Sends bytes behind those that are unsent, or keeps what the client does not take."""
+        """Sends bytes after the unsent ones, and keeps those that the client does not take."""
         self._outbox += data if self._outbox else data[self._send(data) :]
 
     def _send(self, data: bytes | bytearray) -> int:
@@ -332,14 +329,14 @@ class ServedConnection(Generic[Request]):
             return self.bytes.send(data)
         except BlockingIOError:
             return 0
-        except ConnectionError:  # which the reading thread learns from epoll
+        except ConnectionError:  # epoll tells the reading thread
             self.gone = True
             return len(data)
         except OSError:
             return len(data)
 
     def cut(self) -> None:
-        """The client is gone: nothing more of it is begun. The reading thread's."""
+        """Notes that the client is gone: no further request of it is begun. For the reading thread."""
         self.gone = True
         self.stream.cut()
 
@@ -347,13 +344,13 @@ class ServedConnection(Generic[Request]):
         """Frees the socket; the reading thread alone, once no worker holds the connection or all is given up."""
         with self._lock:
             self.stream.close()
-            self.take = self.stream.take  # or it would be part of a circle, which only a collection ends
+            self.take = self.stream.take  # breaks a circle, else left to the garbage collector
             self._outbox.clear()
             self.bytes.close()
 
 
 Serve = Callable[[ServedConnection[Request], Request, int], None]
-"""Answers a request and sends its reply; the last is when it arrived, on ``time.monotonic_ns``."""
+"""Function that answers a request and sends its reply; its last argument is the arrival, on ``time.monotonic_ns``."""
 
 
 def task(
@@ -361,19 +358,20 @@ def task(
     ask: Callable[[ServedConnection[Request]], None],
     ended: Callable[[], object] | None = None,
 ) -> Serve[Request]:
-    """A task of the executor: answers one request, sends the reply, and has the reading thread look if need be.
+    """A task of the executor, which answers one request and sends the reply. Any thread may run it.
 
-    ``ask`` asks for that look. ``ended`` is called once the reply was given away. Any thread runs it. A request
-    is dropped if its client has gone before it is begun: the client cannot tell. A request that was begun goes on.
+    Where the reading thread must look at the connection, the task calls ``ask``. It calls ``ended`` once the reply was
+    sent. A request is dropped if its client has gone before it is begun: the client cannot tell the difference. A begun
+    request goes on.
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # else it was begun, and waited
+        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # else it has begun, and waited
             looks = connection.answer(request, answer(request, arrived_ns, connection.peer))
             if ended is not None:
                 ended()
         else:
-            looks = connection.reply(b"")  # without its session, which nobody feeds any more
+            looks = connection.reply(b"")  # without its session, which is fed no more
         if looks:
             ask(connection)
 

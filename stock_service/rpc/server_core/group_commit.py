@@ -15,26 +15,26 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.waiting import Flush, Wait, Waiting, going_on, here
 
 Poll = Callable[[float | None, int], list[tuple[int, int]]]
-"""``select.epoll.poll``."""
+"""The function ``select.epoll.poll``."""
 
 PAUSE_S = 0.002
 """Longest wait of the reading thread for requests that go on: time for about 200 replies."""
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """The same, for requests that may wait: one that has to is served again when its wait is over. Any thread."""
+    """The same ``serve`` for requests that may wait: one that must wait is served again after its wait. Any thread."""
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         here.wait = wait
         try:
             serve(connection, request, arrived_ns)
         except Waiting:
-            pass  # whoever it waits for has it served again
+            pass  # the code that it waits for calls ``go_on``, which serves it again
         finally:
             here.wait = None
 
     def serve_later(connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
-        serve_with(wait, connection, request, time.monotonic_ns())  # it was begun in time
+        serve_with(wait, connection, request, time.monotonic_ns())  # it has begun in time
 
     def serve_first(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         serve_with(Wait(partial(serve_later, connection, request)), connection, request, arrived_ns)
@@ -43,9 +43,9 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
 
 
 def polling_behind(poll: Poll) -> Poll:
-    """The same poll, which first lets those requests reply that go on just then; all that comes of it is read at once.
+    """The same poll, which first lets requests reply that go on just then; then the next requests are read together.
 
-    For an epoll that is level-triggered: what was found before is found again.
+    For an epoll that is level-triggered: events that were found before are found again.
     """
 
     def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:
@@ -59,10 +59,10 @@ def polling_behind(poll: Poll) -> Poll:
 
 
 class GroupCommit:
-    """The tasks of one batch; the last of them that ends has the disk written.
+    """The tasks of one batch; the last of them to end starts the write to the disk.
 
-    One that is alone flushes on the executor's thread that ran it, which saves waking another. Else another does it: no
-    thread that has more to do waits for the disk, and least of all the one that reads.
+    A task that is alone flushes on the executor's thread that ran it, which saves waking another. Else another thread
+    does it: no thread with more work waits for the disk, and least of all the reading thread.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:
@@ -81,6 +81,6 @@ class GroupCommit:
                 self._flush(self._size == 1 and get_ident() != self._reader)
 
     def leave_out(self, number: int) -> None:
-        """Says that so many of the tasks are not run."""
+        """Notes that ``number`` of the tasks are not run."""
         if self._size in [next(self._ended) for _ in range(number)]:
             self._flush(False)

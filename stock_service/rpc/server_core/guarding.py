@@ -1,6 +1,6 @@
-"""A protocol whose requests are answered only where their callers may ask for it. No I/O.
+"""A protocol that answers a request only if its caller has the right to it. No I/O.
 
-A server that knows no callers has the bare protocol, and so pays nothing.
+A server that knows no callers has the bare protocol, at no cost.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ class Guardable(WireProtocol[Request], Protocol[Request]):
     """A protocol whose requests can show a token."""
 
     def asked(self, request: Request) -> Asked | None:
-        """The method that a request is resolved to, and the token that it shows.
+        """Path of the method that a request is resolved to, and the token that the request shows.
 
-        One that is resolved to no method, ``answer`` does nothing but refuse. None: it was found to be granted already.
+        A request without a method is only refused by ``answer``. None: the request was granted already.
         """
 
 
 class Guarded(Generic[Request]):
-    """See the module, and ``server_core.protocol.WireProtocol``: all but ``answer`` is the protocol's own."""
+    """A guarded protocol, see ``server_core.protocol.WireProtocol``: all but ``answer`` is the protocol's own."""
 
     def __init__(self, protocol: Guardable[Request], guard: Guard) -> None:
         self._guard, self._access = guard, guard.access
@@ -40,7 +40,7 @@ class Guarded(Generic[Request]):
         if asked is not None and asked not in self._access.granted:
             wait = here.wait
             path, shown = asked
-            if path is not None and (wait is None or wait.on is None):  # else it was begun, and goes on to its end
+            if path is not None and (wait is None or wait.on is None):  # else it has begun, and goes on to its end
                 try:
                     self._guard.check(path, shown, certificate_of(peer))
                 except Fault as fault:
@@ -51,7 +51,7 @@ class Guarded(Generic[Request]):
 def guarded(
     protocol: Guardable[Request], access: Access | None, service: Service, own: Mapping[bytes, Right] | None = None
 ) -> WireProtocol[Request]:
-    """The protocol as a server with these callers has it. ``own``: rights for what it answers beside the service."""
+    """The protocol of a server with these callers. ``own`` has the rights of its methods besides the service's."""
     if access is None:
         return protocol
     return Guarded(protocol, Guard(access, {**service.rights(), **(own or {})}))

@@ -20,52 +20,53 @@ READ_BYTES = 16384
 """Bytes asked for in one recv."""
 
 FEW_BYTES = 4096
-"""The same while requests wait, or have just been refused: a pipeline's length of small ones. To cut and refuse these
-takes no longer than a few requests of others."""
+"""Bytes of one recv while requests wait, or have just been refused: a pipeline's length of small ones. Cutting and
+refusing these takes no longer than a few requests of others."""
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
-"""The same once one such read was so much to unfold from gzip: about a message at a time, if it unfolds to 1 MiB."""
+"""Bytes of one recv, once decompressing gzip of such a read took longer than this time: about one message at a time,
+if it decompresses to 1 MiB."""
 
 RECEIVE_BYTES = 32768
-"""What the kernel holds of a connection that is not read (SO_RCVBUF, of which it makes twice as much). So what waits
-there is bounded, to some hundred small requests. It is more than one read takes: a full read says that more waits."""
+"""Bytes that the kernel holds of a connection that is not read (SO_RCVBUF, which the kernel doubles). This bounds the
+unread requests, to some hundred small ones. It is more than one read takes: a full read shows that more waits."""
 
 ACCEPTS_A_TURN = 16
-"""Connections accepted before the others are read again: with what opening them takes, that is a millisecond."""
+"""Connections accepted before the others are read again: with opening them, this takes a millisecond."""
 
 _REFUSED_READS = 4
-"""How often a client that is turned away is read, at most: it may send faster than that."""
+"""Largest number of reads of a client that is turned away: it may send faster than it is read."""
 
 
 def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.socket:
-    """A listening socket, which its taker closes; see ``RECEIVE_BYTES``. Raises OSError where it cannot be had."""
+    """A listening socket, which the caller closes; see ``RECEIVE_BYTES``. Raises OSError where it cannot be opened."""
     if options.listener is not None:
         return options.listener.socket.dup()
     address, family = (options.host, options.port), family_of(options.host)
     listener = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=options.shares_port)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # what is accepted has it from here
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # accepted sockets inherit it
     return listener
 
 
 class Waker:
     """An eventfd by which any thread wakes the one that sleeps in an epoll or a selector.
 
-    Whoever made it closes it, once nobody sleeps any more.
+    Its maker closes it, once no thread sleeps there any more.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()  # guards fd
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        """What epoll is to watch; -1: closed."""
+        """The descriptor that epoll is to watch; -1: closed."""
 
     def wake(self) -> None:
         """Wakes the sleeping thread. Any thread; once closed it does nothing."""
         with self._lock:
-            if self.fd >= 0:  # a task that was given up may end after the server has
+            if self.fd >= 0:  # a task that was given up may end after the server
                 os.eventfd_write(self.fd, 1)
 
     def woken(self) -> None:
-        """The thread is awake: what was said until now is heard."""
+        """Clears the eventfd, once the thread is awake."""
         os.eventfd_read(self.fd)
 
     def close(self) -> None:
@@ -82,7 +83,7 @@ class Listening:
     def __init__(
         self, options: ServeOptions, epoll: Callable[[], select.epoll], receive_bytes: int = RECEIVE_BYTES
     ) -> None:
-        """``epoll`` makes it, once the address is had. Raises OSError where it cannot be."""
+        """``epoll`` makes the epoll, once the address is open. Raises OSError where the address cannot be opened."""
         self._listener = listen(options, receive_bytes)
         self._passed = options.listener
         self._listener.setblocking(False)
@@ -90,14 +91,14 @@ class Listening:
         self.address: Address = (host, port)
         self.fd = self._listener.fileno()
         self.accepting = True
-        """Whether connections are accepted; not where the process can have no more, until one of its own is closed."""
+        """True where connections are accepted; False where the process can open no more, until it closes one."""
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
         self.waker = Waker()
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Up to so many of the connections that wait, unless those are the next server's. Their sockets block."""
+        """Up to ``count`` of the connections that wait, unless they are the next server's. Their sockets block."""
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return
         for _ in range(count):
@@ -114,20 +115,20 @@ class Listening:
             yield accepted, peer[:2]
 
     def accept(self, accepting: bool) -> None:
-        """Has connections accepted from now on, or not. Once closed, it does nothing."""
+        """Starts or stops accepting connections. Does nothing once closed."""
         if accepting != self.accepting and self._listener.fileno() >= 0:
             self.accepting = accepting
             self.epoll.modify(self.fd, select.EPOLLIN if accepting else 0)
 
     def close(self) -> None:
-        """Accepts no more, ever. May be repeated."""
+        """Stops accepting for good. May be repeated."""
         self.accepting = False
         if self._listener.fileno() >= 0:
-            self.epoll.unregister(self.fd)  # closing alone would not, while another process has it open
+            self.epoll.unregister(self.fd)  # closing alone does not, while another process has it open
             self._listener.close()
 
     def end(self) -> None:
-        """Frees the epoll and the waker, once nobody sleeps there any more. May be repeated."""
+        """Frees the epoll and the waker, once no thread sleeps there any more. May be repeated."""
         self.close()
         self.waker.close()
         self.epoll.close()
@@ -136,7 +137,7 @@ class Listening:
 def refuse_connection(connection: socket.socket, words: bytes) -> None:
     """Tells a client why it is not served, as far as that takes no waiting, and closes.
 
-    What has come of it is read first: to close with bytes unread would destroy the words on their way.
+    Reads the client's bytes before closing: a close with bytes unread would destroy the words on their way.
     """
     try:
         connection.setblocking(False)
@@ -146,6 +147,6 @@ def refuse_connection(connection: socket.socket, words: bytes) -> None:
             if not connection.recv(READ_BYTES):
                 break
     except OSError:
-        pass  # it has gone, or reads nothing: either way there is nobody to tell
+        pass  # the client has gone, or reads nothing: it cannot be told
     finally:
         connection.close()

@@ -2,10 +2,10 @@
 
 A connection is read at low priority in these cases:
 
-| the connection | why |
+| the connection | reason |
 |---|---|
 | had more bytes than one read takes | the others' turns come first |
-| was refused requests within the last second | refusing serves nobody |
+| was refused requests within the last second | refusing serves no client |
 | sends frames that cost more than they ask for | such frames are a flood |
 | is new, on a protocol with such frames | a peer that was cut off may come again |
 | is LEAVING: its last reply has left | its bytes are dropped |
@@ -14,9 +14,9 @@ Other connections are read at once. Their requests are begun before any low-prio
 waits for ``WHILE_NS`` of such reads at most, however many peers flood the server.
 
 The budget is a fifth of the reading thread's time, while requests are under way or other connections are read. Else it
-is all of that time. To unfold messages in gzip counts as reading, whichever thread does it.
+is all of that time. Decompressing messages in gzip counts as reading, on any thread.
 
-Connections are read in the order in which they joined. So a new client is never kept out. But every other turn is for
+Connections are read in the order in which they joined. So a new client is never kept out. But every second turn is for
 a connection that was cheap so far: its low-priority reads took ``WHILE_NS`` at most, all together. So a new client does
 not wait for all costly connections that joined before it.
 
@@ -27,7 +27,7 @@ not wait for all costly connections that joined before it.
 | waiting | the turn has come | read once | at once |
 | waiting | closed | leave the queue | – |
 
-The reading thread's alone. Left out: how long a connection's requests wait after that (``queue.py``).
+For the reading thread alone. Left out: the wait of a connection's requests after the read (``queue.py``).
 """
 
 import select
@@ -41,14 +41,14 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.wire.served_stream import LEAVING, READING
 
 WHILE_NS = 1_000_000
-"""Low-priority reads go on for so long at a time. What one read brings is not interrupted: 2 ms where it is a header
-block that is as costly as can be."""
+"""Time for which low-priority reads go on at one go. The work of one read is not interrupted: 2 ms for the most costly
+header block."""
 
 REST = 4
-"""While others are at work, low-priority reads rest for so many times as long as they took."""
+"""Factor of the rest after low-priority reads, while others are at work, to the time that the reads took."""
 
 PAUSE_S = 0.001
-"""While low-priority reads rest, the reading thread looks this often if the executor is done: epoll's finest unit."""
+"""Time between two looks of the reading thread at the executor, while low-priority reads rest: epoll's finest unit."""
 
 
 class LowPriorityReads(Generic[Request]):
@@ -59,18 +59,18 @@ class LowPriorityReads(Generic[Request]):
         read: Callable[[ServedConnection[Request], int], object],
         look_after: Callable[[ServedConnection[Request], int], None],
     ) -> None:
-        """``read`` reads or drops once what came; ``look_after`` has epoll watch a connection as its state wants."""
+        """``read`` reads or drops once; ``look_after`` sets the events that epoll watches, by a connection's state."""
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
-        """Connections that wait, the longest first; only to be looked at."""
-        self._cheap: OrderedDict[ServedConnection[Request], None] = OrderedDict()  # of these, in the same order
-        self._cheap_next = True  # whether the next turn is theirs
+        """Connections that wait, the longest first; only to be read by others."""
+        self._cheap: OrderedDict[ServedConnection[Request], None] = OrderedDict()  # the cheap ones, in the same order
+        self._cheap_next = True  # True: the next turn is theirs
         self._is_reading = False
-        self._joined: list[ServedConnection[Request]] = []  # since the last look at what epoll watches
+        self._joined: list[ServedConnection[Request]] = []  # since the last change of the events that epoll watches
         self._rests_until_ns = 0
 
     def join(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Adds a connection that has something to be read."""
+        """Adds a connection that has bytes to read."""
         if not connection.low_priority:
             connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns
@@ -92,7 +92,7 @@ class LowPriorityReads(Generic[Request]):
                 self._joined.clear()
 
     def serve(self, others: bool) -> None:
-        """Reads connections that wait. ``others``: requests are under way, or other connections were read just now."""
+        """Reads waiting connections. ``others``: requests are under way, or other connections were read just now."""
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
             thread_ns, took_ns = time.thread_time_ns(), 0
@@ -109,17 +109,17 @@ class LowPriorityReads(Generic[Request]):
                 if took_ns > WHILE_NS:
                     break
             self._is_reading = False
-            for connection in self._joined:  # only now: each is read once at a time
+            for connection in self._joined:  # only now, so that each is read once in this round
                 self._join_cheap(connection)
             now_ns = time.monotonic_ns()
             self._rests_until_ns = now_ns + REST * took_ns
         joined, self._joined = self._joined, []
         for connection in joined:  # looking after one may close others
             if connection.low_priority and connection.events > 0 and connection.events & select.EPOLLIN:
-                self._look_after(connection, now_ns)  # or epoll would say again and again that it is to be read
+                self._look_after(connection, now_ns)  # else epoll would report its bytes again and again
 
     def _next(self) -> ServedConnection[Request]:
-        """The connection whose turn it is, which waits no more."""
+        """Takes the connection whose turn it is out of the queue."""
         connection = next(iter(self._cheap if self._cheap and self._cheap_next else self.queue))
         self._cheap_next = not self._cheap_next
         self._leave(connection)

@@ -1,4 +1,4 @@
-"""Where a server listens, and its limits: what every transport's server is given."""
+"""Address and limits of a server: the options of every transport's server."""
 
 import argparse
 import ipaddress
@@ -25,32 +25,32 @@ class Peer(tuple[str, int]):
 
 
 def certificate_of(peer: Address) -> str:
-    """Whose certificate a connection's other end has shown; empty: none."""
+    """Common name in the certificate that a connection's other end has shown; empty: none."""
     return peer.certificate if isinstance(peer, Peer) else ""
 
 
 @dataclass(slots=True)
 class PassedListener:
-    """A listener that goes from one server's process to the next, and is closed by none of them before it ends."""
+    """A listener that goes from one server's process to the next. Each process keeps it open until its end."""
 
     socket: socket.socket
     passed_on: bool = False
-    """Whether the next process has it, and with it all connections that wait. Then this one accepts no more."""
+    """True where the next process has it, with all connections that wait. Then this one accepts no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where a server listens, and its limits. Each transport's module says how it keeps them."""
+    """Address and limits of a server. Each transport's module documents how it keeps them."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free one."""
+    """Port to listen on; 0 takes a free one."""
     requests_max: int = 1032
-    """Requests accepted and not answered yet, at most: the executor's workers and its queue."""
+    """Largest number of requests accepted and not answered yet: the executor's workers and its queue."""
     connections_max: int = 4096
-    """Connections at a time, at most."""
+    """Largest number of connections at a time."""
     frame_bytes_max: int = FRAME_BYTES_MAX
-    """Bytes of one request, at most."""
+    """Largest size of a request, in bytes."""
     idle_timeout_s: float = 300.0
     """A connection on which nothing happens for so long is closed."""
     connection_age_s: float = 0.0
@@ -58,25 +58,25 @@ class ServeOptions:
     connection_grace_s: float = 5.0
     """Time that calls under way then have to end."""
     pipeline_max: int = 64
-    """Requests under way on one connection, at most; the server reads no more until one is answered."""
+    """Largest number of requests under way on one connection; at this limit the server does not read it."""
     timeline: Timeline | None = None
-    """Where to note when each request was where; None: nowhere, which costs nothing."""
+    """Timeline of the requests; None: no timeline, at no cost."""
     metrics: Metrics | None = None
-    """Where to count what the service does not see; None: nowhere, which costs nothing."""
+    """Metrics for events that the service does not see; None: no metrics, at no cost."""
     shares_port: bool = False
-    """Whether other processes of the same server listen on the port too (SO_REUSEPORT)."""
+    """True where other processes of the same server listen on the port too (SO_REUSEPORT)."""
     tls: ServerTls | None = None
-    """What connections are encrypted with; None: they are not."""
+    """TLS of the connections; None: they are not encrypted."""
     access: Access | None = None
-    """Who may call what; None: whoever can connect may call everything."""
+    """Callers and their rights; None: any client may call everything."""
     listener: PassedListener | None = None
-    """What to listen with; None: a listener of the server's own, on ``host`` and ``port``."""
+    """Listener to use; None: the server opens its own, on ``host`` and ``port``."""
     own: Any = None
-    """What the transport's ``own_options`` gave; None: its defaults."""
+    """Result of the transport's ``own_options``; None: its defaults."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address to listen on. A name other than ``localhost`` may lead anywhere."""
+    """True where only this machine reaches an address. A name other than ``localhost`` may lead anywhere."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -85,18 +85,18 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a transport on this core can be told beyond what every server can."""
+    """Options that only transports on this core have."""
 
     read_timeout_s: float = 10.0
-    """A request that has begun to arrive must be whole, and a reply be taken, within this."""
+    """Longest time for a request to be whole after its first bytes, and for a reply to be taken."""
     delay_target_ms: float = 20.0
-    """What waits longer in a queue that stands is refused; see ``admission.py``. 0: nothing is."""
+    """Time after which a request in a standing queue is refused; see ``admission.py``. 0: none is refused."""
     buffered_bytes_max: int = 64 << 20
-    """Bytes of requests that are not whole or not begun, and of replies not taken, of all connections together."""
+    """Largest number of bytes of requests not whole or not begun, and of replies not taken, of all connections."""
 
 
 def add_read_options(parser: argparse.ArgumentParser) -> None:
-    """``--read-timeout-s``, ``--delay-target-ms`` and ``--buffered-bytes-max``."""
+    """Adds ``--read-timeout-s``, ``--delay-target-ms`` and ``--buffered-bytes-max``."""
     defaults = ReadOptions()
     help_text = "time for a request to be whole, and for a reply to be taken"
     parser.add_argument("--read-timeout-s", type=seconds(0.05, 3600), default=defaults.read_timeout_s, help=help_text)
@@ -107,7 +107,7 @@ def add_read_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_delay_target(parser: argparse.ArgumentParser) -> None:
-    """``--delay-target-ms``."""
+    """Adds ``--delay-target-ms``."""
     help_text = (
         "milliseconds after which a waiting request is refused while the server is overloaded, or a quarter of the "
         "time that its client waits, if that is more; 0: never"
@@ -117,5 +117,5 @@ def add_delay_target(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
-    """What was given."""
+    """The values given for these options."""
     return ReadOptions(options.read_timeout_s, options.delay_target_ms, options.buffered_bytes_max)

@@ -1,9 +1,9 @@
-"""What the server core asks of a protocol: bytes to requests, and requests to the bytes of their replies. No I/O.
+"""Interface of a protocol on the server core: bytes to requests, and requests to the bytes of their replies. No I/O.
 
-A request's bytes to its reply's, whatever the protocol; and the timeline of it.
+Also here: the methods of a service in bytes, for any protocol, and their timeline and counts.
 
-``answered`` is what every protocol's ``answer`` ends in. Nothing here raises, but ``Waiting`` where the server lets
-requests wait.
+Every protocol's ``answer`` ends in ``answered``. Nothing here raises, except ``Waiting`` where the server lets requests
+wait.
 """
 
 import logging
@@ -24,44 +24,43 @@ from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.served_stream import RequestDecoder
 
 Request = TypeVar("Request")
-"""A request as a protocol cuts it from a stream."""
+"""A request, as a protocol cuts it from a stream."""
 
 
 class WireProtocol(Protocol[Request]):
-    """One server's, whose connections are streams of bytes. Any thread may call its methods, and none of them raises.
-
-    A decoder alone is one thread's.
+    """Protocol of one server, whose connections are streams of bytes. Any thread may call its methods, which never
+    raise. Only a decoder is for one thread.
     """
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
-        """A request's reply, a fault where it has no outcome. ``arrived_ns``: read when, on ``time.monotonic_ns``."""
+        """Reply to a request, or a fault. ``arrived_ns`` is the time of its reading, on ``time.monotonic_ns``."""
 
     def path(self, request: Request) -> bytes | None:
-        """The method that a request names, ``/package.Service/Method``; anything else for none of the service.
+        """Path of the method that a request names, ``/package.Service/Method``; other bytes for an unknown method.
 
-        None: it is one of the protocol's own, which a timeline leaves out.
+        None: the method is the protocol's own, which a timeline leaves out.
         """
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
-        """A reply to a request that is not answered."""
+        """Reply to a request that is refused."""
 
     def decoder(self) -> RequestDecoder[Request]:
-        """What cuts a new connection's bytes into requests. For the thread that reads them."""
+        """Decoder of a new connection, which cuts its bytes into requests. For the thread that reads them."""
 
     def timeout_ms(self, request: Request) -> int:
-        """How long a request says that its client waits, in milliseconds; 0: it does not."""
+        """Time limit of a request, in milliseconds; 0: none."""
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """What to say about the connection, which is then closed."""
+        """Last bytes of a connection that is closed with a fault."""
 
     def goodbye(self) -> bytes:
-        """What is said last where the server ends a connection that owes no reply; empty: nothing.
+        """Last bytes of a connection that owes no reply and that the server ends; they may be empty.
 
-        It says that no other request was begun.
+        They tell that no other request was begun.
         """
 
     def objection(self, error: FramingError) -> bytes:
-        """The same about bytes that are no request."""
+        """Last bytes of a connection whose bytes are no request."""
 
 
 _log = logging.getLogger(__name__)
@@ -70,19 +69,19 @@ OK = 0
 """The code of an answer; any other is a ``FaultCode``."""
 
 Answering = Callable[[Request, int, Address], bytes]
-"""``WireProtocol.answer``, or what ``stamping`` makes of it."""
+"""Function ``WireProtocol.answer``, or the one that ``stamping`` makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """A service's methods by the bytes that name them on the wire: those of a request alone, and those of a call."""
+    """A service's methods by their names in bytes: ``plain`` ones take a request alone, ``calling`` ones a call."""
 
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
     flush: Flush | None = None
-    """The service's own."""
+    """The service's ``flush``."""
     meters: Mapping[bytes, Meter] = field(default_factory=dict)
-    """What counts their requests, of those that are counted."""
+    """Meters of the methods whose requests are counted."""
 
     def answered(
         self,
@@ -94,11 +93,11 @@ class Methods:
         metadata: Metadata = NO_METADATA,
         said: ReplyMetadata | None = None,
     ) -> tuple[int, bytes]:
-        """A request's ``OK`` and response message, or a fault's code and its detail; never raises.
+        """``OK`` and the response message of a request, or a fault's code and its detail; never raises.
 
-        ``arrived_ns`` is when the request was read, on ``time.monotonic_ns``: a handler does not start once the client
-        has given up, ``timeout_ms`` later (0: never). ``peer`` is whom it was read from.
-        ``said`` is for what the method says besides.
+        ``arrived_ns`` is the time of the request's reading, on ``time.monotonic_ns``: a handler does not start once the
+        client has given up, ``timeout_ms`` later (0: never). ``peer`` is the client's address. ``said`` takes the
+        method's metadata.
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
@@ -123,7 +122,7 @@ def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
         try:
             raise error
         finally:
-            del error  # it has this frame: the two would be a circle, which only a collection ends
+            del error  # breaks the circle of the error and this frame, else left to the garbage collector
     if isinstance(error, Fault):
         return error.code, error.detail.encode(errors="replace")
     _log.error("the handler of %r raised", name, exc_info=error)
@@ -131,7 +130,7 @@ def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
 
 
 def methods_of(service: Service) -> Methods:
-    """A service's methods as they are answered."""
+    """The methods of a service in bytes."""
     methods = {path.encode(): method for path, method in service.methods.items()}
     return Methods(
         {name: method.answer() for name, method in methods.items() if not method.wants_call},
@@ -142,10 +141,10 @@ def methods_of(service: Service) -> Methods:
 
 
 def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
-    """The protocol's ``answer``, noting in a timeline that the thread begins with a request and has its reply.
+    """The protocol's ``answer``, which notes in a timeline when the thread begins a request and has its reply.
 
-    ``arrived_ns`` is what is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. That the reply was
-    given away is for the caller to note.
+    ``arrived_ns`` is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. The caller notes when the
+    reply was sent.
     """
     local = timeline.local
     numbers = {name: timeline.method_number(name.decode()) for name in (*methods.plain, *methods.calling)}
@@ -163,7 +162,7 @@ def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Reques
 
 
 class CountedRefusals(Generic[Request]):
-    """A protocol whose refusals are counted, of requests and of connections; see ``protocol.WireProtocol``."""
+    """A protocol that counts its refusals, of requests and of connections; see ``WireProtocol``."""
 
     def __init__(self, protocol: WireProtocol[Request], metrics: Metrics) -> None:
         self._protocol = protocol
@@ -172,16 +171,16 @@ class CountedRefusals(Generic[Request]):
         self.decoder, self.goodbye = protocol.decoder, protocol.goodbye
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
-        """The protocol's, counted."""
+        """The protocol's refusal, counted."""
         self._refused("request", code.name)
         return self._protocol.refusal(request, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """The protocol's, counted."""
+        """The protocol's farewell, counted."""
         self._refused("connection", code.name)
         return self._protocol.farewell(code, detail)
 
     def objection(self, error: FramingError) -> bytes:
-        """The protocol's, counted."""
+        """The protocol's objection, counted."""
         self._refused("connection", error.code.name)
         return self._protocol.objection(error)

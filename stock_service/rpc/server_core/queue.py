@@ -1,15 +1,15 @@
-"""The queue of a server: gives the executor all that was read, or, while the executor is behind, requests by turns.
+"""The queue of a server: gives the executor all requests at once, or, while the executor is behind, by turns.
 
-In its turn a connection gets some of its requests begun; then the next connection does. A connection that was refused
-nothing lately, and has few requests waiting, comes sooner: every other turn is for such connections. So a client that
-sends little is not held up by those that send too much, and does not keep them out. A peer that comes again under a new
-connection, whenever it was refused something, gains nothing by it. As long as any send little beside others that send
-much, few requests are begun at a time.
+In its turn a connection gets some of its requests begun; then comes the next connection. A connection that was refused
+nothing lately, and has few requests waiting, comes sooner: every second turn is for such connections. So a client that
+sends little is not held up by others that send too much, and does not keep them out. A peer gains nothing by opening a
+new connection after each refusal. While some clients send little and others send much, few requests are begun at a
+time.
 
-The reading thread's alone. What waits too long for its turn is refused at once. So is what the executor's queue has no
-room for: of a connection that joins with more than its share, the oldest.
+For the reading thread alone. A request that waits too long for its turn is refused at once. So are requests for which
+the executor's queue has no room: the oldest ones of a connection that joins with more than its share.
 
-How long a request may wait, and how many go to the executor at a time, ``admission.py`` says. Left out: reading.
+``admission.py`` has the limits on a request's wait, and on the tasks given to the executor. Left out: reading.
 """
 
 import time
@@ -30,54 +30,54 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.waiting import Flush
 
 _LOOK_NS = 5_000_000
-"""All connections that wait are looked through this often, for what has waited too long."""
+"""Time between two looks through all waiting connections, for requests that have waited too long."""
 
 SHEDDING_NS = 1_000_000
-"""Refusing goes on for so long at a time, then some requests are begun."""
+"""Time for which requests are refused at one go, before some are begun."""
 
 REFUSED_NS = 1_000_000_000
-"""A connection of which requests were refused is one of those that send too much for so long."""
+"""Time for which a connection counts as one that sends too much, after requests of it were refused."""
 
 _LITTLE = 4
-"""Requests that wait at a time of one that sends little, at most."""
+"""Largest number of waiting requests of a connection that sends little."""
 
 _BOTH_NS = 10_000_000
-"""One that sends little was there within so long, and one that sends much."""
+"""Time within which connections that send little, and ones that send much, count as being there together."""
 
 _PARTS = 8
-"""What the executor is given at a time is a part of what it might have, of so many at most: handing over costs, too."""
+"""Largest number of parts in which the executor is given its tasks: handing over costs time, too."""
 
 FEW = 8
-"""Tasks that are begun at a time, at least, however many connections have a turn."""
+"""Smallest number of tasks that are begun at a time, for any number of connections with a turn."""
 
 MANY = 1 << 30
-"""More requests than a connection has."""
+"""Number larger than that of any connection's requests."""
 
 
 class Turns(Generic[Request]):
-    """The connections that wait for their turn, and what becomes of their requests. See the module."""
+    """The connections that wait for their turn, and the refusals of their requests. See the module."""
 
     def __init__(self, protocol: WireProtocol[Request], delay: DelayTarget, ahead: Ahead) -> None:
         self._protocol = protocol
         self.delay, self.ahead = delay, ahead
         self.queue: deque[ServedConnection[Request]] = deque()
-        """Those that wait for their turn; only to be looked at."""
-        self._sooner: set[ServedConnection[Request]] = set()  # of these, who sends little
-        self._little_ns = self._many_ns = 0  # when one of them last came, and one that has many requests waiting
-        self._served: ServedConnection[Request] | None = None  # who has its turn just now
-        self._held = 0  # requests that wait, of all
+        """Connections that wait for their turn; only to be read by others."""
+        self._sooner: set[ServedConnection[Request]] = set()  # the waiting ones that send little
+        self._little_ns = self._many_ns = 0  # last times when one of them came, and one with many requests waiting
+        self._served: ServedConnection[Request] | None = None  # the one that has its turn now
+        self._held = 0  # number of requests that wait, of all connections
         self._next_look_ns = 0
         self.behind = False
         """True where the executor had more tasks than it needs when it was last given any."""
         self.read_bytes = READ_BYTES
-        """How much of a connection is read at a time."""
+        """Bytes of a connection read at a time."""
         self.few = False
-        """Whether that is less than usual."""
+        """True where these are fewer than usual."""
         self.share = MANY
         """Requests of a connection that may be released when it is looked after."""
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
-        """A connection has requests that wait for a turn; ``room``: for so many requests in all."""
+        """Adds a connection with requests that wait for a turn; ``room`` is the largest number of all waiting ones."""
         stream = connection.stream
         number = stream.releasable()
         if self._held + number > room:
@@ -96,11 +96,11 @@ class Turns(Generic[Request]):
             else:
                 self.queue.insert(2 * len(self._sooner), connection)
                 self._sooner.add(connection)
-                if connection is not self._served:  # else it is the rest of what another one sent
+                if connection is not self._served:  # else these are the rest of the requests of its last turn
                     self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
-        """The connection whose turn it is; it has to join again."""
+        """Takes the connection whose turn it is; it must join again."""
         connection = self.queue.popleft()
         self._sooner.discard(connection)
         connection.stream.queued = False
@@ -109,19 +109,20 @@ class Turns(Generic[Request]):
         return connection
 
     def wait(self, now_ns: int) -> None:
-        """Who comes now waits for a turn."""
+        """Makes new requests wait for a turn."""
         if not self.queue:
             self.delay.emptied(now_ns)
         self.share = 0
         self.few, self.read_bytes = True, FEW_BYTES
 
     def recover(self, now_ns: int) -> None:
-        """Nobody waits now: reads on as usual, some time after the last refusal."""
+        """Reads as usual again, where no requests wait, some time after the last refusal."""
         if self.delay.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
-        """Refuses what has waited too long, of all, now and then; the rest of it next time, if there is much."""
+        """Refuses requests of all connections that have waited too long, every ``_LOOK_NS``; if it takes too long, goes
+        on at the next call."""
         if now_ns >= self._next_look_ns:
             until_ns = time.monotonic_ns() + SHEDDING_NS
             for connection in self.queue:
@@ -130,20 +131,21 @@ class Turns(Generic[Request]):
             self._next_look_ns = now_ns + _LOOK_NS
 
     def fair_room(self, room: int, now_ns: int) -> int:
-        """Of so many requests, how many are begun at a time: all, but half a turn of each while some send little.
+        """Number of requests begun at a time, of ``room``: all, or, while some connections send little, about half as
+        many as connections wait.
 
-        Who does has its next request once it has its reply, and would miss what those get meanwhile who send much.
-        Where the executor had tasks waiting, the reading thread sleeps: they must last that long.
+        A client that sends little has its next request only after its reply, and would miss the turns that others get
+        meanwhile. Where the executor had tasks waiting, the reading thread sleeps: the tasks must last that long.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.ahead.lasting < FEW:
-            return room  # also where requests take long: few of them at a time would leave threads without
+            return room  # also where requests take long: few of them at a time would leave threads idle
         lasting = int(self.ahead.lasting) if self.behind else 0
         return min(room, max(len(self.queue) // 2, self.ahead.tasks // _PARTS, FEW, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
-        """Who has a turn now that there is room for so many requests; ends when nobody waits, or when told to.
+        """Connections that have a turn, with room for that many requests in all; ends when none waits.
 
-        A turn is an equal part of the room, and not one request: to look after a connection costs as much for one as
+        A turn is an equal part of the room, and not one request: looking after a connection costs as much for one as
         for several.
         """
         self.share = max(1, room // (len(self.queue) or 1))
@@ -152,20 +154,20 @@ class Turns(Generic[Request]):
             yield self._served
 
     def hold(self) -> None:
-        """After the turns: as long as anybody waits, who comes now waits too."""
+        """Ends the turns. As long as any connection waits, new requests wait too."""
         self._served = None
         self.share = 0 if self.queue else MANY
 
     # ---- refusing
 
     def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """What waited in the kernel is refused if that was too long, though nobody waits here."""
+        """Refuses requests that waited too long in the kernel, also where none wait here."""
         if not self.queue:
             self.delay.emptied(now_ns)
         self.shed(connection, now_ns)
 
     def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Refuses what has waited too long on a connection; says whether there was any."""
+        """Refuses requests of a connection that have waited too long; returns True where there were any."""
         any_late = False
         while late := self._late(connection, now_ns):
             self._refuse(connection, late, now_ns)
@@ -173,7 +175,7 @@ class Turns(Generic[Request]):
         return any_late
 
     def _late(self, connection: ServedConnection[Request], now_ns: int) -> list[Request]:
-        """Releases what has waited too long, as far as the pipeline's limit lets it."""
+        """Releases requests that have waited too long, as far as the pipeline's limit allows."""
         timeout_ms, limits_ns, late = self._protocol.timeout_ms, dict[int, int](), 0
         for request, arrived_ns in connection.stream.heads():
             waits_ms = timeout_ms(request)
@@ -194,7 +196,7 @@ class Turns(Generic[Request]):
 
 
 class Dispatch(Generic[Request]):
-    """One server's; see the module. Times are ``time.monotonic_ns``."""
+    """Dispatch of one server's requests; see the module. Times are ``time.monotonic_ns``."""
 
     def __init__(
         self,
@@ -206,17 +208,17 @@ class Dispatch(Generic[Request]):
         flush: Flush | None,
         samples: "WaitSamples | None",
     ) -> None:
-        """``attend`` looks after a connection, and adds what is released of it to ``batch``; ``ask`` asks for that.
+        """``attend`` looks after a connection, and adds its released requests to ``batch``; ``ask`` asks for that.
 
-        ``flush``: of a service whose requests share a commit. ``samples``: of a server with metrics.
+        ``flush`` is for a service whose requests share a commit, ``samples`` for a server with metrics.
         """
         self.batch: list[partial[None]] = []
-        """Requests to be begun: each a task of a connection, a request and when it arrived. The same list for ever."""
+        """Requests to begin: each a task with a connection, a request and its arrival. Always the same list."""
         self.executor, self.turns = executor, turns
         self._protocol = protocol
         self._attend, self._ask = attend, ask
         self.flush = flush
-        """What writes the disk for requests that share a commit; None: none does."""
+        """Function that writes the disk for requests that share a commit; None: none share one."""
         self._samples = samples
         self._accepted = 0  # tasks that the executor took
         self._has_gil = has_gil()
@@ -227,7 +229,7 @@ class Dispatch(Generic[Request]):
         return self.executor.under_way <= self.turns.ahead.threads
 
     def dispatch(self, now_ns: int) -> None:
-        """Has requests begun: all that came, as long as the executor keeps up; else each connection's in its turn."""
+        """Begins requests: all new ones, as long as the executor keeps up; else each connection's in its turn."""
         executor, turns, batch = self.executor, self.turns, self.batch
         ahead = turns.ahead
         if turns.behind or turns.queue or len(batch) > ahead.burst:
@@ -248,7 +250,7 @@ class Dispatch(Generic[Request]):
             ahead.ran(given, time.monotonic_ns() - began_ns)
 
     def _deal(self, room: int, now_ns: int) -> None:
-        """Leaves in the batch what the executor soon begins, ``room`` requests; the rest waits for its turn."""
+        """Leaves in the batch ``room`` requests, which the executor begins soon; the rest waits for its turn."""
         turns, batch = self.turns, self.batch
         turns.wait(now_ns)
         newcomers = dict.fromkeys(task.args[0] for task in batch)
@@ -261,7 +263,7 @@ class Dispatch(Generic[Request]):
         turns.look(now_ns)
         room = turns.fair_room(room, now_ns)
         if room:
-            until_ns = time.monotonic_ns() + SHEDDING_NS  # who has its turn may have nothing but what is late
+            until_ns = time.monotonic_ns() + SHEDDING_NS  # a connection with a turn may have only late requests
             for connection in turns.shared(room):
                 self._attend(connection, now_ns)
                 if len(batch) >= room or time.monotonic_ns() > until_ns:
@@ -269,13 +271,13 @@ class Dispatch(Generic[Request]):
         turns.hold()
 
     def _execute(self) -> None:
-        """Has the executor answer what was read, and refuses what it has no room for."""
+        """Gives the batch to the executor, and refuses requests for which it has no room."""
         batch = self.batch.copy()
         self.batch.clear()
         if self._samples is not None:
             self._samples.take(batch)
         group = None if self.flush is None else GroupCommit(len(batch), self.flush)
-        self._accepted += len(batch)  # before: while it runs them, another thread may begin to read
+        self._accepted += len(batch)  # before: while they run, another thread may begin to read
         try:
             accepted = self.executor.execute_all(
                 batch if group is None else [partial(group.run, task) for task in batch]
@@ -295,15 +297,15 @@ class Dispatch(Generic[Request]):
 
 
 class WaitSamples:
-    """How long requests waited for a thread since they arrived: of one request in ``ONE_IN``. For one thread."""
+    """Times from a request's arrival to its thread, for one request in ``ONE_IN``. For one thread."""
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
-        """``serve`` is what the tasks call, with three arguments, of which the last is when the request arrived."""
+        """``serve`` is the tasks' function, with three arguments, of which the last is the request's arrival."""
         self._serve, self._observe = serve, metrics.waited_s
         self._due = 0
 
     def take(self, batch: list["partial[None]"]) -> None:
-        """Has some of a batch's tasks note how long they waited, in the place of the bare tasks."""
+        """Replaces some of a batch's tasks by tasks that note their wait."""
         self._due -= len(batch)
         while self._due < 0:  # counted from the batch's end
             batch[self._due] = partial(self._serve_noting, *batch[self._due].args)

@@ -1,12 +1,12 @@
 """The reactor: one thread reads every connection, and each request is a task of the executor.
 
-The reading thread sleeps in epoll, and has the protocol cut what arrives into requests. The executor decides who runs
-them, and which thread reads. The thread that ran a request sends its reply. Replies to pipelined requests leave as they
-are ready; with a ``pipeline_max`` of 1, in the order of their requests.
+The reading thread sleeps in epoll, and the protocol cuts the bytes that arrive into requests. The executor decides
+which thread runs them, and which thread reads. The thread that ran a request sends its reply. Replies to pipelined
+requests leave as they are ready; with a ``pipeline_max`` of 1, in the order of their requests.
 
-Who may touch what: only the thread that reads accepts, reads, registers and closes. So no descriptor can be closed, and
-its number reused, under another's hands. The thread that runs a request only sends, under the connection's lock. Where
-more is to be done, it asks for the reading thread. ``wire/served_stream.py`` decides what is to be done.
+Only the reading thread accepts, reads, registers and closes. So no descriptor can be closed, and its number reused,
+while another thread uses it. The thread that runs a request only sends, under the connection's lock. Where more is to
+be done, it asks for the reading thread. ``wire/served_stream.py`` decides the next steps of a connection.
 """
 
 import select
@@ -35,17 +35,17 @@ from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READIN
 _IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
-"""Events taken from epoll at a time: bounds how long an accept or a stop waits for its turn."""
+"""Largest number of events taken from epoll at a time: bounds the wait of an accept or a stop for its turn."""
 
 
 class _Ending:
-    """How far a stop has come. Written by the thread that stops, but for ``draining`` and ``over``."""
+    """State of a stop. Written by the thread that stops, except ``draining`` and ``over``."""
 
     def __init__(self) -> None:
         self.asked = False
-        self.draining = False  # the reading thread has begun to: written by it
-        self.abandoned = False  # what has not ended is given up
-        self.over = Event()  # nothing is read any more
+        self.draining = False  # True: the reading thread has begun to drain, and has set this
+        self.abandoned = False  # True: all that has not ended is given up
+        self.over = Event()  # set when nothing is read any more
 
 
 class RequestServer(Generic[Request]):
@@ -61,9 +61,9 @@ class RequestServer(Generic[Request]):
         carrier: Callable[[socket.socket, Address], ByteStream] | None = None,
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
-        """``sessions`` makes what cuts a connection's bytes, of a protocol that speaks by itself; else ``decoder``.
+        """``sessions`` makes the decoders of a protocol that sends bytes of its own; else its ``decoder`` does.
 
-        ``carrier`` makes what moves an accepted connection's bytes; None: what the options ask for.
+        ``carrier`` makes the byte stream of an accepted connection; None: TCP or TLS, as the options ask.
         """
         self._options = options
         self._serve = _serving(methods, protocol, self._ask, options.timeline)
@@ -81,7 +81,7 @@ class RequestServer(Generic[Request]):
         )
         self._listening = Listening(options, select.epoll)
         self.address: Address = self._listening.address
-        """Where it listens, the port a real one."""
+        """Address on which the server listens, with the real port, never 0."""
         self._low_priority: LowPriorityReads[Request] = LowPriorityReads(self._read_late, self._look_after)
         self._connections = Connections(self._listening, self._protocol, options, own, self._low_priority.forget)
         self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
@@ -113,14 +113,14 @@ class RequestServer(Generic[Request]):
         self._listening.waker.wake()
 
     def _ask(self, connection: ServedConnection[Request]) -> None:
-        """Has the reading thread look at a connection."""
+        """Makes the reading thread look at a connection."""
         self._attention.append(connection)
         self._listening.waker.wake()
 
     # ---- the reading thread
 
     def _run(self) -> None:
-        """Reads until all is said."""
+        """The life of the reading thread: reads until the server has stopped and all replies are sent."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
         batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None
@@ -129,10 +129,10 @@ class RequestServer(Generic[Request]):
             events = poll(self._timeout_s(), _EVENTS_MAX)
             now_ns = time.monotonic_ns()
             self._turn_to(events, now_ns)
-            if len(batch) > 1 and not turns.behind:  # who had the last reply sends now, or would wait for two turns
+            if len(batch) > 1 and not turns.behind:  # clients of the last replies send now, and else wait two turns
                 self._turn_to(poll(0, _EVENTS_MAX), time.monotonic_ns())
             if waiting_turns:
-                now_ns = time.monotonic_ns()  # reading, and what was begun meanwhile, took a while
+                now_ns = time.monotonic_ns()  # reading, and beginning requests, took a while
             while self._attention:
                 self._attend(self._attention.popleft(), now_ns)
             if now_ns >= connections.next_sweep_ns:
@@ -149,7 +149,7 @@ class RequestServer(Generic[Request]):
                     queue.dispatch(time.monotonic_ns())
 
     def _turn_to(self, events: list[tuple[int, int]], now_ns: int) -> None:
-        """Does what epoll says that there is to do."""
+        """Handles events of epoll."""
         connections, queue, low_priority = self._connections.by_fd, self._queue, self._low_priority
         reading_ns, accepts, waiting_turns = now_ns, False, queue.turns.queue
         for fd, event in events:
@@ -165,16 +165,16 @@ class RequestServer(Generic[Request]):
                 self._turn(connection, event, now_ns)
             elif fd == self._listening.fd:
                 accepts = True
-            elif fd == self._listening.waker.fd:  # else it was closed after epoll had said this
+            elif fd == self._listening.waker.fd:  # else the descriptor was closed after this event
                 self._listening.waker.woken()
             if waiting_turns and queue.keeps_up and time.monotonic_ns() - reading_ns > READING_NS:
-                queue.dispatch(time.monotonic_ns())  # it has nothing left, and requests wait
+                queue.dispatch(time.monotonic_ns())  # the executor keeps up, and requests wait
                 reading_ns = time.monotonic_ns()
-        if accepts:  # last: a new one may have the number of one that was closed, of which these events tell
+        if accepts:  # last: a new connection may get the descriptor of a closed one that these events name
             self._accept(ACCEPTS_A_TURN, now_ns)
 
     def _end(self) -> None:
-        """Nothing is read any more."""
+        """Closes all connections and the listener, once nothing is read any more."""
         try:
             for connection in list(self._connections.by_fd.values()):
                 self._connections.close(connection)
@@ -183,7 +183,8 @@ class RequestServer(Generic[Request]):
             self._ending.over.set()
 
     def _timeout_s(self) -> float | None:
-        """How long to sleep, if nothing happens; not at all where the thread that read the waking reads no more."""
+        """Longest sleep in epoll; None: no limit. 0 where a wake-up was read by a thread that does not read any
+        more."""
         turns, low_priority = self._queue.turns, self._low_priority
         if self._attention or (self._ending.asked and not self._ending.draining):
             return 0.0
@@ -197,13 +198,13 @@ class RequestServer(Generic[Request]):
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Does what epoll says a connection is ready for. Of one that its client has reset, nothing more is begun."""
+        """Handles one event of a connection. Begins no further request of one that its client has reset."""
         state = connection.stream.state
-        if connection.events < 0:  # epoll said this before the connection was cut
+        if connection.events < 0:  # this event is from before the connection was cut
             return
         if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
             self._connections.cut(connection)
-        elif event & select.EPOLLHUP:  # its client has ended too: what is left is little
+        elif event & select.EPOLLHUP:  # its client has ended too: few bytes are left
             self._connections.lingering.drop(connection, now_ns)
         elif event & select.EPOLLIN:
             if state is READING:
@@ -217,7 +218,7 @@ class RequestServer(Generic[Request]):
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Something came on a connection that is not read now: notes when, and asks no more until it is read."""
+        """Notes the time at which bytes came on a connection that is not read now; epoll reports no more of them."""
         if connection.stream.state is LEAVING:
             if self._ending.draining:
                 self._connections.lingering.drop(connection, now_ns)
@@ -229,14 +230,14 @@ class RequestServer(Generic[Request]):
         self._listening.epoll.modify(connection.fd, connection.events)
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads once, or drops what nobody will answer: the kernel may take long over what a peer sends on and on."""
+        """Reads once, or drops bytes that will not be answered: for the queue of low-priority reads."""
         if connection.stream.state is LEAVING:
             self._connections.lingering.drop(connection, now_ns)
         else:
             self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads once; says whether anything came, be it the end."""
+        """Reads once; returns True where bytes or the end came."""
         turns = self._queue.turns
         if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
             connection.refused_ns = 0
@@ -248,7 +249,7 @@ class RequestServer(Generic[Request]):
             if connection.bytes.unsent:
                 self._look_after(connection, now_ns)
             if connection.stream.state is not CLOSED:
-                self._connections.buffered.note(connection)  # of a handshake, or of half a record, TLS keeps something
+                self._connections.buffered.note(connection)  # TLS keeps bytes of a handshake, or of half a record
             return False
         except OSError:
             self._connections.cut(connection)
@@ -260,9 +261,9 @@ class RequestServer(Generic[Request]):
         else:
             reads_clock = self._options.timeline is not None
             if reads_clock:
-                now_ns = time.monotonic_ns()  # when these very bytes were read, not all that were ready with them
-            arrived_ns = connection.first_ns or now_ns  # it may have waited unread
-            connection.first_ns = arrived_ns if len(data) == read_bytes else 0  # more may wait behind it
+                now_ns = time.monotonic_ns()  # the time of this read, not of the first read after the poll
+            arrived_ns = connection.first_ns or now_ns  # the bytes may have waited unread
+            connection.first_ns = arrived_ns if len(data) == read_bytes else 0  # more may wait behind them
             request = connection.take(data, now_ns, arrived_ns)
             if request is not None:
                 arrived_ns = now_ns if reads_clock else arrived_ns
@@ -278,21 +279,22 @@ class RequestServer(Generic[Request]):
         return True
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Looks after a connection about which something has changed, and while stopping reads on what has arrived."""
+        """Looks after a connection that has changed; while stopping, also reads the bytes that have arrived."""
         self._look_after(connection, now_ns)
         if self._ending.draining and connection.stream.state is not CLOSED:  # a late worker may ask for a closed one
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads what had arrived when the drain began, as far as the pipeline's limit lets it; then the stream ends."""
+        """Reads the bytes that had arrived when the drain began, as far as the pipeline's limit allows; then the stream
+        ends."""
         while connection.stream.state is READING and self._read(connection, now_ns):
             pass
         if connection.stream.state is LEAVING:
-            self._connections.lingering.drop(connection, now_ns)  # once: the peer may send on and on
+            self._connections.lingering.drop(connection, now_ns)  # once only: the peer may go on sending
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Dispatches what the pipeline's limit lets through, then reads on, waits to write, or closes."""
+        """Dispatches the requests that the pipeline's limit allows, then reads on, waits to write, or closes."""
         stream = connection.stream
         if stream.state is CLOSED:
             return
@@ -301,7 +303,7 @@ class RequestServer(Generic[Request]):
             turns.shed(connection, now_ns)
         for request, arrived_ns in (*stream.release(turns.share), *connection.ready(now_ns)):
             queue.batch.append(partial(self._serve, connection, request, arrived_ns))
-        if not stream.queued and stream.releasable():  # before the end is looked for: what is refused here may be all
+        if not stream.queued and stream.releasable():  # before the check for the end: this may refuse its last requests
             turns.join(connection, max(0, queue.executor.limit - queue.executor.under_way - len(queue.batch)), now_ns)
         if words := stream.words():
             connection.reply(words)
@@ -310,7 +312,7 @@ class RequestServer(Generic[Request]):
             return
         if stream.finished:
             self._connections.lingering.begin(connection, now_ns)
-        stream.settle(now_ns)  # after a turn was asked for: what was refused there waits no more
+        stream.settle(now_ns)  # after ``join``: requests refused there wait no more
         if connection.holds or stream.unsent or stream.held_bytes():
             self._connections.buffered.note(connection)
         reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
@@ -322,7 +324,7 @@ class RequestServer(Generic[Request]):
             self._listening.epoll.modify(connection.fd, events)
 
     def _accept(self, count: int, now_ns: int) -> None:
-        """Takes up to so many of the connections that wait."""
+        """Takes up to ``count`` of the connections that wait."""
         for accepted, peer in self._listening.accepted(count):
             if self._connections.room(now_ns):
                 accepted.setblocking(False)
@@ -332,7 +334,7 @@ class RequestServer(Generic[Request]):
                 refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
 
     def _drain(self, now_ns: int) -> None:
-        """The last sweep: takes what clients have already sent, then closes every connection that owes no reply."""
+        """Begins the drain: takes all requests already sent, then closes every connection that owes no reply."""
         self._accept(BACKLOG + 1, now_ns)
         self._ending.draining = True
         self._low_priority.clear()
@@ -362,7 +364,7 @@ def _serving(
 
 
 def _carrier(options: ServeOptions) -> Callable[[socket.socket, Address], ByteStream]:
-    """What moves an accepted connection's bytes."""
+    """Maker of the byte stream of an accepted connection."""
     if options.tls is None:
         return PlainStream
     from stock_service.rpc.server_core.tls import tls_streams  # here: a server in the clear does not need it
@@ -376,7 +378,7 @@ def _opening(
     sessions: Callable[[], Session[Request]] | None,
     pipeline_max: int,
 ) -> Callable[[socket.socket, Address, int], ServedConnection[Request]]:
-    """Makes what was accepted a connection of the server's."""
+    """Maker of the server's connection for an accepted socket."""
 
     def opened(accepted: socket.socket, peer: Address, now_ns: int) -> ServedConnection[Request]:
         session = None if sessions is None else sessions()

@@ -1,19 +1,20 @@
-"""A connection's bytes over TLS: a ``ByteStream`` whose kernel side is a socket and whose other side is the core's.
+"""A connection's bytes over TLS: a ``ByteStream`` between a socket and the core.
 
 OpenSSL reads and writes memory alone (``ssl.MemoryBIO``). So nothing here blocks: not the handshake, which goes on
-whenever bytes have come, and not a record that is half there. Whatever was decrypted is given at once, since epoll
-knows of the kernel's bytes alone.
+whenever bytes have come, and not half a record. All decrypted bytes are given at once, since epoll knows of the
+kernel's bytes alone.
 
 A record that the kernel does not take whole is kept here in its encrypted form. Its plain bytes count as not sent, so
-that the core keeps them and asks again; then the rest of the record goes first. They are not encrypted a second time.
+that the core keeps them and asks again; then the rest of the record is sent first. They are not encrypted a second
+time.
 
-One lock guards OpenSSL's object, which the reading thread and whoever replies share. Whose the certificate is, is known
-once the handshake is over, and then part of the peer.
+One lock guards OpenSSL's object, which the reading thread and the replying threads share. The name in the peer's
+certificate is known after the handshake, and then part of the peer's address.
 
-OpenSSL bounds neither what it keeps for a peer nor what a peer makes it say. So what no honest peer does ends the
-connection. That is a first message that claims to be huge, for which OpenSSL would take the memory at once. It is many
-records without a plain byte, such as changes of keys. And it is not to take what TLS itself answers. Once a peer has
-said that it sends no more, nothing is read: OpenSSL would keep it for ever.
+OpenSSL does not bound the memory that it keeps for a peer, nor the answers that a peer makes it send. So three things
+that no honest peer does end the connection: a first message that claims to be huge, for which OpenSSL would take the
+memory at once; many records without a plain byte, such as changes of keys; and not taking TLS's own answers. Once a
+peer has sent its end, nothing is read: OpenSSL would keep it for ever.
 """
 
 import logging
@@ -32,37 +33,37 @@ from stock_service.rpc.tls import ServerTls, named_in
 _log = logging.getLogger(__name__)
 
 _RECORD_BYTES = 16_384
-"""Plain bytes of a TLS record, at most (RFC 8446, 5.1)."""
+"""Largest number of plain bytes of a TLS record (RFC 8446, 5.1)."""
 
 _SEND_BYTES = 65_536
-"""Plain bytes encrypted before they are given to the kernel, at most: so what it does not take stays small."""
+"""Largest number of plain bytes encrypted before they are given to the kernel: so the untaken rest stays small."""
 
 _TAKEN_BYTES = 16_640
-"""Encrypted bytes taken at a time: a record of the largest size (RFC 8446, 5.2). To decrypt it takes 16 ms at most, of
-messages that change keys, during which nobody else is read."""
+"""Encrypted bytes taken at a time: a record of the largest size (RFC 8446, 5.2). Decrypting it takes 16 ms at most, for
+messages that change keys; no other connection is read meanwhile."""
 
 _BARREN_BYTES_MAX = 20_480
-"""Encrypted bytes without a plain one, once hands are shaken: more than the largest record, which may be half there."""
+"""Largest number of encrypted bytes without a plain one, after the handshake: more than the largest record."""
 
 _OWN_BYTES_MAX = 16_384
-"""Of TLS itself, not taken by the peer: it has nothing to say but that keys change, and why it ends."""
+"""Largest number of TLS's own bytes that the peer has not taken: TLS only sends changes of keys, and why it ends."""
 
 _HELLO_BYTES_MAX = 16_384
-"""A peer's first message. Real ones have some 2 KiB; OpenSSL takes up to 128 KiB."""
+"""Largest size of a peer's first message. Real ones have some 2 KiB; OpenSSL takes up to 128 KiB."""
 
 _HELLO_KNOWN = 9
-"""From so many bytes it is known how long that message is: a record's head (5) and a message's (4)."""
+"""Number of bytes that show the length of that message: a record's head (5) and a message's (4)."""
 
 _OPENING_BYTES = 48_000
-"""What OpenSSL 3 keeps while hands are shaken, but for twice the peer's first message: 48,500 bytes for one of 517."""
+"""Memory of OpenSSL 3 during a handshake, without twice the peer's first message: 48,500 bytes for one of 517."""
 
 _HALF_RECORD_BYTES = 37_000
-"""What it keeps for a record that is half there, whatever has come of it: 53,900 bytes instead of 16,900."""
+"""Memory of OpenSSL 3 for a record that has come in part, however large the part: 53,900 bytes instead of 16,900."""
 
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
 _LOG_PAUSE_NS = 1_000_000_000
-"""At most one line in so long about handshakes that failed: who fails them chooses how many there are."""
+"""Shortest time between two log lines about failed handshakes: clients choose how many of them there are."""
 
 
 _NO_TLS, _NO_TRUST = "the client spoke no TLS", "the client does not trust this server's certificate"
@@ -76,11 +77,11 @@ _MEANINGS = {
     "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
     "SSLV3_ALERT_BAD_CERTIFICATE": _NO_TRUST,
 }
-"""The usual reasons, which OpenSSL names; another one is said by its name alone."""
+"""Texts for the usual reasons, by OpenSSL's names; any other reason is logged by its name alone."""
 
 
 class FailedHandshakes:
-    """Says in the log that clients failed to speak TLS; one server's, of its reading thread."""
+    """Log of clients that failed to speak TLS with one server; for its reading thread."""
 
     def __init__(self, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._now_ns = now_ns
@@ -88,7 +89,7 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """A line, or a count for the next one. ``why``: OpenSSL's name for the reason, or words."""
+        """Logs a line, or counts for the next one. ``why`` is OpenSSL's name of the reason, or a text."""
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             self._unsaid += 1
@@ -100,7 +101,7 @@ class FailedHandshakes:
 
 
 class TlsStream:
-    """See ``ByteStream``, and the module."""
+    """A ``ByteStream`` over TLS; see the module."""
 
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
         """``accepted`` must not block; it is closed by ``close``."""
@@ -109,15 +110,15 @@ class TlsStream:
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._read, self._write = self._tls.read, self._tls.write
         self._failed = failed
-        self._lock = Lock()  # guards all of the object but what follows until ``opening``, the reading thread's
-        self._hello: bytes | None = b""  # what came of the peer's first message; None: its length is known, and good
-        self._claimed = 0  # bytes that the peer's first message is said to have
+        self._lock = Lock()  # guards all but the following ones up to ``opening``, the reading thread's
+        self._hello: bytes | None = b""  # bytes of the peer's first message so far; None: its length is known, and good
+        self._claimed = 0  # length of the peer's first message, by its head
         self.barren = 0  # encrypted bytes since the last plain one
-        self._ended = False  # whether the peer has said that it sends no more
-        self._left: int | None = None  # of what ``receive`` is kept to; None: it is not
+        self._ended = False  # True: the peer has sent its end
+        self._left: int | None = None  # rest of the bytes to which ``receive`` is limited; None: no limit
         self.opening = True
         self._unsent = b""  # encrypted, and not taken by the kernel yet
-        self._owed = 0  # plain bytes of which the record is in there, which the core takes for unsent
+        self._owed = 0  # plain bytes of the records in _unsent, which count as unsent for the core
         self.peer = Peer(peer)
         self.receive: Callable[[int], bytes] = self._receive
         self.send: Callable[[bytes | bytearray], int] = self._send
@@ -128,7 +129,7 @@ class TlsStream:
 
     @property
     def unsent(self) -> bool:
-        """See ``ByteStream``: part of a record. Replies' records count as the core's own as well."""
+        """See ``ByteStream``; True for a part of a record. The core keeps the plain bytes of replies' records, too."""
         return bool(self._unsent)
 
     def keep_to_arrived(self) -> int:
@@ -141,14 +142,14 @@ class TlsStream:
         self._left = None
 
     def drop(self) -> int:
-        """See ``ByteStream``: nobody decrypts them."""
+        """See ``ByteStream``; the bytes are not decrypted."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
         """See ``ByteStream``."""
         with self._lock:
             self._say_farewell()
-            self._unsent = b""  # of the farewell: the socket's own end says as much
+            self._unsent = b""  # the rest of the farewell: the socket's own end tells the same
         self._socket.shutdown(socket.SHUT_WR)
 
     def unacknowledged(self) -> int:
@@ -156,7 +157,7 @@ class TlsStream:
         return unacknowledged_bytes(self._socket) + len(self._unsent)
 
     def held(self) -> int:
-        """See ``ByteStream``. Who has said nothing yet holds nothing."""
+        """See ``ByteStream``. A client that has sent nothing yet holds nothing."""
         own = len(self._unsent) + self._outgoing.pending + self._incoming.pending
         if not self.opening:
             return own + (_HALF_RECORD_BYTES if self.barren else 0)
@@ -167,7 +168,7 @@ class TlsStream:
         with self._lock:
             self._say_farewell()
             self._socket.close()
-        self.receive, self.send = self._socket.recv, self._socket.send  # its own would be a circle with all that it has
+        self.receive, self.send = self._socket.recv, self._socket.send  # its own would be a circle with this object
 
     # ---- the reading thread
 
@@ -179,7 +180,7 @@ class TlsStream:
             try:
                 data = self._decrypted()
             except ssl.SSLError as error:
-                self._flush_quietly()  # the alert that says why
+                self._flush_quietly()  # the alert with the reason
                 if self.opening:
                     self._failed.note(self.peer, error.reason or "the connection ended in the handshake")
                 raise
@@ -189,10 +190,10 @@ class TlsStream:
                 raise ConnectionAbortedError("nothing but words of TLS")
             if data or ended or self._ended or self._left == 0:
                 return data
-            raise BlockingIOError  # half a record, or something of TLS's own
+            raise BlockingIOError  # half a record, or TLS's own messages
 
     def _take_encrypted(self, size: int) -> bool:
-        """Feeds OpenSSL what has come; says whether it was the end. Raises BlockingIOError, OSError."""
+        """Feeds OpenSSL the bytes that have come; returns True at the end. Raises BlockingIOError, OSError."""
         data = b"" if self._left == 0 else self._socket.recv(size if self._left is None else min(size, self._left))
         if self._left:
             self._left -= len(data)
@@ -204,44 +205,44 @@ class TlsStream:
         return not data
 
     def _take_hello(self, begun: bytes) -> None:
-        """Feeds OpenSSL a peer's first bytes, once they say how long its first message is. Raises OSError."""
+        """Feeds OpenSSL a peer's first bytes, once they show the length of its first message. Raises OSError."""
         if begun[0] == _HANDSHAKE_RECORD and len(begun) < _HELLO_KNOWN:
             self._hello = begun
             return
         length = int.from_bytes(begun[6:_HELLO_KNOWN], "big")
-        in_pieces = int.from_bytes(begun[3:5], "big") < 4  # so small that the length is not where it is looked for
+        in_pieces = int.from_bytes(begun[3:5], "big") < 4  # a record so small that the length is in the next one
         if begun[0] == _HANDSHAKE_RECORD and (in_pieces or begun[5] != _HELLO_MESSAGE or length > _HELLO_BYTES_MAX):
             self._failed.note(self.peer, "its first message is none, or far too long")
             raise ConnectionAbortedError("no hello of TLS")
         self._claimed = length
-        self._hello = None  # what is no handshake at all, OpenSSL refuses in its own words
+        self._hello = None  # OpenSSL itself refuses bytes that are no handshake
         self._incoming.write(begun)
 
     def _decrypted(self) -> bytes:
-        """All plain bytes that are there. Raises ssl.SSLError for what is no TLS."""
+        """Decrypts all bytes that are there. Raises ssl.SSLError for bytes that are no TLS."""
         found: list[bytes] = []
-        begun = 0  # bytes behind the last plain one
+        begun = 0  # number of bytes behind the last plain one
         try:
             if self.opening:
                 self._tls.do_handshake()
                 self.peer.certificate = named_in(self._tls.getpeercert())
                 self.opening = False
-                self.barren = self._incoming.pending  # the handshake's last words are no half record
+                self.barren = self._incoming.pending  # the handshake's last bytes are no half record
             while data := self._read(_RECORD_BYTES):
                 found.append(data)
                 begun = self._incoming.pending
                 if not begun and len(data) < _RECORD_BYTES:  # no more of that record, and no other
-                    break  # nearly always: to ask once more would cost an exception
+                    break  # nearly always: one more read would cost an exception
             self._ended = not data
         except ssl.SSLWantReadError:
-            pass  # that was all
-        except ssl.SSLZeroReturnError:  # the same farewell, where ours was sent before
+            pass  # no more bytes
+        except ssl.SSLZeroReturnError:  # the peer's end, after ours was sent
             self._ended = True
         if found or self.opening:
             self.barren = 0 if self._ended else begun
         return found[0] if len(found) == 1 else b"".join(found)
 
-    # ---- whoever sends
+    # ---- the sending thread
 
     def _send(self, data: bytes | bytearray) -> int:
         with self._lock:
@@ -258,7 +259,7 @@ class TlsStream:
             return sent
 
     def _flush(self) -> bool:
-        """Sends what is encrypted; says whether the kernel took it all. Raises OSError where the peer is gone."""
+        """Sends encrypted bytes; returns True where the kernel took all. Raises OSError where the peer is gone."""
         data = self._unsent + self._outgoing.read() if self._unsent else self._outgoing.read()
         try:
             sent = self._socket.send(data) if data else 0
@@ -268,24 +269,24 @@ class TlsStream:
         return not self._unsent
 
     def _flush_quietly(self) -> None:
-        """The same for what is OpenSSL's own to say; that the peer is gone, the next receive says."""
+        """Sends OpenSSL's own bytes. Raises nothing: the next receive finds that the peer is gone."""
         try:
             self._flush()
         except OSError:
             pass
 
     def _say_farewell(self) -> None:
-        """Has TLS say that nothing more comes, as far as that takes no waiting. May be repeated."""
+        """Sends TLS's end, as far as that takes no waiting. May be repeated."""
         if self.opening or self._unsent:
             return
         try:
             self._tls.unwrap()
         except (ssl.SSLError, ValueError):
-            pass  # the peer has not said it, and need not; or all is said
+            pass  # the peer has not sent its end, and need not; or both are sent
         self._flush_quietly()
 
 
 def tls_streams(tls: ServerTls) -> Callable[[socket.socket, Address], TlsStream]:
-    """What makes one server's streams, with the certificate that it has then."""
+    """Maker of one server's streams, each with the certificate that the server has at that time."""
     failed = FailedHandshakes()
     return lambda accepted, peer: TlsStream(accepted, peer, tls, failed)
