@@ -1,9 +1,9 @@
-"""What the load client's two plain ends speak on a connection: bytes in, bytes out, no I/O.
+"""Codecs of the lean client and of the null server on one connection: bytes in, bytes out, no I/O.
 
-``Codec`` is the lean client's, one implementation for each protocol; ``NullAnswers`` a server's that does nothing.
+``Codec`` is the lean client's, one implementation for each protocol. ``NullAnswers`` is of a server that does nothing.
 
-A request is encoded once, before a run; starting it only puts a call's number in. So protocols cost a sender what they
-differ in, and nothing else. Whoever owns the socket sends what the methods give, in that order, and feeds what comes.
+A request is encoded once, before a run; starting it only puts a call's number in. So a protocol costs a sender only its
+own work. The owner of the socket sends the bytes that the methods return, in that order, and feeds the bytes that come.
 """
 
 from typing import Protocol
@@ -11,59 +11,60 @@ from typing import Protocol
 from stock_service.rpc.errors import Fault
 
 Prepared = tuple[bytes, ...]
-"""A request, encoded: the pieces between which the call's number goes. Every codec of the same kind, with the same
-authority, can start what one of them prepared."""
+"""A request, encoded: the pieces between which the call's number goes. A request that one codec prepared, every codec
+of the same kind and authority can start."""
 
 Reply = tuple[int, bytes | Fault]
-"""A call's number, and the response message or what the call ended in."""
+"""A call's number, and its response message or its fault."""
 
 
 class Codec(Protocol):
-    """One connection's bytes; a connection made anew needs a new codec. One thread's."""
+    """Codec of one connection; each new connection needs a new codec. For one thread."""
 
     hello: bytes
-    """What is to be sent first, once connected; may be empty."""
+    """First bytes to send, once connected; may be empty."""
     preceded: bool
-    """Set where ``feed`` met something before a whole reply, or a reply of no usual form. Its caller may then have been
-    woken for something else than the reply. Whoever asks sets it back."""
+    """True where ``feed`` met other bytes before a whole reply, or a reply of an unusual form. Its caller may then have
+    been woken for these, and not for the reply. The reader of this sets it back."""
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """Encodes a request of the method ``/package.Service/Method``; the codec keeps nothing of it.
 
-        The server is told ``timeout_s``, 0.001 and more. Raises InvalidRequest for what the protocol cannot carry.
+        The request carries ``timeout_s``, 0.001 or more. Raises InvalidRequest where the protocol cannot carry the
+        request.
         """
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """Begins a call: its number, and the bytes to send. To be asked only where there is ``room``."""
+        """Begins a call; returns its number, and the bytes to send. To be called only where there is ``room``."""
 
     def feed(self, data: bytes) -> list[Reply]:
-        """The calls that these bytes completed, in order; a fault is given and not raised.
+        """Replies that these bytes completed, in order; a fault is returned and not raised.
 
-        Raises Unavailable once the connection can be used no more. Calls that are open then (started, neither given nor
-        abandoned) will never be given: the caller records their fault.
+        Raises Unavailable once the connection cannot be used any more. Open calls (started, neither completed nor
+        abandoned) then get no reply: the caller records their fault.
         """
 
     def take_outgoing(self) -> bytes:
-        """What the protocol itself must send now; nearly always nothing. To be asked after every ``feed``."""
+        """Bytes that the protocol itself must send now; nearly always empty. To be called after every ``feed``."""
 
     def room(self) -> bool:
-        """Whether another call may be started now.
+        """True where another call may be started now.
 
-        False with no call open means that none ever may: the connection is to be made anew.
+        False with no call open means that none ever may: a new connection is needed.
         """
 
     def abandon(self, call: int) -> bytes:
-        """Gives a call up: the bytes that tell the server so, which may be none.
+        """Gives a call up; returns the bytes that tell the server, which may be empty.
 
-        Its reply, should it come, may be given all the same: whoever gave it up ignores it.
+        ``feed`` may still return its reply: the caller then ignores the reply.
         """
 
 
 class NullAnswers(Protocol):
-    """One connection of a server that gives every request the same reply, as cheaply as Python can. One thread's."""
+    """One connection of a server that gives every request the same reply, as cheaply as Python can. For one thread."""
 
     hello: bytes
-    """What is to be sent first, once connected; may be empty."""
+    """First bytes to send, once connected; may be empty."""
 
     def feed(self, data: bytes) -> bytes | None:
-        """What to send for these bytes; None: whoever sent them does not speak the protocol, and is cut off."""
+        """Bytes to send for these bytes; None: the client does not speak the protocol, and is cut off."""

@@ -5,13 +5,13 @@ A reply:     length u32 | call u32 | code u8 | payload
 
 Integers are unsigned and big-endian; ``length`` counts the bytes that follow it. ``call`` is the client's own number
 for a request and comes back in its reply. So many requests may be under way on one connection, and be answered in any
-order. ``timeout_ms`` is how long the client will wait, 0 for ever. ``method`` is the full name,
+order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
 ``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response message; else ``code`` is one of
 ``errors.FaultCode`` and the payload its detail in UTF-8. A fault about the whole connection has call 0, which no
 request may use; the server closes after it.
 
-A length that no frame has, or that is over the limit, is refused as soon as its four bytes are there. That also turns
-away HTTP and TLS: their first bytes read as a length of hundreds of megabytes.
+A length that no frame has, or that is over the limit, is refused as soon as its four bytes are there. This also refuses
+HTTP and TLS: their first bytes read as a length of hundreds of megabytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +21,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from stock_service.rpc.errors import FaultCode
 
 FRAME_BYTES_MAX = 1 << 20
-"""Bytes in a frame, at most, unless the server is told otherwise: 1 MiB, a thousand times a trade."""
+"""Largest frame, in bytes, by default: 1 MiB, a thousand times a trade."""
 
 METHOD_BYTES_MAX = 255
-"""Bytes in a method's name, at most: its length is one byte."""
+"""Largest method's name, in bytes: its length is one byte."""
 
 CALL_MAX = 2**32 - 1
 """The largest call number."""
@@ -36,17 +36,17 @@ _REQUEST_BYTES = _REQUEST.size
 _REQUEST_LENGTH_MIN = _REQUEST_BYTES - _LENGTH.size
 _REPLY_LENGTH_MIN = _REPLY.size - _LENGTH.size
 _length_at, _request_at, _pack_reply = _LENGTH.unpack_from, _REQUEST.unpack_from, _REPLY.pack
-_tuple = tuple.__new__  # a named tuple's own constructor is a function of Python, which takes as long again
+_tuple = tuple.__new__  # a named tuple's own constructor is a function in Python, which takes twice the time
 
 
 class FramingError(ValueError):
-    """Bytes that are no frame, in words for whoever sent them. The stream cannot be read on.
+    """Bytes that are no frame, with a text for their sender. The stream cannot be read on.
 
-    ``frames`` are those that were whole before it, in the bytes that were fed last.
+    ``frames`` are the whole frames before the error, in the bytes that were fed last.
     """
 
     code = FaultCode.INVALID_ARGUMENT
-    """The fault that the sender is told."""
+    """The fault that is sent to the sender."""
 
     def __init__(self, detail: str, frames: Sequence[Any] = ()) -> None:
         super().__init__(detail)
@@ -54,7 +54,7 @@ class FramingError(ValueError):
 
 
 class RequestFrame(NamedTuple):
-    """A request off the wire. A tuple, because one is made for every request: it takes half a dataclass's time."""
+    """A received request. A tuple, because one is made for every request: it takes half a dataclass's time."""
 
     call: int
     timeout_ms: int
@@ -63,7 +63,7 @@ class RequestFrame(NamedTuple):
 
 
 class ReplyFrame(NamedTuple):
-    """A reply off the wire; ``code`` 0 is an answer, anything else a fault."""
+    """A received reply; ``code`` 0 is an answer, any other a fault."""
 
     call: int
     code: int
@@ -73,29 +73,29 @@ class ReplyFrame(NamedTuple):
 Frame = TypeVar("Frame", RequestFrame, ReplyFrame)
 
 Cut = Callable[[bytes, int, int], Frame]
-"""Makes a frame of the bytes between two offsets, its length already read. Raises FramingError."""
+"""Function that makes a frame of the bytes between two offsets, its length already read. Raises FramingError."""
 
 
 def encode_request(call: int, timeout_ms: int, method: bytes, payload: bytes) -> bytes:
-    """A request's frame. ``method`` has at most 255 bytes."""
+    """The frame of a request. ``method`` has at most 255 bytes."""
     length = _REQUEST_LENGTH_MIN + len(method) + len(payload)
     return _REQUEST.pack(length, call, timeout_ms, len(method)) + method + payload
 
 
 def encode_reply(call: int, code: int, payload: bytes) -> bytes:
-    """A reply's frame."""
+    """The frame of a reply."""
     return _pack_reply(_REPLY_LENGTH_MIN + len(payload), call, code) + payload
 
 
 class FrameDecoder(Generic[Frame]):
-    """Cuts a stream into frames, however it was chunked. Holds one frame's bytes and one chunk at most. One thread's.
+    """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. For one thread.
 
     Bytes of an unfinished frame are gathered in one buffer until the frame is whole. So a megabyte sent byte by byte
     takes a megabyte, and no more copying than one sent at once.
     """
 
     ended = False
-    """No frame says that it is the last one."""
+    """False, since no frame can be marked as the last one."""
 
     def __init__(self, cut: Cut[Frame], length_min: int, frame_bytes_max: int) -> None:
         self._cut: Cut[Frame] = cut
@@ -104,10 +104,10 @@ class FrameDecoder(Generic[Frame]):
         self._buffer = bytearray()
         self._needed = 0
         self.pending_bytes = 0
-        """Bytes held of a frame that is not whole yet."""
+        """Number of bytes held of a frame that is not whole yet."""
 
     def take_interim(self) -> bytes:
-        """Nor asks for a word before it is whole."""
+        """See ``RequestDecoder``; always empty."""
         return b""
 
     def retire(self) -> bool:
@@ -115,7 +115,7 @@ class FrameDecoder(Generic[Frame]):
         return False
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that ``data`` completes, in order. Raises FramingError, after which the stream is lost."""
+        """Frames that ``data`` completes, in order. Raises FramingError, after which the stream is lost."""
         if self.pending_bytes:
             self._buffer += data
             self.pending_bytes += len(data)
@@ -150,12 +150,12 @@ class FrameDecoder(Generic[Frame]):
 def request_decoder(
     frame_bytes_max: int = FRAME_BYTES_MAX, cut: "Cut[RequestFrame] | None" = None
 ) -> FrameDecoder[RequestFrame]:
-    """A server's side: cuts what a client sends into requests. ``cut`` is for who makes more of one than its frame."""
+    """Decoder of a server, which cuts a client's bytes into requests. ``cut`` makes other objects than plain frames."""
     return FrameDecoder(cut or cut_request, _REQUEST_LENGTH_MIN, frame_bytes_max)
 
 
 def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyFrame]:
-    """A client's side: cuts what a server sends into replies."""
+    """Decoder of a client, which cuts a server's bytes into replies."""
     return FrameDecoder(_cut_reply, _REPLY_LENGTH_MIN, frame_bytes_max)
 
 

@@ -1,6 +1,6 @@
-"""Where each call of a gRPC server's connection is, and what is sent on it; no I/O. See ``grpc_session.py``.
+"""Table of the calls of a gRPC server's connection, with their states and replies; no I/O. See ``grpc_session.py``.
 
-Whoever uses this has the connection's lock.
+Its user holds the connection's lock.
 """
 
 from stock_service.rpc.errors import FaultCode
@@ -12,7 +12,7 @@ from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
 _EARLY_MAX = 1000
-"""Calls remembered, at most, that ended before their client did."""
+"""Largest number of remembered calls that ended before their client ended them."""
 
 _DRAINING = "the server is stopping"
 
@@ -20,7 +20,7 @@ OLD = "max_age"
 """Reason of a GOAWAY to a connection that is old, in the words of gRPC's own servers."""
 
 _TOIL = 2
-"""Credits that a call costs which is refused or reset; see ``patience.py``."""
+"""Credits for a call that is refused or reset; see ``patience.py``."""
 
 
 class CallTable:
@@ -30,53 +30,54 @@ class CallTable:
         self._endpoint = endpoint
         self._streams_max = streams_max
         self.half: dict[int, IncomingCall] = {}
-        """Those whose message is not whole."""
+        """Calls whose message is not whole."""
         self.open: dict[int, int] = {}
-        """Those that are to be answered, and their windows' credit."""
+        """Calls that are to be answered, each with the credit of its window."""
         self.kept: dict[int, IncomingCall] = {}
-        """Those whose method streams: of each, one message at a time is with whoever answers."""
+        """Calls whose method streams: of each, one message at a time is being answered."""
         self.early: dict[int, None] = {}
-        """Those that were ended here before their client ended them: frames of theirs may be on their way."""
+        """Calls that were ended here before their client ended them: frames of theirs may be on their way."""
         self.costs: dict[int, int] = {}
-        """Credits that those cost which come to nothing, beside others, where their header blocks were much work."""
+        """Further credits that a call costs if it comes to nothing, where its header block was much work."""
         self.ready: list[GrpcRequest] = []
-        """Messages of kept calls that waited for another's answer, and need to no more."""
+        """Messages of kept calls that waited for the answer to another one, and may begin."""
         self._lost = False
         self.pending_bytes = 0
-        """See ``grpc_session``, which counts them; a call that ends here takes what it had of a message with it."""
+        """See ``grpc_session``, which counts them; a call that ends here takes its part of a message with it."""
         self.room = streams_max
-        """How many may be ``open``: all but those that are not whole, held, or kept and not with a worker."""
+        """Largest number of ``open`` calls: all but those that are not whole, held, or kept and not with a worker."""
         self.last = 0
-        """The last stream's number."""
+        """Number of the last stream."""
         self.answered = 0
-        """Calls answered."""
+        """Number of calls answered."""
         self.sent_bytes = 0
-        """Bytes of long replies."""
+        """Number of bytes of long replies."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
-        """A call of which something may still come."""
+        """A call of which frames may still come; None: there is none."""
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Finds out the room there is now; whoever changes what is half, kept or held does so after it."""
+        """Counts ``room`` anew; to be called after each change of the calls that are half, kept or held."""
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
 
     @property
     def half_bytes(self) -> int:
-        """Bytes of messages that are not whole; a call that waits for its message counts as one at least."""
+        """Number of bytes of messages that are not whole; a call that waits for its message counts as one at least."""
         return sum(len(call.body) + 1 for call in self.half.values()) + sum(
             len(call.body) for call in self.kept.values()
         )
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of whole messages of kept calls that wait for another's answer."""
+        """Number of bytes of kept calls' whole messages that wait for the answer to another one."""
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """The next message of each kept call whose last answer has left; its client may then send as much again."""
+        """The next message of each kept call whose last answer has left. Its client may then send as many bytes
+        again."""
         requests: list[GrpcRequest] = []
         for stream, call in self.kept.items():
             if stream not in self.open and stream not in self._endpoint.held:
@@ -84,7 +85,7 @@ class CallTable:
             if not call.waiting or call.busy:
                 continue
             message, flags = call.waiting.popleft()
-            if not flags & (END | MORE):  # which are no message that came
+            if not flags & (END | MORE):  # these are no messages that came
                 size = PREFIX.size + len(message)
                 call.waiting_bytes -= size
                 if not call.ended:
@@ -98,10 +99,10 @@ class CallTable:
         return requests
 
     def widen(self, stream: int, count: int) -> None:
-        """A wider window for a reply that has not begun."""
+        """Widens the window of a reply that has not begun."""
         incoming = self.incoming(stream)
         credit = self.open.get(stream) if incoming is None or stream in self.open else incoming.credit
-        if stream in self._endpoint.held or credit is None:  # counted there, or of a call that is over
+        if stream in self._endpoint.held or credit is None:  # counted by the endpoint, or of a call that is over
             if incoming is not None:
                 incoming.credit += count
             return
@@ -113,7 +114,7 @@ class CallTable:
             incoming.credit = credit + count
 
     def refuse(self, stream: int, ended: bool, code: FaultCode, detail: str, http_status: int = 200) -> None:
-        """Ends a call with a fault; ``ended``: the client has sent all of it."""
+        """Ends a call with a fault; ``ended``: the client has sent the whole call."""
         incoming = self.incoming(stream)
         self._endpoint.toil += _TOIL
         begun, credit = (incoming.begun, incoming.credit) if incoming is not None else (False, 0)
@@ -142,7 +143,7 @@ class CallTable:
         self.early[stream] = None
 
     def forget(self, stream: int) -> None:
-        """A call is over, whatever state it is in."""
+        """Removes a call, in any state: it is over."""
         self.half.pop(stream, None)
         self.kept.pop(stream, None)
         self.open.pop(stream, None)
@@ -153,7 +154,7 @@ class CallTable:
     # ---- replies
 
     def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
-        """What of a request's reply leaves now; the rest is held."""
+        """The part of a request's reply that may leave now; the rest is held."""
         stream = request[1]
         credit = self.open.pop(stream, None)
         if credit is None:
@@ -164,7 +165,7 @@ class CallTable:
         incoming = self.kept.get(stream)
         if incoming is not None:
             return self._kept(incoming, stream, reply, credit)
-        if is_fault(reply):  # no window counts it
+        if is_fault(reply):  # not counted by windows
             return reply
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
@@ -175,26 +176,26 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """What of a reply's frames may leave now; the rest is held."""
+        """The part of a reply's frames that may leave now; the rest is held."""
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
             return before + after
         frames = self._endpoint.send_body(stream, body, ends and not after, after, credit)
         if self._lost:
-            self._endpoint.drop(stream)  # nobody will allow more of it
+            self._endpoint.drop(stream)  # the client will not allow more of it
         self.count()
         return before + frames
 
     def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
-        """What may leave of the answer to a message of a kept call, or to its end."""
+        """The part that may leave of the answer to a message of a kept call, or to its end."""
         _, body, _, ends = parted(reply)
         if ends:
             del self.kept[stream]
             self.pending_bytes -= len(incoming.body)
             if not incoming.ended:
                 self._ended_early(stream)
-                reply += http2.rst_stream(stream, ErrorCode.NO_ERROR)  # which is held where the reply is
+                reply += http2.rst_stream(stream, ErrorCode.NO_ERROR)  # held where the reply is held
             allowed = self._allowed(stream, credit, reply)
             self.count()
             return allowed
@@ -220,7 +221,7 @@ class CallTable:
         self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
 
     def drain(self) -> None:
-        """No further call is taken; those that are not whole are refused, and kept ones come to their end.
+        """Takes no further call, refuses those that are not whole, and brings kept ones to their end.
 
         GOAWAY is said with the last call seen. RFC 9113, 6.8, would rather have a first one of 2^31 - 1, and calls
         taken for a round trip more, as where a connection is old. A drain takes only what had arrived when it began, so
@@ -236,7 +237,7 @@ class CallTable:
         self.ready += self.settle_kept()
 
     def lose(self) -> None:
-        """The client sends no more: forgets what waits for that. Calls that are whole are answered."""
+        """Forgets the calls that wait for bytes: the client sends no more. Whole calls are answered."""
         self._lost = True
         self.half.clear()
         self.kept.clear()

@@ -1,6 +1,6 @@
-"""Calls that a gRPC server has begun to receive, and those that it keeps open; no I/O. See ``grpc_session.py``.
+"""Calls that a gRPC server has begun to receive, or keeps open; no I/O. See ``grpc_session.py``.
 
-Whoever uses these has the connection's lock.
+Their user holds the connection's lock.
 """
 
 from collections import deque
@@ -12,34 +12,34 @@ from stock_service.rpc.wire.grpc_heads import Head, Kind
 from stock_service.rpc.wire.grpc_replies import PREFIX, window_bytes
 
 PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
-"""What a request carries, as flags: its message is compressed; it is the end of a kept call, which has none; replies to
-its call have gone before; it asks for the next reply to the last message."""
+"""Flags of a request: its message is compressed; it is the end of a kept call, without a message; replies to its call
+were sent before; it asks for the next reply to the last message."""
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
-"""Head, stream, message, flags as above, the open calls (a stream that is no key there has been given up), and how far
-a kept call is. A plain tuple, because one is made for every request."""
+"""Head, stream, message, flags as above, the open calls (a stream that is no key there has been given up), and the
+progress of a kept call. A plain tuple, because one is made for every request."""
 
 WAITING_MAX = 64
-"""Messages of one kept call that wait for another's answer, at most."""
+"""Largest number of messages of one kept call that wait for the answer to another one."""
 
 GZIP_MOST = 1032
-"""Bytes that one of gzip unfolds to, at most."""
+"""Largest number of bytes that one byte of gzip decompresses to."""
 
 Wrong = tuple[FaultCode, str]
-"""What a call ends with whose messages are wrong."""
+"""Fault with which a call ends whose messages are wrong."""
 
 
 def unfolds_bytes(message: bytes) -> int:
-    """Bytes that a message in gzip says, at its end, that it unfolds to (RFC 1952, ISIZE), as far as it can."""
+    """Size that a message in gzip gives at its end for its decompressed bytes (RFC 1952, ISIZE), as far as possible."""
     return min(int.from_bytes(message[-4:], "little"), GZIP_MOST * len(message))
 
 
 class Progress:
-    """How far the answer to a kept call is: whoever answers one of its messages has it to itself."""
+    """Progress of the answer to a kept call, for the thread that answers one of its messages."""
 
     def __init__(self) -> None:
         self.began_ns = 0
-        """When its first message was answered; 0: none was."""
+        """Time when its first message was answered; 0: none was."""
         self.replies: Iterator[bytes] | None = None
         """Replies to the last message that have not been asked for; None: there are no more."""
         self.said: ReplyMetadata | None = None
@@ -49,43 +49,43 @@ class Progress:
 
 
 class IncomingCall:
-    """A call of which not all has come, or that is kept."""
+    """A call that has not come whole, or that is kept."""
 
     def __init__(self, head: Head) -> None:
         self.head = head
         self.body = bytearray()
-        """What has come of the next message."""
+        """Bytes of the next message so far."""
         self.content_bytes = 0
-        """What has come in all."""
+        """Number of bytes that have come in all."""
         self.credit = 0
-        """What the client has added to the stream's window, less what was sent."""
+        """Bytes that the client has added to the stream's window, less the bytes sent."""
         self.ended = False
-        """Whether the client has ended it."""
+        """True where the client has ended the call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
-        """Of a kept call: messages, and its end, with their flags."""
+        """Messages of a kept call that wait, and its end, with their flags."""
         self.waiting_bytes = 0
-        """Bytes of these, with their prefixes: the client's window is that much narrower."""
+        """Bytes of these, with their prefixes: the client's window is narrower by them."""
         self.unfolds_bytes = 0
-        """Of a kept call: what its messages that are compressed say that they unfold to, until whoever asks sets it
+        """Decompressed size, as they give it, of a kept call's new compressed messages. The reader of this sets it
         back."""
         self.first = (b"", PLAIN)
         """Of a kept call: its first message, with its flags."""
         self.begun = False
-        """Of a kept call: whether one of them was given to be answered."""
+        """True where a message of a kept call was given to be answered."""
         self.busy = False
-        """Of a kept call: whether that one's answer has not left yet."""
+        """True where the answer to that message has not left yet."""
         self.progress = Progress() if head.kind else None
-        """Of a kept call: how far its answer is."""
+        """Progress of a kept call's answer; None for another call."""
 
     def whole(self) -> bytes | None:
-        """The message of a unary call; None: there is none, or half of one."""
+        """The message of a unary call; None: there is none, or only a part."""
         body = self.body
         if len(body) < PREFIX.size or len(body) < PREFIX.size + PREFIX.unpack_from(body)[1]:
             return None
         return bytes(memoryview(body)[PREFIX.size :])
 
     def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
-        """Takes more of its messages; says what is wrong with them."""
+        """Takes more bytes of its messages; returns the fault of wrong ones."""
         body = self.body
         body += piece
         while len(body) >= PREFIX.size:
@@ -117,7 +117,7 @@ class IncomingCall:
         return None
 
     def end_kept(self) -> bool:
-        """The client has ended a kept call; whether it had sent what it must."""
+        """Notes that the client has ended a kept call; returns False where a message is missing, or not whole."""
         if self.body or (self.head.kind is not Kind.STREAMED and not (self.waiting or self.begun)):
             return False
         if self.head.kind is Kind.STREAMED:

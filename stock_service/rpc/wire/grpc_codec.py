@@ -1,14 +1,14 @@
-"""gRPC as the lean client speaks it: unary calls on one HTTP/2 connection, bytes in and out. See ``codec.Codec``.
+"""gRPC for the lean client: unary calls on one HTTP/2 connection, bytes in and out. See ``codec.Codec``.
 
-A request is encoded once, but for its stream's number. A reply comes, nearly always, as HEADERS, DATA and trailers in
-one read. All but the stream's number and the message is the same as in the reply before: its *shape*. So a reply is
-taken apart by one look-up and a few comparisons. A reply of no known shape, or in pieces, goes the long way through
-``rpc/wire/http2_endpoint.py``, and teaches a shape where it can.
+A request is encoded once, except for its stream's number. A reply comes, nearly always, as HEADERS, DATA and trailers
+in one read. All bytes but the stream's number and the message are the same as in the reply before: its *shape*. So a
+reply is decoded by one look-up and a few comparisons. A reply of no known shape, or in pieces, goes the long way
+through ``rpc/wire/http2_endpoint.py``, and its shape is learnt where possible.
 
-A shape holds while header blocks mean the same. We announce a header table of size 0, after which they always do. Until
-then, and with a server that keeps a table all the same, ``rpc/wire/header_blocks.py`` says when they do not.
+A shape holds while header blocks mean the same. We announce a header table of size 0, after which they always do.
+Before that, and with a server that still keeps a table, ``rpc/wire/header_blocks.py`` reports changes.
 
-Left out: compression, which is not offered, and refused; metadata but for a token; streaming calls. Protocol: gRPC's
+Left out: compression, which is not offered, and refused; metadata except a token; streaming calls. Protocol: gRPC's
 ``PROTOCOL-HTTP2.md``.
 """
 
@@ -27,25 +27,25 @@ from stock_service.rpc.wire.http2 import ErrorCode, Http2Error
 from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
 
 REQUEST_BYTES_MAX = (1 << 24) - 6
-"""Bytes of a request message, at most; a server here takes 1 MiB unless told otherwise."""
+"""Largest request message, in bytes; a server here takes 1 MiB by default."""
 
 MESSAGE_BYTES_MAX = 4 << 20
-"""Bytes of a response message, at most: as many as gRPC's own clients take."""
+"""Largest response message, in bytes: as gRPC's own clients."""
 
 HEADER_LIST_BYTES_MAX = 16_384
-"""Bytes of a header block, and of what it unfolds to, at most."""
+"""Largest header block, in bytes, and the largest list that it decodes to."""
 
 PATH_BYTES_MAX = 8_192
-"""Bytes of a method's full name, at most; a server here takes 255."""
+"""Largest full name of a method, in bytes; a server here takes 255."""
 
 TIMEOUT_S_MAX = 99_999.0
-"""The longest timeout that ``grpc-timeout`` can say in milliseconds, with its eight digits."""
+"""The longest timeout that ``grpc-timeout`` can give in milliseconds, with its eight digits."""
 
 _SHAPES_MAX = 64
-"""Shapes at a time, at most: one for each size of message."""
+"""Largest number of shapes at a time: there is one for each size of message."""
 
 _PREFIX = Struct("!BI")
-"""Before a message: whether it is compressed, and its bytes."""
+"""Prefix of a message: 1 where it is compressed, else 0, and its number of bytes."""
 
 _NUMBER = Struct("!i")  # signed, so that no stream over STREAM_MAX can be packed
 _CODE = Struct("!I")
@@ -53,7 +53,7 @@ _BEFORE_NUMBER = Struct("!IB")
 _HEADER_BYTES = http2.HEADER.size
 
 _NONE_LEFT = http2.STREAM_MAX + 2
-"""The next stream's number when there is none: numbers go up by two."""
+"""Value of the next stream's number when no number is left: numbers go up by two."""
 
 _USUAL = (
     (http2.HEADERS, http2.END_HEADERS),
@@ -67,7 +67,7 @@ _HELLO = (
     + http2.settings(
         (http2.HEADER_TABLE_SIZE, 0),
         (http2.ENABLE_PUSH, 0),
-        (http2.INITIAL_WINDOW_SIZE, http2.WINDOW_MAX),  # no stream's window is ever renewed: a message fits
+        (http2.INITIAL_WINDOW_SIZE, http2.WINDOW_MAX),  # no stream's window is renewed: each has room for a message
         (http2.MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES_MAX),
     )
     + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
@@ -75,18 +75,18 @@ _HELLO = (
 
 
 class _Shape(NamedTuple):
-    """A usual reply from its message on: what it unpacks to, and what all but stream and message must be."""
+    """Shape of a usual reply from its message on: how to unpack it, and the bytes that it must have."""
 
     unpack: Callable[[bytes, int], tuple[bytes, bytes, bytes, int, bytes]]
     prefix: bytes
-    """Of the message."""
+    """Prefix of the message."""
     trailers_start: bytes
-    """The trailers' frame header, up to the stream."""
+    """Header of the trailers' frame, up to the stream."""
     trailers: bytes
     reply_bytes: int
-    """Of the whole reply, its HEADERS too."""
+    """Number of bytes of the whole reply, its HEADERS too."""
     data_bytes: int
-    """Those that flow control counts."""
+    """Number of bytes that flow control counts."""
 
 
 class GrpcCodec:
@@ -98,18 +98,18 @@ class GrpcCodec:
         self._authority, self._token = authority, token
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
         self._blocks = BlockReader(grpc_status.part, grpc_status.parse, HEADER_LIST_BYTES_MAX)
-        self._open: dict[int, bytearray | None] = {}  # the DATA of each call so far; None: no HEADERS have come
+        self._open: dict[int, bytearray | None] = {}  # DATA of each call so far; None: no HEADERS have come
         self._next = 1
         self._pending = b""  # the beginning of a frame
         self._lost: Unavailable | None = None
-        self._changes = 0  # of what header blocks mean, when the shapes were learnt
-        self._shapes: dict[bytes, _Shape] = {}  # by what stands between the numbers of the first two frames' streams
-        self._head = _NUMBER  # of a usual reply, up to the second number
-        self._head_bytes = http2.WINDOW_MAX  # none is known
+        self._changes = 0  # ``BlockReader.changes`` when the shapes were learnt
+        self._shapes: dict[bytes, _Shape] = {}  # by the bytes between the stream numbers of the first two frames
+        self._head = _NUMBER  # beginning of a usual reply, up to the second number
+        self._head_bytes = http2.WINDOW_MAX  # this much: none is known
         self._head_start = b""
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``. ``timeout_s``: ``TIMEOUT_S_MAX`` at most."""
+        """See ``codec.Codec``. ``timeout_s`` is ``TIMEOUT_S_MAX`` at most."""
         if len(payload) > REQUEST_BYTES_MAX:
             raise InvalidRequest(f"a request of {len(payload)} bytes, allowed: {REQUEST_BYTES_MAX}")
         block = _request_block(path, self._authority, max(1, round(timeout_s * 1000)), self._token)
@@ -138,7 +138,7 @@ class GrpcCodec:
     def room(self) -> bool:
         """See ``codec.Codec``. False too while a request waits for the server's flow control.
 
-        Half of the streams that the server allows is left free. grpcio counts a call as open for some time after its
+        Uses only half of the streams that the server allows: grpcio counts a call as open for some time after its
         answer, and refuses calls over its limit.
         """
         endpoint = self._endpoint
@@ -146,7 +146,7 @@ class GrpcCodec:
         return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.held
 
     def take_outgoing(self) -> bytes:
-        """See ``codec.Codec``. After ``feed`` raised: what tells the server why."""
+        """See ``codec.Codec``. After ``feed`` raised, these bytes tell the server why."""
         endpoint = self._endpoint
         return endpoint.take_outgoing() if endpoint.outgoing else b""
 
@@ -192,7 +192,7 @@ class GrpcCodec:
     # ---- the usual reply
 
     def _take_usual(self, data: bytes, at: int, done: list[Reply]) -> int:
-        """Takes the replies of known shapes that stand at an offset; gives where the first other thing stands."""
+        """Takes replies of known shapes from an offset on; returns the offset of the first other bytes."""
         head, head_start, head_bytes = self._head.unpack_from, self._head_start, self._head_bytes
         calls, shapes, endpoint, end = self._open, self._shapes, self._endpoint, len(data)
         while end - at >= head_bytes:
@@ -213,7 +213,7 @@ class GrpcCodec:
         return at
 
     def _learn(self, data: bytes, at: int) -> None:
-        """Remembers the shape of the reply at an offset, if all of it is there and it is a usual one."""
+        """Remembers the shape of the reply at an offset, if the reply is whole and usual."""
         frames = []
         for kind, flags in _USUAL:
             if len(data) - at < _HEADER_BYTES:
@@ -248,19 +248,19 @@ class GrpcCodec:
     # ---- the long way
 
     def _on(self, event: Event, done: list[Reply]) -> None:
-        """What concerns a call, or the calls. Raises Http2Error, BlockError."""
+        """Handles an event of a call, or of all calls. Raises Http2Error, BlockError."""
         kind, stream, ends, payload = event
         if kind == http2.GOAWAY:
             self._on_goaway(payload, done)
             return
         if kind == http2.HEADERS:
-            block = self._blocks.read(payload)  # whosever it is, since later blocks may refer to it
+            block = self._blocks.read(payload)  # of any call, since later blocks may refer to it
             if self._blocks.changes != self._changes:
                 self._changes = self._blocks.changes
                 self._shapes.clear()
         if not stream & 1 or stream >= self._next:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}, which no call has")
-        if stream not in self._open:  # of a call that is answered or given up
+        if stream not in self._open:  # the call is answered or given up
             return
         if kind == http2.HEADERS:
             self._on_headers(stream, ends, block, done)
@@ -270,7 +270,7 @@ class GrpcCodec:
             self._complete(stream, reset_fault(_CODE.unpack(payload)[0], self._authority), True, done)
 
     def _on_headers(self, stream: int, ends: bool, block: Block, done: list[Reply]) -> None:
-        """A call's first block, its trailers, or both in one."""
+        """Handles a call's first block, its trailers, or both in one."""
         body = self._open[stream]
         if ends:
             self._complete(stream, block.fault(self._authority) or self._message(body), True, done)
@@ -283,7 +283,7 @@ class GrpcCodec:
             self._complete(stream, outcome, False, done)
 
     def _on_data(self, stream: int, ends: bool, payload: bytes, done: list[Reply]) -> None:
-        """A piece of a call's message."""
+        """Handles a piece of a call's message."""
         body = self._open[stream]
         fault: Fault | None = None
         if body is None:
@@ -304,7 +304,7 @@ class GrpcCodec:
             self._complete(stream, fault, ends, done)
 
     def _message(self, body: bytearray | None) -> bytes | Fault:
-        """The message of a call that ended well."""
+        """The message of a call that ended with OK, or the fault of a message that is missing or not whole."""
         if not body:
             return InternalFault(f"{self._authority} sent the status OK and no message")
         if len(body) < _PREFIX.size or len(body) < _PREFIX.size + _PREFIX.unpack_from(body)[1]:
@@ -312,14 +312,14 @@ class GrpcCodec:
         return bytes(memoryview(body)[_PREFIX.size :])
 
     def _complete(self, stream: int, outcome: bytes | Fault, ended: bool, done: list[Reply]) -> None:
-        """Ends a call; tells the server so unless it has ended it, with the request whole."""
+        """Ends a call; tells the server, unless it has ended the call and the request was sent whole."""
         del self._open[stream]
         if self._endpoint.drop(stream) or not ended:
             self._endpoint.outgoing += http2.rst_stream(stream, ErrorCode.CANCEL)
         done.append((stream, outcome))
 
     def _on_goaway(self, payload: bytes, done: list[Reply]) -> None:
-        """The server takes no more calls: those above its last will not be answered, the others may."""
+        """Handles GOAWAY: the server takes no more calls. Calls above its last one end; the others may be answered."""
         last, code, detail = http2.parse_goaway(payload)
         self._next = _NONE_LEFT
         fault = goaway_fault(code, detail, self._authority)
@@ -327,7 +327,7 @@ class GrpcCodec:
             self._complete(stream, fault, True, done)
 
     def _lose(self, error: Http2Error | BlockError, done: list[Reply]) -> None:
-        """Gives the connection up. Raises Unavailable, or has all calls end with it where some have ended before."""
+        """Gives the connection up. Raises Unavailable; or, where some calls have ended, ends the others with it."""
         code = error.code if isinstance(error, Http2Error) else ErrorCode.COMPRESSION_ERROR
         self._endpoint.outgoing += http2.goaway(0, code, str(error))
         self._next = _NONE_LEFT
@@ -343,7 +343,7 @@ class GrpcCodec:
 
 @lru_cache(256)
 def _request_block(path: str, authority: str, timeout_ms: int, token: str) -> bytes:
-    """A request's header block. Raises InvalidRequest."""
+    """The header block of a request. Raises InvalidRequest."""
     if len(path.encode()) > PATH_BYTES_MAX:
         raise InvalidRequest(f"a method's name of {len(path.encode())} bytes, allowed: {PATH_BYTES_MAX}")
     fields = [

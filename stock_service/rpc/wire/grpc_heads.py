@@ -1,10 +1,9 @@
-"""What a request's header block means to a gRPC server: its method, its time limit, its metadata, or why it is refused.
+"""Meaning of a request's header block for a gRPC server: its method, time limit and metadata, or its refusal.
 
-``part`` says what a field means, and is called once for each new field (``header_blocks.py``). ``Heads.head`` puts the
-parts of a block together. A block that HTTP/2 calls malformed (RFC 9113, 8.2 and 8.3) is ``malformed``, and its stream
-is reset. One that is no call of gRPC is refused with a status of HTTP.
-One that asks for what this server does not have is refused with a status of gRPC. Sources: ``PROTOCOL-HTTP2.md``,
-``compression.md``.
+``part`` gives the meaning of a field, and is called once for each new field (``header_blocks.py``). ``Heads.head`` puts
+the parts of a block together. A block that HTTP/2 calls malformed (RFC 9113, 8.2 and 8.3) is ``malformed``, and its
+stream is reset. A block that is no call of gRPC is refused with a status of HTTP. A call that this server does not
+support is refused with a status of gRPC. Sources: ``PROTOCOL-HTTP2.md``, ``compression.md``.
 """
 
 import binascii
@@ -19,10 +18,10 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.security import AUTHORIZATION, UNREADABLE, Shown, shown_in
 
 TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
-"""The longest that ``grpc-timeout`` can say: eight digits of hours."""
+"""The longest time that ``grpc-timeout`` can give: eight digits of hours."""
 
 PATH_SHOWN_MAX = 200
-"""Bytes of an unknown method's name that are said again, at most."""
+"""Largest number of bytes of an unknown method's name in an error."""
 
 _UNIT_NS = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 
@@ -38,7 +37,7 @@ _OF_ONE_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"tr
 _AUTHORIZATION = AUTHORIZATION.encode()
 _NOT_METADATA = frozenset(
     (
-        _AUTHORIZATION,  # a head may be kept, and its token may not
+        _AUTHORIZATION,  # a head may be kept, but not its token
         b"te",
         b"content-type",
         b"content-length",
@@ -51,24 +50,24 @@ _NOT_METADATA = frozenset(
 _MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
 
 Part = tuple[int, bytes, bytes, Metadata]
-"""A field: its kind, as above; its name; its value, or the fault in it; the metadata that it is."""
+"""A field: its kind, as above; its name; its value, or the fault in the value; its metadata."""
 
 
 class Kind(IntEnum):
-    """What a method's requests and replies are."""
+    """Kind of a method, by its requests and replies."""
 
     UNARY = 0
     """One message, one reply."""
     STREAMED_REPLY = 1
     """One message, whose reply goes on until the server stops."""
     STREAMED = 2
-    """Messages, each with replies, until the client ends."""
+    """Several messages, each with replies, until the client ends."""
     REPLIES = 3
-    """One message, whose replies come to an end."""
+    """One message, with several replies, of which one is the last."""
 
 
 class Refusal(NamedTuple):
-    """Why a request is not answered: a status of HTTP, or, with HTTP's 200, one of gRPC."""
+    """Refusal of a request: a status of HTTP, or, with HTTP's 200, one of gRPC."""
 
     http_status: int
     code: FaultCode
@@ -76,28 +75,28 @@ class Refusal(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A request's header block."""
+    """Meaning of a request's header block."""
 
     path: bytes = b""
     kind: Kind = Kind.UNARY
     timeout_ms: int = 0
-    """0: none."""
+    """Time limit; 0: none."""
     metadata: Metadata = ()
     gzipped: bool = False
-    """Whether messages that say that they are compressed are so by gzip."""
+    """True where messages with the mark of compression are in gzip."""
     takes_gzip: bool = False
-    """Whether a reply may be."""
+    """True where a reply may be in gzip."""
     content_bytes: int = -1
-    """What its content is said to be long; -1: it is not said."""
+    """Length of the content, by its field; -1: there is no such field."""
     refusal: Refusal | None = None
     malformed: str = ""
-    """What is wrong with it as HTTP/2; empty: nothing."""
+    """Fault of the block in HTTP/2's terms; empty: none."""
     shown: Shown = None
     """The token that it shows, by its digest."""
     trails: bool = False
-    """Whether it is none of a request, and may follow a message."""
+    """True where the block has no field of a request, and may be trailers."""
     usual: bool = False
-    """True where no part of the head needs a closer look: then the message is all there is to know, and its length."""
+    """True where no part of the head needs a closer look: only the message and its length are left to check."""
 
 
 class Heads:
@@ -113,7 +112,7 @@ class Heads:
         self._usual: Head | None = None
 
     def head(self, parts: Sequence[Part]) -> Head:
-        """Head that the parts of a block mean together."""
+        """Head of the parts of a block together."""
         begun, usual = len(self._begun), self._usual
         if usual is not None and parts[:begun] == self._begun:
             said = [*usual.metadata]
@@ -181,7 +180,7 @@ class Heads:
 
 
 def part(name: bytes, value: bytes) -> Part:
-    """Part of a head that one field means."""
+    """Part of a head for one field."""
     role = _role(name)
     if value.strip(b" \t").translate(None, b"\0\r\n") != value:
         return _MALFORMED, name, b"a value with characters that none may have", ()
@@ -210,7 +209,7 @@ def _role(name: bytes) -> int:
 
 
 def _own(name: bytes, value: bytes) -> Part:
-    """Meaning of one of gRPC's own fields. Of a token there is the digest; of some, whether they say what is wanted."""
+    """Part of one of gRPC's own fields. A token becomes its digest; some values become one known value or empty."""
     if name == b"te" and value != b"trailers":
         return _MALFORMED, name, b"a field that belongs to one connection", ()
     if name == b"content-length" and not (value.isdigit() and len(value) < 19):
@@ -225,7 +224,7 @@ def _own(name: bytes, value: bytes) -> Part:
 
 
 def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
-    """Why these fields are no call, or none that can be read."""
+    """Refusal of fields that are no call of gRPC, or whose encoding cannot be read; None: they are a call."""
     if values[b":method"] != b"POST":
         return Refusal(405, FaultCode.UNIMPLEMENTED, "gRPC takes POST")
     if not values.get(b"content-type"):
@@ -238,7 +237,7 @@ def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
 
 
 def _timeout_ms(value: bytes | None) -> int:
-    """A time limit, to the next millisecond, 1 at least; 0: none; -1: it is not one."""
+    """A time limit, rounded up to a millisecond, 1 at least; 0: none; -1: a value that is no time limit."""
     if value is None:
         return 0
     digits, unit_ns = value[:-1], _UNIT_NS.get(value[-1:])
@@ -248,6 +247,6 @@ def _timeout_ms(value: bytes | None) -> int:
 
 
 def _binary(value: bytes) -> bytes:
-    """A binary value. Raises binascii.Error."""
+    """Decodes a binary value. Raises binascii.Error."""
     value = value.strip(b" ")
     return binascii.a2b_base64(value + b"=" * (-len(value) % 4), strict_mode=True)

@@ -1,10 +1,10 @@
-"""gRPC as a server speaks it that does nothing: a constant reply to every call, but for its stream's number.
+"""gRPC of a server that does nothing: a constant reply to every call, with the call's stream number.
 
 Spoken over bare HTTP/2 (``http2.py``) without TLS. Headers are skipped unread, since nothing here needs their state.
 The reply's headers are literals that enter no table.
 
-Left out: every check of what a client sends, and flow control of one stream: a reply is far below the least window,
-65,535 bytes. The connection's flow control is kept.
+Left out: every check of a client's bytes, and flow control of one stream: a reply is far below the least window, 65,535
+bytes. The connection's flow control is kept.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import encode_block
 
 HELLO = http2.settings(
-    # No header table (stateless blocks), streams without limit but the protocol's, and windows as wide as they go.
+    # No header table (stateless blocks), the protocol's own limit of streams, and the widest windows.
     (http2.HEADER_TABLE_SIZE, 0),
     (http2.INITIAL_WINDOW_SIZE, http2.WINDOW_MAX),
 ) + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
-"""What a client is sent first."""
+"""First bytes to a client."""
 
 _WINDOW_STEP = 1 << 20  # received before the client is given as much window again
 
 _HEADER_BYTES = http2.HEADER.size
 _STREAM_AT = 5
-"""Where in a frame's header its stream's four bytes begin."""
+"""Offset of the stream's four bytes in a frame's header."""
 
 
 class GrpcNull:
@@ -35,12 +35,12 @@ class GrpcNull:
         self._message_bytes = message_bytes
         self._rest = b""
         self._greeted = False
-        self._window_bytes = http2.WINDOW_DEFAULT  # what the client will still take
-        self._held: list[bytes] = []  # streams whose answer waits for that
-        self._received_bytes = 0  # since the client was last given window
+        self._window_bytes = http2.WINDOW_DEFAULT  # bytes that the client still takes
+        self._held: list[bytes] = []  # streams whose answer waits for a wider window
+        self._received_bytes = 0  # since the last WINDOW_UPDATE to the client
 
     def feed(self, data: bytes) -> bytes | None:
-        """See ``codec.NullAnswers``: answers every frame that is whole."""
+        """See ``codec.NullAnswers``. Answers every whole frame."""
         data = self._rest + data
         at = 0
         if not self._greeted:
@@ -82,7 +82,7 @@ class GrpcNull:
         out.append(stream.join(self._pieces))
 
     def _control(self, kind: int, flags: int, stream: int, payload: bytes, out: list[bytes]) -> None:
-        """What keeps a connection going: SETTINGS, PING and WINDOW_UPDATE."""
+        """Handles the frames that keep a connection going: SETTINGS, PING and WINDOW_UPDATE."""
         if kind == http2.SETTINGS and not flags & http2.ACK:
             out.append(http2.frame(http2.SETTINGS, http2.ACK, 0))
         elif kind == http2.PING and not flags & http2.ACK:
@@ -95,7 +95,7 @@ class GrpcNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
-    """What answers every call of a connection with this message, of at most a frame."""
+    """Maker of the answers of a connection: this message, of at most a frame, to every call."""
     message = b"\0" + len(reply).to_bytes(4, "big") + reply
     begin = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
     trailers = encode_block([(b"grpc-status", b"0")])

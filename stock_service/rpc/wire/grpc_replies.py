@@ -1,4 +1,4 @@
-"""The bytes of a gRPC server's replies: frames with their stream's number, whole but for flow control.
+"""The bytes of a gRPC server's replies: frames with their stream's number, before flow control.
 
 A header block that is sent uses no table, so it is encoded once. A usual reply is HEADERS, one DATA frame and trailers,
 and costs two packings and two concatenations.
@@ -15,14 +15,14 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import Field, encode_block
 
 HEADER_LIST_BYTES_MAX, HEADER_BLOCK_BYTES_MAX = 16_384, 65_536
-"""Bytes of a client's header list, and of a header block: over the first a call is refused, over the second its
-connection ends."""
+"""Largest header list of a client, in bytes, and its largest header block: over the first a call is refused, over the
+second its connection ends."""
 
 DETAIL_BYTES_MAX = 4000
-"""Bytes of a status' text as it is sent, at most: clients take 8,192 of trailers."""
+"""Largest text of a status, in bytes, as sent: clients take 8,192 bytes of trailers."""
 
 PREFIX = Struct("!BI")
-"""Before a message: whether it is compressed, and its bytes."""
+"""Prefix of a message: 1 where it is compressed, else 0, and its number of bytes."""
 
 DETAILS = "grpc-status-details-bin"
 """Trailing metadata that holds a status' details: a google.rpc.Status, encoded."""
@@ -30,7 +30,7 @@ DETAILS = "grpc-status-details-bin"
 _METADATA_NAME, _METADATA_TEXT = re.compile(r"[0-9a-z_.\-]+"), re.compile(r"(?! )[ -~]*(?<! )")
 
 _TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
-"""What a status' text may have as it is."""
+"""Characters that a status' text may have unescaped."""
 
 _BEGIN = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
 _BEGIN_GZIP = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip")])
@@ -46,21 +46,21 @@ _TAIL = Struct(f"!5sI{len(_END)}s")
 _pack_head, _pack_tail = _HEAD.pack, _TAIL.pack
 
 USUAL_BYTES = _HEAD.size - PREFIX.size + _TAIL.size
-"""Bytes of a usual reply that flow control does not count."""
+"""Number of bytes of a usual reply that flow control does not count."""
 
 MESSAGE_BYTES_MAX = http2.FRAME_BYTES_MAX - PREFIX.size
-"""Bytes of a message that one frame has room for."""
+"""Largest message that fits into one frame, in bytes."""
 
 
 def window_bytes(message_bytes_max: int) -> int:
-    """The window of each stream of a server's: the longest message fits."""
+    """Window of each stream of a server: the longest message fits."""
     return max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
 
 
 def hello(message_bytes_max: int, streams_max: int) -> bytes:
-    """What a server says first."""
+    """First bytes of a server."""
     return http2.settings(
-        (http2.HEADER_TABLE_SIZE, 0),  # so that a header block means the same whenever it comes
+        (http2.HEADER_TABLE_SIZE, 0),  # so that a header block always means the same
         (http2.MAX_CONCURRENT_STREAMS, streams_max),
         (http2.INITIAL_WINDOW_SIZE, window_bytes(message_bytes_max)),  # none is renewed but a kept call's
         (http2.MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES_MAX),
@@ -68,7 +68,8 @@ def hello(message_bytes_max: int, streams_max: int) -> bytes:
 
 
 def parted(reply: bytes) -> tuple[bytes, bytes, bytes, bool]:
-    """A reply's frames before DATA, what its DATA carries, its frames after that, and whether the last one ends it."""
+    """Frames of a reply before its DATA, content of its DATA, frames after it, and True where the last one ends the
+    stream."""
     before, body, after, at, flags = b"", [], b"", 0, 0
     while at < len(reply):
         head, flags, _ = http2.HEADER.unpack_from(reply, at)
@@ -85,7 +86,7 @@ def parted(reply: bytes) -> tuple[bytes, bytes, bytes, bool]:
 
 
 def usual_reply(stream: int, message: bytes) -> bytes:
-    """The reply that is an answer."""
+    """Reply with a message and the status OK."""
     size = len(message)
     if size > MESSAGE_BYTES_MAX:
         return begun(stream) + messages(stream, message) + ended(stream)
@@ -97,17 +98,17 @@ def usual_reply(stream: int, message: bytes) -> bytes:
 
 
 def is_usual(reply: bytes) -> bool:
-    """Whether a reply is HEADERS, one message and trailers, the first and the last without metadata."""
+    """True where a reply is HEADERS, one message and trailers, the first and the last without metadata."""
     return reply.startswith(_HEADERS_START) and reply.startswith(_TRAILERS_START, len(reply) - _TAIL.size)
 
 
 def begun(stream: int, gzipped: bool = False, metadata: Sequence[Field] = ()) -> bytes:
-    """What comes before the first message."""
+    """Frames before the first message."""
     return http2.headers(stream, (_BEGIN_GZIP if gzipped else _BEGIN) + encode_block(metadata), False)
 
 
 def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
-    """One message, in as many frames as it needs; ``gzipped``: it is compressed."""
+    """Frames of one message, as many as it needs; ``gzipped``: it is compressed."""
     body = PREFIX.pack(gzipped, len(message)) + message
     if len(body) <= http2.FRAME_BYTES_MAX:
         return http2.frame(http2.DATA, 0, stream, body)
@@ -116,12 +117,12 @@ def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
 
 
 def ended(stream: int, metadata: Sequence[Field] = ()) -> bytes:
-    """What comes after the last message of a call that went well."""
+    """Frames after the last message of a call that ends with OK."""
     return http2.headers(stream, _END + encode_block(metadata), True)
 
 
 def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
-    """The reply that is a fault: trailers alone, which an overloaded server sends more often than any other reply."""
+    """Reply with a fault: trailers alone. An overloaded server sends it more often than any other reply."""
     start, block = _fault(code, detail)
     if metadata:
         return http2.headers(stream, block + encode_block(metadata), True)
@@ -129,17 +130,17 @@ def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] =
 
 
 def is_fault(reply: bytes) -> bool:
-    """Whether a reply is trailers alone, in one frame: the first one ends both headers and stream."""
+    """True where a reply is trailers alone, in one frame: its first frame ends both headers and stream."""
     return reply[3:5] == _FAULT_START
 
 
 def broken_off(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
-    """The end of a call with a fault, whose first HEADERS, and perhaps some messages, were sent."""
+    """End, with a fault, of a call whose first HEADERS, and perhaps some messages, were sent."""
     return http2.headers(stream, encode_block([*_status(code, detail), *metadata]), True)
 
 
 def metadata_fields(metadata: Sequence[tuple[str, str | bytes]]) -> list[Field]:
-    """Metadata as it is sent. Raises ValueError for what none may be."""
+    """Metadata as header fields. Raises ValueError for a name or value that is not allowed."""
     return [(name.encode(), _value(name, value)) for name, value in metadata]
 
 
@@ -156,7 +157,7 @@ def _value(name: str, value: str | bytes) -> bytes:
 
 
 def http_reply(stream: int, status: int, detail: str) -> bytes:
-    """The reply to what is no call of gRPC: a status of HTTP, and why."""
+    """Reply to a request that is no call of gRPC: a status of HTTP, and the reason."""
     fields = [(b":status", b"%d" % status), (b"content-type", b"text/plain")]
     if status == 405:
         fields.append((b"allow", b"POST"))
@@ -167,7 +168,7 @@ def http_reply(stream: int, status: int, detail: str) -> bytes:
 
 @lru_cache(64)
 def _fault(code: int, detail: str) -> tuple[bytes, bytes]:
-    """Bytes before the stream's number, and after it, in the reply that is a fault."""
+    """Bytes before the stream's number, and after it, in a reply with a fault."""
     fields = [(b":status", b"200"), (b"content-type", b"application/grpc"), *_status(code, detail)]
     if code == 12:  # UNIMPLEMENTED, perhaps for the encoding: a client may try again with one of these
         fields.append((b"grpc-accept-encoding", b"identity,gzip"))

@@ -1,32 +1,32 @@
 """One connection of a gRPC server: a state machine without I/O. Bytes in, requests out; replies in, bytes out.
 
-A stream is a call. What becomes of it:
+A stream is a call. Its states:
 
-| state | what happens | next | what the session does |
+| state | event | next | action of the session |
 |---|---|---|---|
-| idle | HEADERS, with room | half | nothing yet: a call takes no worker before its message is whole |
+| idle | HEADERS, with room | half | none yet: a call takes no worker before its message is whole |
 | idle | HEADERS over MAX_CONCURRENT_STREAMS | closed | RST_STREAM, REFUSED_STREAM |
 | idle | HEADERS that HTTP/2 calls malformed | closed | RST_STREAM, PROTOCOL_ERROR |
 | idle | HEADERS behind a GOAWAY with an earlier number | closed | nothing: the client may send it again elsewhere |
 | half | its message whole, and the client's end | open | gives the request |
-| half | the end, of what is to be refused | closed | a status of HTTP or gRPC |
+| half | the end of a call that is to be refused | closed | a status of HTTP or gRPC |
 | half | a message over the limit, two, or half of one | closed | a status of gRPC; RST_STREAM if the client goes on |
 | half | the server drains | closed | UNAVAILABLE, RST_STREAM |
 | open | its reply, which the windows allow | closed | sends it |
-| open | its reply, which they do not | held | sends the part that they allow |
-| held | WINDOW_UPDATE, SETTINGS | held, closed | sends what they allow now |
+| open | its reply, which they do not allow | held | sends the part that they allow |
+| held | WINDOW_UPDATE, SETTINGS | held, closed | sends the part that they allow now |
 | half, open, held | RST_STREAM | closed | forgets it; its request, if no worker has it yet, is not begun |
-| half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY where nothing can follow |
+| half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY where the connection cannot go on |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
 A call whose method streams (``Kind``) is *kept*: each of its messages is a request, one at a time, and so is its end.
 Its end comes with the client's, or when the server drains.
 
-What arrives whole in two frames, HEADERS of a short plain block and DATA that ends the stream, is cut without any of
-that (``_cut_usual``): nearly every call of every client.
+A call that arrives whole in two frames, HEADERS of a short plain block and DATA that ends the stream, is cut without
+these steps (``_cut_usual``): this is nearly every call of every client.
 
 Floods are bounded by ``patience.py``. The memory of a connection is bounded by the number of streams, a message's size,
-and the header list's. Left out: whether a client keeps within its windows, since no message passes its limit.
+and the header list's. Left out: a check that a client keeps within its windows, since no message passes its limit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,25 +46,25 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""Bytes of DATA that are few: a message in such pieces costs more to take than to send."""
+"""Bytes of DATA below which a frame is tiny: a message in such pieces costs more to take than to send."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
-"""Credits that a header block costs which did not come before, and whose call comes to nothing; with so many bytes of
-fields that did not, another; and another with so many fields."""
+"""Credits for a new header block whose call comes to nothing; bytes of new fields for one more credit; number of fields
+for one more credit."""
 
 _NEVER_MEANT = 8
-"""By so much the cost of a block goes up that HTTP/2 calls malformed: no client's library makes one."""
+"""Factor of the cost of a block that HTTP/2 calls malformed: no client's library makes one."""
 
 _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
-"""Bytes of a message that was compressed, for a credit; and how long it takes to unfold these."""
+"""Decompressed bytes for one credit, and the time that it takes to decompress them."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""Credits that a client has before it counts as one that toils, and gets with each call: clients update windows, and
-ping, beside what they ask. It never owes more than the last."""
+"""Credits that a client may owe before it counts as one that toils; credits that each call pays back, since clients
+update windows and ping beside their calls; and the most that it can owe."""
 
 
 class SessionError(FramingError):
-    """What broke a connection; ``goaway`` is the frame that says so."""
+    """Error that broke a connection; ``goaway`` is the frame that tells the client."""
 
     def __init__(self, error: Http2Error | BlockError, last: int, requests: Sequence[GrpcRequest]) -> None:
         super().__init__(str(error), requests)
@@ -73,12 +73,12 @@ class SessionError(FramingError):
 
 
 class GrpcSession:
-    """See the module, and ``served_stream.Session``. Whoever calls has the connection's lock."""
+    """A ``served_stream.Session`` of gRPC; see the module. Its caller holds the connection's lock."""
 
     def __init__(
         self, kinds: Mapping[bytes, Kind], message_bytes_max: int, streams_max: int, now_ns: Callable[[], int]
     ) -> None:
-        """``kinds``: those of all methods. A message has ``message_bytes_max`` at most."""
+        """``kinds`` are of all methods. A message has ``message_bytes_max`` bytes at most."""
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_BLOCK_BYTES_MAX)
         self._endpoint.outgoing += hello(message_bytes_max, streams_max)
         self._blocks = BlockReader(part, Heads(kinds).head, HEADER_LIST_BYTES_MAX)
@@ -86,8 +86,8 @@ class GrpcSession:
         self._message_bytes_max = message_bytes_max
         self._patience = Patience(now_ns)
         self._pending = b""  # the beginning of a frame
-        self._unread = http2.PREFACE  # what is still to come of it
-        self._cuts = False  # whether usual calls are cut: one has come, and the server does not drain
+        self._unread = http2.PREFACE  # the part that is still to come
+        self._cuts = False  # True: usual calls are cut, since a call has come and the server does not drain
         self._calls = CallTable(self._endpoint, streams_max)
         self.outgoing, self.held, self.ready = self._endpoint.outgoing, self._endpoint.held, self._calls.ready
         """See ``served_stream.Session``."""
@@ -103,21 +103,21 @@ class GrpcSession:
         self.ended = False
         """Whether all has come of the calls that are taken, since the client heard of an end."""
 
-    # ---- what the server asks
+    # ---- queries of the server
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes held of what is not whole yet; a call that waits for its message counts as one at least."""
+        """Number of bytes held of unfinished frames and calls; a call that waits for its message is one at least."""
         return self._calls.pending_bytes
 
     @property
     def held_bytes(self) -> int:
-        """See ``served_stream.Session``; messages of kept calls that wait are among them."""
+        """See ``served_stream.Session``; with the waiting messages of kept calls."""
         return self._endpoint.held_bytes + self._calls.waiting_bytes
 
     @property
     def occupied(self) -> bool:
-        """See ``served_stream.Session``: kept calls are open for as long as their client likes."""
+        """See ``served_stream.Session``; kept calls stay open until their client ends them."""
         return bool(self._calls.kept)
 
     @property
@@ -130,7 +130,7 @@ class GrpcSession:
         return self._endpoint.take_outgoing()
 
     def take_interim(self) -> bytes:
-        """Nothing: what is to be said goes with ``take_outgoing``."""
+        """See ``served_stream.Session``; empty, since ``take_outgoing`` gives all bytes to send."""
         return b""
 
     def take_ready(self) -> Sequence[GrpcRequest]:
@@ -142,9 +142,8 @@ class GrpcSession:
     # ---- bytes in
 
     def feed(self, data: bytes) -> list[GrpcRequest]:
-        """The requests that these bytes complete, in order. Raises SessionError, with those before, at the end of it.
-
-        What they have to be told besides is ``outgoing``.
+        """Requests that these bytes complete, in order. Raises SessionError, with the requests before the error, where
+        the connection ends. Frames to send besides are in ``outgoing``.
         """
         requests: list[GrpcRequest] = []
         if self._lost:
@@ -164,7 +163,7 @@ class GrpcSession:
         return requests
 
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
-        """Takes what is not usual, and all that follows. Raises SessionError."""
+        """Takes unusual frames, and all that follow. Raises SessionError."""
         endpoint, end, toiled = self._endpoint, len(data), 0
         try:
             if self._unread:
@@ -201,11 +200,11 @@ class GrpcSession:
         self.ended = self._draining and not (self._calls.half or self._calls.kept)
 
     def _count_pending(self) -> None:
-        """Counts what is not whole."""
+        """Counts the bytes that are not whole yet."""
         self._calls.pending_bytes = len(self._pending) + self._endpoint.block_bytes + self._calls.half_bytes
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
-        """Cuts the usual calls that stand at an offset; gives where the first other thing stands."""
+        """Cuts usual calls from an offset on; returns the offset of the first other frame."""
         known, table = self._known, self._calls
         calls, end, last, room, endpoint = table.open, len(data), table.last, table.room, self._endpoint
         unpack_header, unpack_data = http2.HEADER.unpack_from, _DATA_START.unpack_from
@@ -233,7 +232,7 @@ class GrpcSession:
         return at
 
     def _greet(self, data: bytes) -> int:
-        """Takes what has come of the client's preface. Raises Http2Error."""
+        """Takes bytes of the client's preface; returns the offset after them. Raises Http2Error."""
         unread = self._unread
         if not data.startswith(unread[: len(data)]):
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the client does not begin as HTTP/2 does")
@@ -241,32 +240,32 @@ class GrpcSession:
         return min(len(data), len(unread))
 
     def _count_toil(self, toil: int, requests: int) -> None:
-        """Counts what a read brought: a client that updates windows and pings beside its calls does not toil."""
+        """Counts the toil of a read: a client that updates windows and pings beside its calls does not toil."""
         self._unpaid = min(TOIL_MOST, max(0, self._unpaid + toil - TOIL_A_CALL * requests))
-        # of a client that has asked for nothing yet, anything may come
+        # a client without an answered call counts as one that toils
         self.toils = self._unpaid > TOIL_LEAST or not self._calls.answered
 
     def _spend(self, cost: int) -> None:
-        """Counts what is no work. Raises Http2Error where there is too much."""
+        """Counts frames that bring no work. Raises Http2Error where there are too many."""
         if not self._patience.spend(self._calls.answered, self._calls.sent_bytes, cost):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     def _on_ping(self) -> None:
-        """A client that only keeps its connection alive may not do so too often. Raises Http2Error."""
+        """Counts PINGs. Raises Http2Error where a client keeps its connection alive by too many of them."""
         self._endpoint.pings = 0
         if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
 
-    # ---- what concerns a call
+    # ---- frames of calls
 
     def _on(self, event: Event, requests: list[GrpcRequest]) -> None:
-        """A frame of a stream, or the client's GOAWAY. Raises Http2Error, BlockError."""
+        """Handles a frame of a stream, or the client's GOAWAY. Raises Http2Error, BlockError."""
         kind, stream, ends, payload = event
         if kind == http2.HEADERS:
             self._on_headers(stream, ends, payload, requests)
             return
         if kind == http2.GOAWAY or (self._draining and stream > self._calls.last):
-            return  # the client opens no more streams, or one that it was told would not be taken
+            return  # the client opens no more streams; or this stream is after our GOAWAY, and not taken
         if stream > self._calls.last or not stream & 1:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}, which no call has")
         if kind == http2.DATA:
@@ -277,7 +276,7 @@ class GrpcSession:
             self._calls.widen(stream, int.from_bytes(payload, "big") & http2.WINDOW_MAX)
 
     def _on_headers(self, stream: int, ends: bool, block: bytes, requests: list[GrpcRequest]) -> None:
-        """A call's header block, or the trailers after its messages."""
+        """Handles a call's header block, or the trailers after its messages."""
         head, cost = self._read(block)
         incoming = self._calls.incoming(stream)
         if stream <= self._calls.last or self._draining:
@@ -311,7 +310,7 @@ class GrpcSession:
                 self._on_end(stream, incoming, requests)
 
     def _read(self, block: bytes) -> tuple[Head, int]:
-        """Head of a header block, and its cost if the call comes to nothing. Raises BlockError."""
+        """Head of a header block, and the block's cost if the call comes to nothing. Raises BlockError."""
         blocks = self._blocks
         try:
             head = blocks.read(block)
@@ -322,13 +321,13 @@ class GrpcSession:
         return head, _NEW_BLOCK + work if blocks.count else 0
 
     def _count_unfolded(self, size: int) -> None:
-        """Counts what the messages of a call unfold to, as they say: a few bytes may be much work."""
+        """Counts the decompressed size of a call's messages, as they give it: a few bytes may be much work."""
         credit = min(size, self._message_bytes_max) // _UNFOLDED_BYTES
         self._heavy += credit
         self.later_ns += credit * _UNFOLDED_NS
 
     def _on_data(self, stream: int, ends: bool, payload: bytes, requests: list[GrpcRequest]) -> None:
-        """A piece of a call's messages."""
+        """Handles a piece of a call's messages."""
         incoming = self._calls.incoming(stream)
         if incoming is None or incoming.ended:
             if stream not in self._calls.early:
@@ -350,7 +349,7 @@ class GrpcSession:
             self._on_end(stream, incoming, requests)
 
     def _on_end(self, stream: int, incoming: IncomingCall, requests: list[GrpcRequest]) -> None:
-        """The client has sent all of a call."""
+        """Handles the client's end of a call."""
         head = incoming.head
         incoming.ended = True
         if 0 <= head.content_bytes != incoming.content_bytes:
@@ -395,5 +394,5 @@ class GrpcSession:
 
 
 def _dribbles(event: Event) -> bool:
-    """Whether a frame carries next to nothing, and does not end its stream."""
+    """True for a frame of very few bytes of DATA that does not end its stream."""
     return event[0] == http2.DATA and not event[2] and len(event[3]) < _DATA_FEW

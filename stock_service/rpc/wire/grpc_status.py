@@ -1,7 +1,7 @@
-"""How a gRPC call ended: its status as a fault, for every client; header blocks and resets, for those without grpcio.
+"""Outcome of a gRPC call: its status as a fault, for any client; header blocks and resets, for clients without grpcio.
 
-Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. What we have no fault for
-is InternalFault, with gRPC's name for it.
+Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. A status for which we
+have no fault is InternalFault, with gRPC's name for it.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _OTHER_STATUSES = {
     11: "OUT_OF_RANGE",
     15: "DATA_LOSS",
 }
-"""gRPC's names for those that we have no fault for."""
+"""gRPC's names of the statuses for which we have no fault."""
 
 _CANCELLED, _UNKNOWN = 1, 2
 
@@ -43,39 +43,39 @@ _HTTP_FAULTS: dict[int, type[Fault]] = {
     503: Unavailable,
     504: Unavailable,
 }
-"""What an HTTP status other than 200 means; any other is INTERNAL."""
+"""Faults of HTTP statuses other than 200; any other status is INTERNAL."""
 
 _RESET_FAULTS: dict[int, type[Fault]] = {
     ErrorCode.REFUSED_STREAM: Unavailable,
     ErrorCode.CANCEL: Unavailable,  # CANCELLED, by a server that is stopping
     ErrorCode.ENHANCE_YOUR_CALM: Overloaded,
 }
-"""What a reset means; any other is INTERNAL."""
+"""Faults of resets, by their codes; any other is INTERNAL."""
 
 
 class Block(NamedTuple):
-    """What a header block means to a gRPC client."""
+    """Meaning of a header block for a gRPC client."""
 
     http_status: int
-    """0 where it has none, as trailers do not; -1 where it is no number."""
+    """Status of HTTP; 0 where there is none, as in trailers; -1 where it is no number."""
     is_grpc: bool
-    """Whether the content type is gRPC's."""
+    """True where the content type is gRPC's."""
     grpc_status: int
-    """-1 where it has none."""
+    """Status of gRPC; -1 where there is none."""
     detail: str
 
     @property
     def begins(self) -> bool:
-        """Whether a response message may follow."""
+        """True where a response message may follow."""
         return self.http_status == 200 and self.is_grpc
 
     @property
     def is_interim(self) -> bool:
-        """Whether it is one of HTTP's 1xx, which other headers follow."""
+        """True for one of HTTP's statuses 1xx, which other headers follow."""
         return 100 <= self.http_status < 200
 
     def fault(self, peer: str) -> Fault | None:
-        """What a call ended in whose last block this is, be it its only one; None: in the status OK."""
+        """Fault of a call whose last, or only, block this is; None: the status OK."""
         if self.grpc_status >= 0:
             return status_fault(self.grpc_status, self.detail, peer) if self.grpc_status else None
         if self.http_status not in (0, 200):
@@ -86,12 +86,12 @@ class Block(NamedTuple):
 
 
 def part(name: bytes, value: bytes) -> Field:
-    """Part that a field means. Any field but those four means nothing."""
+    """Part of a block for one field; empty for a field other than the four of ``_TOLD``."""
     return (name, value) if name in _TOLD else (b"", b"")
 
 
 def parse(fields: Sequence[Field]) -> Block:
-    """Meaning of the fields of a header block together."""
+    """The block of all its parts together."""
     values = dict(fields)
     status, code = values.get(b":status", b"0"), values.get(b"grpc-status")
     return Block(
@@ -103,7 +103,7 @@ def parse(fields: Sequence[Field]) -> Block:
 
 
 def status_fault(code: int, detail: str, peer: str) -> Fault:
-    """The fault of a gRPC status that is not OK, whichever client read it. ``peer`` names the server."""
+    """The fault of a gRPC status that is not OK, for any client. ``peer`` names the server."""
     if code == _CANCELLED:  # not by us: by a server that stops before it has taken the call up
         return Unavailable(f"call to {peer} cancelled by the server, which is stopping")
     if code == FaultCode.UNAVAILABLE:
@@ -121,7 +121,7 @@ def reset_fault(code: int, peer: str) -> Fault:
 
 
 def goaway_fault(code: int, detail: bytes, peer: str) -> Fault:
-    """The fault of a call that the server will not take up, having said GOAWAY."""
+    """The fault of a call that the server does not take, since it has sent GOAWAY."""
     why = "is stopping" if code == ErrorCode.NO_ERROR else f"said {error_name(code)}"
     said = f": {short(detail.decode(errors='replace'))}" if detail else ""
     return Unavailable(f"call to {peer} not taken up by the server, which {why}{said}")

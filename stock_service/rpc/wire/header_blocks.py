@@ -1,24 +1,24 @@
-"""Header blocks (HPACK, RFC 7541): cut into fields, each of which is decoded once, however often it comes.
+"""Header blocks (HPACK, RFC 7541), cut into fields: a field that comes again is not decoded again.
 
 A block that is sent uses only the static table and literals without indexing. So it means the same on every connection,
 and is encoded once.
 
-A block that comes is cut into its fields. A field's bytes are looked up in what is known of the connection's fields.
-So only a field that is new is decoded. A block whose fields all came before is remembered as a whole. Fields with which
-two blocks begin, one after the other, are remembered together, however long they are.
+A block that comes is cut into its fields. A field's bytes are looked up among the known fields of the connection. So
+only a new field is decoded. A block whose fields all came before is remembered as a whole. Fields with which two
+blocks in a row begin are remembered together, with any length.
 
-A peer that was told SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks: they neither use nor change its dynamic table,
-so they mean the same whenever they come. A field that is put into a table of size 0 is plain, too. Until the peer has
-seen that setting, it may use a table of 4,096 bytes. That table is kept here, block after block.
+A peer that has got SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks: they neither use nor change its dynamic table,
+so they always mean the same. A field that is put into a table of size 0 is plain, too. Before the peer has seen that
+setting, it may use a table of 4,096 bytes. That table is kept here, block after block.
 
-A field that shows a token is remembered by a digest, and so is its block, so that the token is not. What a peer's
-dynamic table keeps of it is what the field means.
+A field that shows a token is remembered by a digest, and so is its block: the token itself is not kept. A peer's
+dynamic table keeps the meaning of such a field only.
 
 Huffman's code of HPACK is DEFLATE's (RFC 1951) with other lengths, and with codes over 15 bits, which no usual text
-needs. So zlib decodes a long string, as a block of DEFLATE. What it cannot, a table does, byte by byte.
+needs. So zlib decodes a long string, as a block of DEFLATE. A table decodes the other strings, byte by byte.
 
 Left out: a fault of RFC 9113, 4.3.1. A peer's first block after its acknowledgement must begin with the table's new
-size. A peer that does not keep to this is understood all the same.
+size. A peer that does not keep to this is still understood.
 """
 
 import zlib
@@ -35,35 +35,35 @@ from hpack.table import HeaderTable
 from stock_service.rpc.security import AUTHORIZATION, concealed
 
 KNOWN_MAX, KNOWN_BYTES_MAX = 16, 512
-"""Blocks remembered on one connection, and bytes of one of them, at most: a server has two or three that come again."""
+"""Largest number of blocks remembered on one connection, and largest size of one: two or three come again."""
 
 FIELDS_BYTES_MAX, FIELD_BYTES_MAX = 4096, 2048
-"""Bytes of the fields remembered on one connection, and of one of them, at most: as it came, and as RFC 9113, 10.5.1,
-counts it. A peer can have 100 KiB of memory used for blocks and fields, and not a megabyte."""
+"""Largest sum of the fields remembered on one connection, and largest field, in bytes as it came and as RFC 9113,
+10.5.1, counts it. So a peer makes us use 100 KiB of memory for blocks and fields, and not a megabyte."""
 
 TABLE_BYTES_MAX = 4096
-"""A peer's dynamic table, until it knows better."""
+"""Size of a peer's dynamic table, before it has got our setting."""
 
 _RESIZED_MAX = 2
-"""Changes of the table's size in one block, at most (RFC 7541, 4.2): down, and up again."""
+"""Largest number of changes of the table's size in one block (RFC 7541, 4.2): down, and up again."""
 
 _UNFOLDED = 4
-"""Lists of so many times the limit are decoded, where the table has to be kept, and no more."""
+"""Multiple of the limit up to which a list is decoded, where the table has to be kept."""
 
 _NEW_BYTES_MAX = 32_768
-"""Bytes of new fields that are decoded in one block, at most: of a list over the limit, those that the table needs."""
+"""Largest size of the new fields decoded in one block: of a list over the limit, those that the table needs."""
 
 _INTEGER_BITS_MAX = 35
-"""Bits of a number behind its prefix, at most: more than any limit here needs."""
+"""Largest number of bits of a number behind its prefix: more than any limit here needs."""
 
 _NAME_BYTES_MAX = 64
-"""Bytes of a field's name that is remembered for all connections."""
+"""Largest name of a field, in bytes, that is remembered for all connections."""
 
 _INFLATED_MIN = 16
-"""Bytes of a string in Huffman's code that zlib decodes faster than the table, at least: zlib takes 1.2 µs to begin."""
+"""Smallest string in Huffman's code that zlib decodes faster than the table, in bytes: zlib takes 1.2 µs to begin."""
 
 _CODE_BITS_MAX = 15
-"""Bits of a code of DEFLATE, at most."""
+"""Largest number of bits of a code of DEFLATE."""
 
 _AUTHORIZATION = AUTHORIZATION.encode()
 _STATIC = HeaderTable.STATIC_TABLE
@@ -75,13 +75,13 @@ Part = TypeVar("Part")
 Meaning = TypeVar("Meaning")
 
 _Entry = tuple[int, bytes, Part]
-"""A field that was decoded: the bytes that a list counts for it, its name, and what it means."""
+"""A field that was decoded: the bytes that a list counts for it, its name, and its meaning."""
 
 _Row = list[tuple["_Row", bytes]]
-"""A state of Huffman's decoder: by the next byte, the next state, and what is said in between."""
+"""A state of Huffman's decoder: for each next byte, the next state, and the decoded text."""
 
 _ROWS: list[_Row] = [[] for _ in range(len(HUFFMAN_TABLE) // 16)]
-"""Each is filled when it is first needed: all of them take 10 MB."""
+"""States of the decoder, each filled at its first use: all of them take 10 MB."""
 
 _STATES = {id(row): state for state, row in enumerate(_ROWS)}
 _MAY_END = {id(_ROWS[state]) for state, flags, _ in HUFFMAN_TABLE if flags & HUFFMAN_COMPLETE}
@@ -94,14 +94,14 @@ class BlockError(ValueError):
 
 
 class ListTooLong(BlockError):
-    """A header list over the limit. Later blocks can be decoded all the same."""
+    """A header list over the limit. Later blocks can still be decoded."""
 
 
 class BlockReader(Generic[Part, Meaning]):
-    """The header blocks that one connection receives, each as what ``mean`` makes of its parts. One thread's.
+    """Reader of one connection's header blocks; ``mean`` makes the meaning of a block from its parts. For one thread.
 
-    ``part`` says what one field means, by its name and value. Both functions give what must not be changed, since it is
-    given again for the same bytes. ``list_bytes_max`` bounds a list, counted as RFC 9113, 10.5.1, does.
+    ``part`` makes the meaning of one field, from its name and value. The results of both must not be changed, since
+    they are given again for the same bytes. ``list_bytes_max`` bounds a list, counted as RFC 9113, 10.5.1, does.
     """
 
     def __init__(
@@ -110,22 +110,22 @@ class BlockReader(Generic[Part, Meaning]):
         self._part, self._mean, self._list_bytes_max = part, mean, list_bytes_max
         self._fields: dict[bytes, _Entry[Part]] = {}
         self._fields_bytes = 0
-        self._begun: tuple[bytes, list[Part], int] = b"", [], 0  # how blocks begin: what it means, its bytes in a list
+        self._begun: tuple[bytes, list[Part], int] = b"", [], 0  # beginning of blocks: its parts, its size in a list
         self._before = b""  # the last block, up to its token
         self._table = deque[_Entry[Part]]()
         self._table_bytes, self._table_bytes_max = 0, TABLE_BYTES_MAX
-        self._peeks = False  # whether a block that is not plain is not to be read
-        self._plain = self._shows = False  # whether the last block was plain; whether it showed a token
-        self._tokens = False  # whether any known block does
+        self._peeks = False  # True: only a plain block is read
+        self._plain = self._shows = False  # True: the last block was plain; True: it showed a token
+        self._tokens = False  # True: a known block shows a token
         self.known: dict[bytes, Meaning] = {}
-        """Plain blocks by their bytes, or by ``concealed`` where they show a token. Others only look."""
+        """Plain blocks by their bytes, or by ``concealed`` where they show a token. Only to be read by others."""
         self.changes = 0
-        """Number of changes of the table's size. A block known before a change says nothing after it."""
+        """Number of changes of the table's size. A block known before a change is not known after it."""
         self.count, self.new_bytes = 0, 0
-        """Fields of the last block, and bytes of those that were new; none if the block was known."""
+        """Number of fields of the last block, and bytes of the new ones; both 0 if the block was known."""
 
     def read(self, block: bytes) -> Meaning:
-        """What a block means; to be asked for every block of the connection, in order. Raises BlockError."""
+        """Meaning of a block; to be called for every block of the connection, in order. Raises BlockError."""
         self._peeks = False
         return self._read(block)
 
@@ -152,7 +152,7 @@ class BlockReader(Generic[Part, Meaning]):
         return meaning
 
     def _cut(self, block: bytes) -> list[Part]:
-        """Parts that the fields of a block mean. Raises BlockError."""
+        """Cuts a block into its fields; returns their parts. Raises BlockError."""
         known, list_bytes_max, at, end = self._fields, self._list_bytes_max, 0, len(block)
         unfolded_max = _UNFOLDED * list_bytes_max
         begun, parts, list_bytes = self._begun
@@ -192,7 +192,7 @@ class BlockReader(Generic[Part, Meaning]):
                     if at > end or self.new_bytes > _NEW_BYTES_MAX:
                         raise IndexError(at)
                     if list_bytes > list_bytes_max and not 0x40 <= first < 0x80:
-                        list_bytes += 32  # nobody asks what it says
+                        list_bytes += 32  # its content does not matter
                         continue
                     if repeats and self._plain and not self._before.startswith(field, start):
                         repeats = False
@@ -218,7 +218,7 @@ class BlockReader(Generic[Part, Meaning]):
         return parts
 
     def _new(self, field: bytes, value: int, index: int) -> _Entry[Part]:
-        """A field that is not known by its bytes; its value begins at an offset. Raises BlockError, IndexError."""
+        """Entry of a field with new bytes; ``value`` is its value's offset. Raises BlockError, IndexError."""
         if field[0] & 0xE0 == 0x20:
             raise BlockError("a table's size behind a field")
         if index:
@@ -244,7 +244,7 @@ class BlockReader(Generic[Part, Meaning]):
         entry = (32 + len(name) + len(text), name, self._part(name, text))
         self.new_bytes += len(field)
         size = len(field) + entry[0]
-        if size <= FIELD_BYTES_MAX and index <= len(_STATIC):  # else its name is the table's, and another one later
+        if size <= FIELD_BYTES_MAX and index <= len(_STATIC):  # else its name is in the table, and may change
             self._fields_bytes += size
             if self._fields_bytes > FIELDS_BYTES_MAX:
                 self._fields.clear()
@@ -263,14 +263,14 @@ class BlockReader(Generic[Part, Meaning]):
         return self._table[index]
 
     def _keep(self, entry: _Entry[Part]) -> None:
-        """Puts a field into the table; one that is larger than that leaves it empty. Raises BlockError."""
+        """Puts a field into the table; a field larger than the table leaves it empty. Raises BlockError."""
         self._not_plain()
         self._table.appendleft(entry)
         self._table_bytes += entry[0]
         self._shrink()
 
     def _resized(self, block: bytes) -> int:
-        """Changes the table's size as a block's beginning says; gives where its fields begin. Raises BlockError."""
+        """Changes the table's size by a block's beginning; returns the offset of its fields. Raises BlockError."""
         self._not_plain()
         at = count = 0
         while at < len(block) and block[at] & 0xE0 == 0x20:
@@ -291,14 +291,14 @@ class BlockReader(Generic[Part, Meaning]):
             self._table_bytes -= self._table.pop()[0]
 
     def _not_plain(self) -> None:
-        """The block uses the table, or changes it. Raises BlockError where that is not to be."""
+        """Notes that the block uses the table, or changes it. Raises BlockError where only plain blocks are read."""
         self._plain = False
         if self._peeks:
             raise BlockError("a block that is not plain")
 
 
 def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """The number at an offset, whose prefix has so many values, and where it ends. Raises BlockError, IndexError."""
+    """The number at an offset, with ``most`` as its largest prefix, and its end. Raises BlockError, IndexError."""
     number = block[at] & most
     if number < most:
         return number, at + 1
@@ -317,7 +317,7 @@ def _past(block: bytes, at: int) -> int:
 
 
 def _text(string: bytes) -> bytes:
-    """Text of a string with its length before it. Raises BlockError."""
+    """Text of a string that begins with its length. Raises BlockError."""
     text = string[1:] if string[0] & 0x7F < 0x7F else string[_integer(string, 0, 0x7F)[1] :]
     return _decoded(text) if string[0] & 0x80 else text
 
@@ -328,7 +328,7 @@ _name = lru_cache(256)(_text)
 def _block_begin() -> bytes:
     """Beginning of a block of DEFLATE, to the end of a byte, whose literals have HPACK's codes.
 
-    Codes over 15 bits all begin with the same 15 bits, which are ones. Here that is the code for the end of the block.
+    Codes over 15 bits all begin with the same 15 bits, all ones. Here these bits are the code for the block's end.
     """
     lengths = [length if length <= _CODE_BITS_MAX else 0 for length in REQUEST_CODES_LENGTH[:-1]]
     lengths += [_CODE_BITS_MAX, 0]  # the block's end, and the only distance, which has no code
@@ -348,7 +348,7 @@ def _inflated(code: bytes) -> bytes | None:
     """Text of Huffman's code; None where it is faulty, or has a code over 15 bits."""
     inflater, bits = _INFLATER.copy(), code.translate(_REVERSED)
     text, last = inflater.decompress(bits[:-1]), inflater.decompress(bits[-1:])
-    # a symbol that ends in the last byte leaves under 8 bits: if they are ones, further ones make no symbol of them
+    # a symbol that ends in the last byte leaves under 8 bits; if these are ones, more ones give no further symbol
     return text + last if last and not inflater.decompress(b"\xff\xff") else None
 
 
@@ -369,7 +369,7 @@ def _decoded(code: bytes) -> bytes:
 
 
 def _filled(row: _Row) -> _Row:
-    """A row, filled."""
+    """Fills a row, and returns it."""
     state, steps = _STATES[id(row)] * 16, []
     for middle, flags, symbol in HUFFMAN_TABLE[state : state + 16]:
         begun = bytes((symbol,)) if flags & HUFFMAN_EMIT_SYMBOL else b""
@@ -382,7 +382,7 @@ def _filled(row: _Row) -> _Row:
 
 
 def encode_block(fields: Iterable[Field]) -> bytes:
-    """A header block that needs no table but the static one, and changes none. Names are in lower case."""
+    """Encodes a header block that uses the static table alone, and changes none. Names are in lower case."""
     block = bytearray()
     for name, value in fields:
         index, values = HeaderTable.STATIC_TABLE_MAPPING.get(name, (0, {}))

@@ -1,10 +1,10 @@
 """HTTP/1.1 messages: bytes in, requests or responses out, no I/O. Source: RFC 9112.
 
-| state | what is read | next |
+| state | bytes that are read | next |
 |---|---|---|
 | HEAD | a head with a length, or neither length nor coding | BODY |
 | HEAD | a head with ``Transfer-Encoding: chunked`` | SIZE |
-| BODY | as many bytes as the head says | HEAD, and a message |
+| BODY | as many bytes as the head gives | HEAD, and a message |
 | SIZE | a chunk's size, not 0 | DATA |
 | SIZE | 0 | TRAILER |
 | DATA | the chunk and its line's end | SIZE |
@@ -14,8 +14,8 @@
 Two readers must not take the same bytes for different messages. So these are refused: a length and a coding, two
 lengths, two types, no host or two, a folded field, a wrong character in a field's name, a bare CR or LF.
 
-A head that was met before is neither parsed nor checked again. One that is refused is not kept. A head is kept by its
-bytes; one that shows a token by a digest.
+A head that came before is neither parsed nor checked again. A refused head is not kept. A head is kept by its bytes, or
+by a digest if it shows a token.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -31,19 +31,19 @@ from stock_service.rpc.security import AUTHORIZATION, Shown, concealed, shown_in
 from stock_service.rpc.wire.framing import FramingError
 
 HEAD_BYTES_MAX = 8192
-"""Bytes of a head, at most; of a chunked message's trailers too."""
+"""Largest head, in bytes, and largest trailers of a chunked message."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""What a client is told that asks, by ``Expect``, before it sends a body."""
+"""Answer to a client that asks, by ``Expect``, before it sends a body."""
 
 _HEADS_MAX = 1024
-"""Heads that are kept parsed, at most."""
+"""Largest number of heads that are kept parsed."""
 
 _HEAD_BYTES_KEPT = 512
-"""Bytes of a head that is kept, at most."""
+"""Largest head that is kept, in bytes."""
 
 _CHUNK_LINE_BYTES_MAX = 256
-"""Bytes of a chunk's first line, at most."""
+"""Largest first line of a chunk, in bytes."""
 
 _TIMEOUT_MS_MAX = 2**32 - 1
 
@@ -58,11 +58,11 @@ _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)
 _AUTHORIZATION = AUTHORIZATION.encode()
 
 _ONCE = set(b"content-length content-type transfer-encoding host expect timeout-ms fault authorization".split())
-"""Fields that come once at most."""
+"""Fields that may come once only."""
 
 
 class HttpError(FramingError):
-    """Bytes that are no message, and the status to answer them with. The stream cannot be read on."""
+    """Bytes that are no message, with the status of the answer. The stream cannot be read on."""
 
     def __init__(self, status: int, detail: str, code: FaultCode = FaultCode.INVALID_ARGUMENT) -> None:
         super().__init__(detail)
@@ -70,24 +70,24 @@ class HttpError(FramingError):
 
 
 class RequestHead(NamedTuple):
-    """What a request's head says; ``length`` -1 is a chunked body."""
+    """Content of a request's head; ``length`` -1 is a chunked body."""
 
     length: int
     close: bool
     expects: bool
     verb: bytes
     path: bytes
-    """Without the query."""
+    """Path without the query."""
     kind: bytes
-    """The content's type, in lower case and without its parameters."""
+    """Type of the content, in lower case and without its parameters."""
     timeout_ms: int
-    """How long the client will wait; 0: for ever."""
+    """Time limit of the client; 0: none."""
     shown: Shown = None
     """The token that it shows, by its digest."""
 
 
 class ResponseHead(NamedTuple):
-    """What a response's head says; ``length`` -1 is a chunked body."""
+    """Content of a response's head; ``length`` -1 is a chunked body."""
 
     length: int
     close: bool
@@ -100,11 +100,11 @@ class ResponseHead(NamedTuple):
 Head = TypeVar("Head", RequestHead, ResponseHead)
 
 CheckSite = Callable[[bytes | None, bytes | None], None]
-"""Takes the host that a head is for, None if it names none, and its ``Origin``. Raises HttpError to refuse it."""
+"""Function that checks a head's host, None if it names none, and its ``Origin``. Raises HttpError to refuse it."""
 
 
 class HttpMessage(NamedTuple, Generic[Head]):
-    """A request or response off the wire."""
+    """A received request or response."""
 
     head: Head
     payload: bytes
@@ -119,28 +119,28 @@ class _State(Enum):
 
 
 class HttpDecoder(Generic[Head]):
-    """Cuts a stream into messages, however it was chunked. Holds one message and one chunk at most. One thread's."""
+    """Cuts a stream, in chunks of any size, into messages. Holds one message and one chunk at most. For one thread."""
 
     def __init__(self, parse: Callable[[bytes], Head], heads: dict[bytes, Head], bytes_max: int) -> None:
         self._parse: Callable[[bytes], Head] = parse
         self._heads: dict[bytes, Head] = heads
         self._bytes_max = bytes_max
         self._buffer = bytearray()
-        self._body = bytearray()  # of a body that is whole, or of its chunks that are
+        self._body = bytearray()  # a whole body, or its chunks that are whole
         self._state = _State.HEAD
         self._head: Head | None = None
         self._need = 0  # bytes of the body, or of the chunk, still to come
         self._interim = b""
         self.ended = False
-        """Whether a message said that it is the last; what follows is not read."""
+        """True where a message was marked as the last; bytes after it are not read."""
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes held of a message that is not whole yet; 1 where a head is all that came."""
+        """Number of bytes held of a message that is not whole yet; 1 more where its head is whole."""
         return len(self._buffer) + len(self._body) + (self._head is not None)
 
     def take_interim(self) -> bytes:
-        """``CONTINUE`` where the client waits for it, once."""
+        """Gives ``CONTINUE``, once, where the client waits for it; else empty."""
         interim, self._interim = self._interim, b""
         return interim
 
@@ -151,7 +151,7 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def feed(self, data: bytes) -> list[HttpMessage[Head]]:
-        """The messages that ``data`` completes, in order. Raises HttpError, after which the stream is lost."""
+        """Messages that ``data`` completes, in order. Raises HttpError, after which the stream is lost."""
         if self.ended:
             return []
         if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
@@ -173,7 +173,7 @@ class HttpDecoder(Generic[Head]):
         return messages
 
     def _step(self, messages: list[HttpMessage[Head]]) -> bool:
-        """Takes the next part of a message from the buffer; says whether it was all there."""
+        """Takes the next part of a message from the buffer; returns False where it is not whole."""
         match self._state:
             case _State.HEAD:
                 return self._take_head()
@@ -194,7 +194,7 @@ class HttpDecoder(Generic[Head]):
 
     def _take_head(self) -> bool:
         buffer = self._buffer
-        while buffer.startswith(b"\r\n"):  # which some clients send behind a body
+        while buffer.startswith(b"\r\n"):  # some clients send this behind a body
             del buffer[:2]
         if buffer and buffer != b"\r" and not 0x21 <= buffer[0] <= 0x7E:
             raise HttpError(400, "the first byte is none of HTTP")
@@ -218,7 +218,7 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _take_body(self, messages: list[HttpMessage[Head]]) -> bool:
-        """A body of a known length, or one chunk and the end of its line."""
+        """Takes a body of a known length, or one chunk and the end of its line."""
         need, end = self._need, b"\r\n" if self._state is _State.DATA else b""
         if len(self._buffer) < need + len(end):
             return False
@@ -233,7 +233,7 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _take_size(self) -> bool:
-        """A chunk's first line."""
+        """Takes the first line of a chunk."""
         line = self._until(b"\r\n", _CHUNK_LINE_BYTES_MAX, 400, "a chunk's size")
         if line is None:
             return False
@@ -248,7 +248,7 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _until(self, end: bytes, bytes_max: int, status: int, what: str) -> bytes | None:
-        """Bytes before an end, taken from the buffer with that end; None: they are not whole."""
+        """Takes the bytes up to an end from the buffer, with that end; returns those before it. None: not whole."""
         limit = bytes_max + len(end)
         found = self._buffer.find(end, 0, limit)
         if found < 0:
@@ -260,7 +260,7 @@ class HttpDecoder(Generic[Head]):
         return taken
 
     def _finish(self, messages: list[HttpMessage[Head]]) -> None:
-        """A message is whole."""
+        """Ends a message that is whole."""
         head = self._head
         assert head is not None
         messages.append(HttpMessage(head, bytes(self._body)))
@@ -274,17 +274,17 @@ class HttpDecoder(Generic[Head]):
 def request_decoder(
     heads: dict[bytes, RequestHead], bytes_max: int, check_site: CheckSite | None = None
 ) -> HttpDecoder[RequestHead]:
-    """A server's side. ``heads``: where it keeps heads parsed, which decoders of one thread and one check may share."""
+    """Decoder of a server. ``heads`` keeps parsed heads; decoders of one thread and one check may share it."""
     return HttpDecoder(partial(_request_head, check_site), heads, bytes_max)
 
 
 def response_decoder(bytes_max: int) -> HttpDecoder[ResponseHead]:
-    """A client's side. Responses with a status under 200 are given as well."""
+    """Decoder of a client. Responses with a status under 200 are given as well."""
     return HttpDecoder(_response_head, {}, bytes_max)
 
 
 def _request_head(check_site: CheckSite | None, head: bytes) -> RequestHead:
-    """A request's head, without the empty line behind it."""
+    """Parses a request's head, without the empty line after it."""
     line, _, rest = head.partition(b"\r\n")
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
@@ -318,7 +318,7 @@ def _request_head(check_site: CheckSite | None, head: bytes) -> RequestHead:
 
 
 def _response_head(head: bytes) -> ResponseHead:
-    """A response's head, without the empty line behind it."""
+    """Parses a response's head, without the empty line after it."""
     line, _, rest = head.partition(b"\r\n")
     found = _STATUS_LINE.fullmatch(line)
     if found is None:
@@ -330,7 +330,7 @@ def _response_head(head: bytes) -> ResponseHead:
 
 
 def _fields(head: bytes) -> dict[bytes, bytes]:
-    """A head's fields by their names in lower case; the values of one that comes again are joined."""
+    """Fields of a head by their names in lower case; the values of a repeated field are joined."""
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\r\n") if head else ():
         name, value = _field(line)
@@ -344,7 +344,7 @@ def _fields(head: bytes) -> dict[bytes, bytes]:
 
 
 def shown(value: bytes) -> str:
-    """A field's value, or its beginning, in an error."""
+    """A field's value, or its beginning, for an error."""
     return repr(value[:80].decode("latin-1"))
 
 
@@ -356,7 +356,7 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
-    """A body's length; -1: chunked. ``without``: where the head says nothing; None: that is refused."""
+    """Length of a body; -1: chunked. ``without`` is the length for a head without one; None: such a head is refused."""
     length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
     if coding is not None:
         if length is not None or old:
@@ -374,6 +374,6 @@ def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
 
 
 def _closes(fields: dict[bytes, bytes], old: bool) -> bool:
-    """Whether the connection ends with this message."""
+    """True where the connection ends with this message."""
     words = {word.strip() for word in fields.get(b"connection", b"").lower().split(b",")}
     return b"close" in words or (old and b"keep-alive" not in words)

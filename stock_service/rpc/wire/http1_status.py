@@ -1,7 +1,7 @@
 """HTTP's statuses and our faults, both ways, and the bytes of requests and responses that carry them. No I/O.
 
-A response that is a fault names its code in the field ``Fault``, since some faults share a status. UNIMPLEMENTED (no
-method has the path) and NOT_FOUND are both 404. A client goes by the name, and by the status where there is none.
+A response with a fault names the fault's code in the field ``Fault``, since some faults share a status. UNIMPLEMENTED
+(no method has the path) and NOT_FOUND are both 404. A client uses the name, or the status where there is no name.
 """
 
 from http import HTTPStatus
@@ -33,7 +33,7 @@ STATUSES = {
     FaultCode.UNAVAILABLE: 503,
     FaultCode.UNAUTHENTICATED: 401,
 }
-"""The status that says each fault."""
+"""HTTP's status of each fault."""
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
@@ -45,19 +45,20 @@ _FAULTS: dict[int, type[Fault]] = {
     421: PermissionDenied,
     502: Unavailable,
 }
-"""What a status means that names no fault; any other is INTERNAL."""
+"""Fault of each status of a response that names no fault; any other status is INTERNAL."""
 
 _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 
 
 def encode_request(verb: bytes, path: bytes, kind: bytes, payload: bytes, fields: bytes) -> bytes:
-    """A request, whose payload is of a kind where there is one. ``fields``: the others, each with its line's end."""
+    """Encodes a request, whose payload, if any, is of that kind. ``fields`` are further fields with their lines'
+    ends."""
     body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (kind, len(payload)) if payload or verb == b"POST" else b""
     return b"%s %s HTTP/1.1\r\n%s%s\r\n%s" % (verb, path, fields, body, payload)
 
 
 def encode_response(status: int, kind: bytes, payload: bytes, extra: bytes = b"") -> bytes:
-    """A response. ``extra``: further fields, each with its line's end."""
+    """Encodes a response. ``extra`` has further fields, each with its line's end."""
     return b"HTTP/1.1 %d %s\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (
         status,
         _REASONS[status],
@@ -69,7 +70,7 @@ def encode_response(status: int, kind: bytes, payload: bytes, extra: bytes = b""
 
 
 def fault_of(status: int, name: bytes, detail: bytes) -> Fault:
-    """What a response that is no answer says."""
+    """The fault of a response that is no answer."""
     fault = _NAMED.get(name) or _FAULTS.get(status, InternalFault)
     text = detail.decode(errors="replace") or f"HTTP status {status}"
     return fault(text if name in _NAMED else f"HTTP status {status}: {text[:300]}")

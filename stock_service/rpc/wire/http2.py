@@ -1,30 +1,30 @@
-"""HTTP/2 (RFC 9113): its frames' kinds, flags, settings, limits and error codes, and the bytes of those that are sent.
+"""HTTP/2 (RFC 9113): its frames' kinds, flags, settings, limits and error codes, and the bytes of frames to send.
 
-What is received, and when something may be sent, is in ``http2_endpoint.py``.
+Receiving, and the rules of sending, are in ``http2_endpoint.py``.
 """
 
 from enum import IntEnum
 from struct import Struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What a client sends first, before its SETTINGS."""
+"""First bytes of a client, before its SETTINGS."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 """The kinds of frames."""
 
 END_STREAM, ACK, END_HEADERS, PADDED, PRIORITISED = 0x1, 0x1, 0x4, 0x8, 0x20
-"""Flags."""
+"""Flags of frames."""
 
 HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = (
     range(1, 7)
 )
-"""Settings."""
+"""Numbers of settings."""
 
 FRAME_BYTES_MAX = 16_384
-"""Bytes in a frame after its header: what every peer takes, so neither more is sent nor more announced."""
+"""Largest frame after its header, in bytes: every peer takes it, so neither a larger one is sent nor announced."""
 
 WINDOW_DEFAULT = 65_535
-"""Bytes of a connection's and of a stream's window, until SETTINGS or WINDOW_UPDATE say otherwise."""
+"""Size of a connection's and of a stream's window, in bytes, before SETTINGS or WINDOW_UPDATE change it."""
 
 WINDOW_MAX = STREAM_MAX = 2**31 - 1
 """The largest window, and the last stream's number."""
@@ -37,7 +37,7 @@ _SETTING = Struct("!HI")
 
 
 class ErrorCode(IntEnum):
-    """Why a stream or a connection ended."""
+    """Reason why a stream or a connection ended."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -56,7 +56,7 @@ class ErrorCode(IntEnum):
 
 
 class Http2Error(ValueError):
-    """What a peer sent is against the protocol or over a limit. The connection cannot be used on."""
+    """A peer's bytes are against the protocol or over a limit. The connection cannot be used on."""
 
     def __init__(self, code: ErrorCode, detail: str) -> None:
         super().__init__(detail)
@@ -77,22 +77,22 @@ def settings(*pairs: tuple[int, int]) -> bytes:
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """Allows the peer so many bytes more, on a stream or, with 0, on the connection."""
+    """A WINDOW_UPDATE frame: ``count`` more bytes on a stream or, with 0, on the connection."""
     return frame(WINDOW_UPDATE, 0, stream, _U32.pack(count))
 
 
 def rst_stream(stream: int, code: ErrorCode) -> bytes:
-    """Ends a stream at once."""
+    """A RST_STREAM frame, which ends a stream at once."""
     return frame(RST_STREAM, 0, stream, _U32.pack(code))
 
 
 def goaway(last: int, code: ErrorCode, detail: str = "") -> bytes:
-    """Takes no stream after ``last``; the detail is for people, and cut to a hundred bytes."""
+    """A GOAWAY frame: no stream after ``last`` is taken. The detail is for people, and cut to a hundred bytes."""
     return frame(GOAWAY, 0, 0, _U32.pack(last) + _U32.pack(code) + detail.encode()[:100])
 
 
 def headers(stream: int, block: bytes, end_stream: bool) -> bytes:
-    """A header block, in as many frames as it needs."""
+    """Frames of a header block, as many as it needs."""
     flags = END_STREAM if end_stream else 0
     if len(block) <= FRAME_BYTES_MAX:
         return frame(HEADERS, flags | END_HEADERS, stream, block)
@@ -102,10 +102,10 @@ def headers(stream: int, block: bytes, end_stream: bool) -> bytes:
 
 
 def parse_goaway(payload: bytes) -> tuple[int, int, bytes]:
-    """The last stream that the peer takes, its code, and what it says to people."""
+    """Parses GOAWAY: the last stream that the peer takes, its code, and its text for people."""
     return _U32.unpack_from(payload)[0] & STREAM_MAX, _U32.unpack_from(payload, 4)[0], payload[8:]
 
 
 def error_name(code: int) -> str:
-    """A code's name, for people."""
+    """The name of an error code, for people."""
     return ErrorCode(code).name if code in ErrorCode._value2member_map_ else f"error {code}"

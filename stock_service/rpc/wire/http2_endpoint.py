@@ -1,17 +1,15 @@
-"""HTTP/2, what both ends of a connection do alike: bytes in, bytes out, no I/O and no clock. Frames: ``http2.py``.
+"""The part of HTTP/2 that both ends of a connection share: bytes in, bytes out, no I/O and no clock. See ``http2.py``.
 
-``Endpoint`` takes frames one by one. It answers what concerns the connection alone: SETTINGS, PING, flow control. It
-puts header blocks together and takes padding away. It gives the rest, as an ``Event``, to whoever knows the streams.
-What is to be sent gathers in ``outgoing``. A body that the peer's windows do not allow yet is held, and goes there when
-they do.
+``Endpoint`` takes frames one by one. It handles frames of the connection itself: SETTINGS, PING, flow control. It puts
+header blocks together and removes padding. It gives other frames, as an ``Event``, to the owner of the streams. Bytes
+to send gather in ``outgoing``. A body that the peer's windows do not allow yet is held, and goes there when they do.
 
-Rules: every fault of a peer is an ``Http2Error`` and ends the connection. The RFC allows that for a stream's fault too
-(5.4.1). Memory is bounded, whatever a peer sends: frames (16,384 bytes), header blocks and answers have limits. Unknown
-frames, flags and settings are ignored.
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. The RFC allows this for a stream's fault too
+(5.4.1). Memory is bounded for any bytes of a peer: frames (16,384 bytes), header blocks and answers have limits.
+Unknown frames, flags and settings are ignored.
 
-Left out: priorities and push. What the peer announces of header lists is ignored; so is what it announces of header
-tables, since blocks that are sent use none (``header_blocks.py``). Whether the peer keeps within its windows is not
-checked.
+Left out: priorities and push. The peer's limit of header lists is ignored, and so is its size of a header table, since
+sent blocks use none (``header_blocks.py``). There is no check that the peer keeps within its windows.
 """
 
 from collections.abc import Callable
@@ -21,10 +19,10 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.http2 import ErrorCode, Http2Error, frame
 
 STREAMS_UNTOLD = 1
-"""Streams at a time until the peer's SETTINGS have come: it allows one at least, or it is of no use."""
+"""Streams at a time before the peer's SETTINGS have come: any useful peer allows one at least."""
 
 ANSWERS_MAX = 1000
-"""PING and SETTINGS answered before ``take_outgoing`` is called again, at most: as many as no honest peer sends."""
+"""Largest number of PING and SETTINGS answered between two calls of ``take_outgoing``: no honest peer sends as many."""
 
 _HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")
@@ -37,57 +35,59 @@ _OF_CONNECTION = (http2.SETTINGS, http2.PING, http2.GOAWAY)
 _PAYLOAD_BYTES = {http2.PRIORITY: 5, http2.RST_STREAM: 4, http2.PING: 8, http2.WINDOW_UPDATE: 4}
 
 Event = tuple[int, int, bool, bytes]
-"""What a stream's owner must see: kind, stream, whether the peer ended the stream with it, and what it carries. HEADERS
-carries the whole block, DATA the bytes without padding, any other its payload. GOAWAY has stream 0."""
+"""Frame for the owner of the streams: kind, stream, True where it ends the stream, and content. The content is the
+whole block of HEADERS, the bytes of DATA without padding, or any other payload. GOAWAY has stream 0."""
 
 
 class _Held:
-    """A body of which not all was allowed to be sent."""
+    """A body that was not allowed to be sent whole."""
 
     def __init__(self, body: bytes, end_stream: bool, after: bytes, credit: int) -> None:
         self.body = body
         self.at = 0
         self.end_stream = end_stream
         self.after = after
-        self.credit = credit  # what the peer has added to the stream's window
+        self.credit = credit  # bytes that the peer has added to the stream's window
 
 
 class Endpoint:
-    """One end of a connection; see the module. One thread's. ``take`` raises Http2Error."""
+    """One end of a connection; see the module. For one thread. ``take`` raises Http2Error."""
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
-        """``window_bytes``: the connection's; the owner announces it; renewed as half is used; streams' are its own."""
+        """``window_bytes`` is the connection's window, which the owner announces; it is renewed when half is used. The
+        streams' windows are the owner's."""
         self._grant_bytes = max(1, window_bytes // 2)
         self._block_bytes_max = block_bytes_max
         self._greeted = False
         self._block = bytearray()
-        self._block_ends = False  # the stream, with the block that is unfinished
+        self._block_ends = False  # True: the unfinished block ends the stream
         self._answers = 0
         self.block_stream = 0
-        """The stream whose header block is unfinished, so that no frame but its continuation may come; 0: none."""
+        """The stream whose header block is unfinished, so that only its continuation may come; 0: none."""
         self.held: dict[int, _Held] = {}
-        """By their streams, the bodies of which not all was allowed to be sent; others only look."""
+        """Bodies that were not allowed to be sent whole, by their streams; only to be read by others."""
         self.outgoing = bytearray()
-        """What is to be sent, until ``take_outgoing``."""
+        """Bytes to send, until ``take_outgoing``."""
         self.received = 0
-        """Bytes of DATA that no new window was given for yet. Whoever adds calls ``grant`` now and then."""
+        """Number of bytes of DATA without a new window yet. A user that adds to it calls ``grant`` now and then."""
         self.send_window = http2.WINDOW_DEFAULT
-        """Bytes of DATA that the connection may send. Whoever sends without ``send_body`` takes them off."""
+        """Number of bytes of DATA that the connection may send. A user that sends without ``send_body`` lowers it."""
         self.stream_window = http2.WINDOW_DEFAULT
-        """The window of a new stream."""
+        """Window of a new stream."""
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
         self.heard = False
         """Whether a PING of ``PROBE`` was answered."""
         self.pings = 0
-        """PINGs that were answered, until whoever asks sets it back."""
+        """Number of PINGs that were answered. The reader of this sets it back."""
         self.toil = 0
-        """What frames cost that are no work, beyond a credit each (``patience.py``). Whoever asks sets it back."""
+        """Cost of frames that bring no work, beyond one credit each (``patience.py``). The reader of this sets it
+        back."""
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
-        """Takes the frame that begins at an offset: where the next begins, and what its stream's owner must see.
+        """Takes the frame at an offset; returns the offset of the next one, and the event for the streams' owner.
 
-        The offset stays where it is if the frame is not all there yet. Raises Http2Error.
+        Returns the same offset if the frame is not whole yet. Raises Http2Error.
         """
         if len(data) - at < _HEADER_BYTES:
             return at, None
@@ -112,7 +112,7 @@ class Endpoint:
         return stop, taker(self, flags, stream, payload)
 
     def take_outgoing(self) -> bytes:
-        """What is to be sent now."""
+        """Takes the bytes to send now."""
         if not self.outgoing:
             return b""
         data = bytes(self.outgoing)
@@ -121,7 +121,7 @@ class Endpoint:
         return data
 
     def grant(self) -> None:
-        """Gives the peer new window for what was ``received``, once it is half of it."""
+        """Gives the peer new window for the bytes ``received``, once they are half of the window."""
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0
@@ -129,9 +129,10 @@ class Endpoint:
     # ---- sending bodies
 
     def send_body(self, stream: int, body: bytes, end_stream: bool, after: bytes = b"", credit: int = 0) -> bytes:
-        """A stream's whole body, of a byte or more, in frames, as far as the windows allow; the rest is held.
+        """Frames of a stream's whole body, of a byte or more, as far as the windows allow; the rest is held.
 
-        ``after`` follows the body, as trailers do; ``credit`` is what the peer has added to the stream's window so far.
+        ``after`` follows the body, as trailers do; ``credit`` is the number of bytes that the peer has added to the
+        stream's window so far.
         """
         held = _Held(body, end_stream, after, credit)
         frames = self._allowed(stream, held)
@@ -141,24 +142,24 @@ class Endpoint:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a header block that is unfinished; 1 at least, 0: there is none."""
+        """Number of bytes of an unfinished header block, and 1 more; 0: there is none."""
         return len(self._block) + 1 if self.block_stream else 0
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of them that have not left."""
+        """Number of bytes of held bodies that have not left."""
         return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
 
     def drop_all(self) -> None:
-        """Forgets all that is held."""
+        """Forgets all held bodies."""
         self.held.clear()
 
     def drop(self, stream: int) -> bool:
-        """Forgets what is held of a stream; says whether anything was."""
+        """Forgets the held body of a stream; returns True where there was one."""
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """The frames of a body that may be sent now, and what follows it once it is through."""
+        """The frames of a body that may be sent now, with the bytes that follow it once it is sent."""
         total = len(held.body)
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
         self.send_window -= stop - held.at
@@ -171,14 +172,14 @@ class Endpoint:
         return b"".join((*frames, held.after) if stop == total else frames)
 
     def _send_held(self) -> None:
-        """After a window of all of them grew: sends what it now allows, oldest first."""
+        """Sends the held bodies as far as a wider window allows, oldest first."""
         for stream, held in list(self.held.items()):
             if self.send_window <= 0:
                 break
             self._send_on(stream, held)
 
     def _send_on(self, stream: int, held: _Held) -> None:
-        """Sends what the windows allow of a body."""
+        """Sends a held body as far as the windows allow."""
         self.outgoing += self._allowed(stream, held)
         if held.at == len(held.body):
             del self.held[stream]
@@ -197,9 +198,9 @@ class Endpoint:
     # ---- taking frames, one kind each
 
     def _check_greeting(self, head: int, flags: int) -> None:
-        """A frame's length, and that SETTINGS come first: both say that whoever is there speaks something else.
+        """Checks a frame's length, and that SETTINGS come first: else the peer speaks another protocol.
 
-        GOAWAY may come before, from a peer that takes nobody.
+        GOAWAY may come before, from a peer that takes no connection.
         """
         length, kind = head >> 8, head & 0xFF
         if not self._greeted and (kind != http2.SETTINGS or flags & http2.ACK) and kind != http2.GOAWAY:
@@ -254,7 +255,7 @@ class Endpoint:
             return
         if not self._greeted:
             self._greeted = True
-            self.streams_max = http2.STREAM_MAX  # unless they say otherwise
+            self.streams_max = http2.STREAM_MAX  # unless the settings limit it
         for setting, value in _SETTING.iter_unpack(payload):
             self._apply(setting, value)
         self.toil += len(payload) // 48
@@ -334,7 +335,7 @@ _TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
 
 
 def _check(kind: int, stream: int, payload: bytes) -> None:
-    """That a frame is on a stream, or on none, as its kind asks, and as long. WINDOW_UPDATE may be on either."""
+    """Checks a frame's length, and that it is on a stream, or on none, by its kind. WINDOW_UPDATE may be on either."""
     if kind != http2.WINDOW_UPDATE and (kind in _OF_CONNECTION) == bool(stream):
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")
     expected = _PAYLOAD_BYTES.get(kind)
@@ -343,13 +344,13 @@ def _check(kind: int, stream: int, payload: bytes) -> None:
 
 
 def _check_priority(stream: int, payload: bytes) -> None:
-    """That a stream does not depend on itself; what it depends on is ignored."""
+    """Checks that a stream does not depend on itself; its dependency is ignored."""
     if _U32.unpack_from(payload)[0] & http2.STREAM_MAX == stream:
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {stream} depends on itself")
 
 
 def _unpadded(payload: bytes, flags: int) -> bytes:
-    """A DATA or HEADERS frame's payload without its padding."""
+    """The payload of a DATA or HEADERS frame without its padding."""
     if not flags & http2.PADDED:
         return payload
     padding = payload[0] if payload else 0

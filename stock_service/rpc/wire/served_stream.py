@@ -1,6 +1,6 @@
-"""One client's connection as a server that dispatches requests sees it: a state machine, without I/O.
+"""One client's connection in a server that dispatches requests: a state machine, without I/O.
 
-| state | what happens | next | what the server then does |
+| state | event | next | action of the server |
 |---|---|---|---|
 | READING | requests that the pipeline has room for | READING | dispatches them |
 | READING | more requests than that | PAUSED | reads no more; dispatches the rest as others are answered |
@@ -14,24 +14,24 @@
 | READING | nothing, for ``idle_timeout_s`` | CLOSED | closes |
 | PAUSED | room, nothing unsent, nothing waits | READING | reads on |
 | PAUSED | nothing in flight or unsent, for ``idle_timeout_s`` | CLOSED | closes |
-| READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers what came before |
-| ENDING | all is answered, said and taken; the client has ended | CLOSED | closes |
-| ENDING | all is answered, said and taken; the client has not ended | LEAVING | half-closes |
-| LEAVING | what the client still sends | LEAVING | reads and drops it |
-| LEAVING | the client's end, or long enough | CLOSED | closes |
-| all of these | the client is gone, or takes nothing for so long | BROKEN | drops replies; dispatches no more |
+| READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers the requests before |
+| ENDING | all is answered, sent and taken; the client has ended | CLOSED | closes |
+| ENDING | all is answered, sent and taken; the client has not ended | LEAVING | half-closes |
+| LEAVING | bytes that the client still sends | LEAVING | reads and drops them |
+| LEAVING | the client's end, or enough time | CLOSED | closes |
+| all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; begins no more |
 | BROKEN | no request is in flight | CLOSED | closes |
 
-LEAVING is there because a kernel that is told to close with bytes unread resets the connection, which destroys replies
-on their way. What is long enough, ``closing.py`` of the server core says.
+LEAVING is there because a kernel that closes with bytes unread resets the connection, which destroys replies on their
+way. ``closing.py`` of the server core has the time that is enough.
 
-``received`` is written by the reading thread alone. ``answered`` is written by whoever answers, one at a time: the
-owner has a lock for it. So the reading thread subtracts the two without that lock. It may see too many requests in
-flight, and never too few. It announces that it is about to look (``release`` leaves READING) before it reads
-``answered``. Whoever answers counts before looking at the state (``replied``). So one of the two always sees the other.
-At a connection that is ``queued`` for a turn the reading thread looks in any case. It stops being so before that look.
+Only the reading thread writes ``received``. The threads that answer write ``answered``, one at a time: the owner has a
+lock for this. So the reading thread subtracts the two without that lock. It may see too many requests in flight, and
+never too few. It announces that it is about to look (``release`` leaves READING) before it reads ``answered``. A thread
+that answers counts before it looks at the state (``replied``). So one of the two always sees the other. The reading
+thread looks in any case at a connection that is ``queued`` for a turn. It ends ``queued`` before that look.
 
-Left out: the bytes of replies, which their sender keeps; who wakes whom.
+Left out: the bytes of replies, which their sender keeps; waking threads.
 """
 
 from collections import deque
@@ -47,18 +47,18 @@ Request_co = TypeVar("Request_co", covariant=True)
 
 
 class RequestDecoder(Protocol[Request_co]):
-    """Cuts one connection's bytes into requests. One thread's."""
+    """Cuts one connection's bytes into requests. For one thread."""
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes held of a request that is not whole yet."""
+        """Number of bytes held of a request that is not whole yet."""
 
     @property
     def ended(self) -> bool:
-        """Whether a request said that it is the last of its connection; what follows it is not read."""
+        """True where a request was marked as the last of its connection; bytes after it are not read."""
 
     def take_interim(self) -> bytes:
-        """What the half request wants to be told before it sends on, once; nearly always nothing."""
+        """Bytes for which the client waits before it sends the rest of a request, once; nearly always empty."""
 
     def retire(self) -> bool:
         """The connection is old: whether its client is told to go on with another one, so that ``ended`` comes soon.
@@ -67,68 +67,68 @@ class RequestDecoder(Protocol[Request_co]):
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """The requests that these bytes complete. Raises FramingError, with those before it, for what is none."""
+        """Requests that these bytes complete. Raises FramingError, with the requests before, for other bytes."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
-    """A decoder that speaks by itself: it has words of its own to send, and decides when replies leave.
+    """A decoder that also sends bytes of its own, and decides when replies leave.
 
-    Its owner has one lock for all of it. With that held, it feeds and asks from any thread.
+    Its owner has one lock for all of it. With the lock held, any thread may use it.
     """
 
     @property
     def outgoing(self) -> Sized:
-        """Empty where ``take_outgoing`` has nothing to give. The same object for ever."""
+        """Object that is empty where ``take_outgoing`` gives no bytes. Always the same object."""
 
     @property
     def held(self) -> Sized:
-        """Replies of which not all may leave yet; the same object for ever."""
+        """Replies that may not leave whole yet. Always the same object."""
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of them."""
+        """Number of bytes of these replies."""
 
     @property
     def ready(self) -> Sized:
-        """Empty where ``take_ready`` has nothing to give. The same object for ever."""
+        """Object that is empty where ``take_ready`` gives no requests. Always the same object."""
 
     @property
     def occupied(self) -> bool:
-        """Whether calls are open that no request, and no reply, is under way for: such a connection is not idle."""
+        """True where calls are open without a request or reply under way: such a connection is not idle."""
 
     @property
     def reads_on(self) -> bool:
-        """Whether it must be fed though no request is taken any more, or replies would never leave."""
+        """True where it must be fed though no request is taken any more: else replies would never leave."""
 
     @property
     def toils(self) -> bool:
-        """Whether it is to be read in small pieces: what came last took more of the reading thread than work would."""
+        """True where it is to be read in small pieces: its last bytes cost the reading thread more than requests."""
 
     @property
     def later_ns(self) -> int:
-        """Nanoseconds, beside what the method does, to answer what came last: more than to read it."""
+        """Nanoseconds of work to answer the last bytes, besides the method's and that of reading them."""
 
     def take_outgoing(self) -> bytes:
-        """What is to be sent now."""
+        """Takes the bytes to send now."""
 
     def take_ready(self) -> Sequence[Request]:
-        """The requests that had to wait for another's answer, and need to no more."""
+        """Takes the requests that had to wait for the answer to another one, and may begin."""
 
     def admit(self, request: Request, reply: bytes) -> bytes:
-        """What of a request's reply leaves now; the rest is held, and given by ``take_outgoing`` later."""
+        """The part of a request's reply that leaves now; ``take_outgoing`` gives the held rest later."""
 
     def renew(self) -> None:
         """Has the calls answered again that watch what may have changed."""
 
     def drain(self) -> None:
-        """The server is stopping: no further request is taken, and whoever is there is told so."""
+        """Takes no further request, and tells the client: the server is stopping."""
 
     def lose(self) -> None:
-        """The client sends no more. What waited for that never leaves."""
+        """Notes that the client sends no more. Replies that waited for its bytes never leave."""
 
 
 class State(Enum):
-    """Where a connection is; see the module."""
+    """State of a connection; see the module."""
 
     READING = auto()
     PAUSED = auto()
@@ -142,18 +142,18 @@ READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED = State
 
 
 class Overdue(Enum):
-    """What a connection's time is up for."""
+    """Thing for which a connection's time is over."""
 
     NOTHING = auto()
     REQUEST = auto()
-    """A request that is half there; the stream is ending, and the server is to say so."""
+    """A request that is not whole; the stream is ending, and the server is to send the fault."""
     REPLY = auto()
     """A reply that the client does not take."""
     IDLE = auto()
 
 
 class ServedStream(Generic[Request]):
-    """See the module. All is the reading thread's but ``replied``, and what it reads."""
+    """State of one connection; see the module. For the reading thread, except ``replied`` and the fields it reads."""
 
     def __init__(
         self,
@@ -163,98 +163,98 @@ class ServedStream(Generic[Request]):
         now_ns: int,
         session: Session[Request] | None = None,
     ) -> None:
-        """``objection`` gives the words about what is no request. ``session``: the decoder, if it speaks by itself."""
+        """``objection`` makes the bytes about a FramingError. ``session`` is the decoder, if it is a ``Session``."""
         self.state = READING
         self.received = 0
-        """Requests dispatched, and faults that were said besides."""
+        """Number of requests dispatched, and of faults sent besides."""
         self.answered = 0
         self.unsent = False
-        """Whether bytes of a reply wait for the client to take them."""
+        """True where bytes of a reply wait for the client to take them."""
         self.queued = False
-        """Whether it has a turn to come: the reading thread looks by itself, whoever answers need not have it look."""
+        """True where it waits for a turn: the reading thread looks at it then, so no other thread need ask for that."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._session = session
         self._objection = objection
-        self._waiting: deque[tuple[Request, int]] = deque()  # read when, held back by the pipeline's limit
-        self._waiting_bytes = 0  # of which those are, at most
-        self._last_words = b""  # the words to end with, once all before it is answered
-        self._active_ns = now_ns  # when something last happened, to within a sweep
-        self._partial_ns = 0  # since when a request is half there; 0: none is
-        self._blocked_ns = 0  # since when the client takes no bytes; 0: it does
-        self._held = False  # whether the last look left it paused
-        self._ended = False  # whether the client has said that it sends no more
+        self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrivals
+        self._waiting_bytes = 0  # largest size of these
+        self._last_words = b""  # last bytes to send, once all requests before are answered
+        self._active_ns = now_ns  # time of the last event, to within a sweep
+        self._partial_ns = 0  # time since which a request is not whole; 0: none is
+        self._blocked_ns = 0  # time since which the client takes no bytes; 0: it does
+        self._held = False  # True: the last look left it paused
+        self._ended = False  # True: the client has sent its end
 
     @property
     def in_flight(self) -> int:
-        """Requests dispatched and not answered yet."""
+        """Number of requests dispatched and not answered yet."""
         return self.received - self.answered
 
     @property
     def owes(self) -> bool:
-        """Whether requests may have been begun of which the replies are not all given."""
+        """True where requests may have begun whose replies are not all given."""
         if self.received != self.answered or self.unsent:
             return True
         return self._session is not None and bool(self._session.held or self._session.occupied)
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way, and its client has been given all replies."""
+        """True where no request is under way, and the client has been given all replies."""
         return self.state is READING and not self.owes
 
     @property
     def idle_since_ns(self) -> int:
-        """Since when nothing came, of a connection on which no request is under way; 0: of any other.
+        """Time since which nothing came, of a connection without a request under way; 0: of any other.
 
-        Calls may be open on it that nothing is under way for: who only watches yields to who has something to ask.
+        Calls may be open on it without a request under way: a client that only watches gives way to a new one.
         """
         settled = self.state is READING and self.received == self.answered and not self.unsent
         return self._active_ns if settled and not (self._session and self._session.held) else 0
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do but to close."""
+        """True where the connection can be closed."""
         if self.state is BROKEN:
             return self.received == self.answered
         return self._ended and self.finished
 
     @property
     def finished(self) -> bool:
-        """Whether it is ending, and all is answered, said and given to the kernel."""
+        """True where it is ending, and all is answered, sent and given to the kernel."""
         settled = self.state is ENDING and not self._waiting and not self._last_words
         settled = settled and self.received == self.answered and not self.unsent
         return settled and (self._session is None or not (self._session.held or self._session.ready))
 
     @property
     def reads_on(self) -> bool:
-        """Whether it is ending, and its session is to be fed all the same, or replies would never leave."""
+        """True where it is ending, and its session must still be fed: else replies would never leave."""
         return self.state is ENDING and self._session is not None and self._session.reads_on and not self.unsent
 
-    # ---- whoever answers, one at a time
+    # ---- threads that answer, one at a time
 
     def replied(self, unsent: bool, count: int = 1) -> bool:
-        """Replies were sent, or kept in part (``unsent``); says whether the reading thread must look now."""
+        """Notes replies that were sent, or kept in part (``unsent``); True: the reading thread must look now."""
         self.unsent = unsent
         self.answered += count
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Bytes that are no reply were sent, or kept in part (``unsent``); ``moved``: held ones were among them."""
+        """Notes other bytes that were sent, or kept in part (``unsent``); ``moved``: held ones were among them."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
 
     def flushed(self, unsent: bool) -> None:
-        """The client took some of what was kept; ``unsent``: not all of it."""
+        """Notes that the client took some kept bytes; ``unsent``: not all of them."""
         self.unsent = unsent
         self._blocked_ns = 0
 
     # ---- the reading thread
 
     def take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
-        """Bytes that were read. The request to dispatch, which nearly always is what they are; None: ``release``.
+        """Takes bytes that were read. Returns the request to dispatch, nearly always; None: call ``release``.
 
-        To be given while READING, where nothing waits. ``arrived_ns``: when they were there to be read.
+        To be called while READING, where no request waits. ``arrived_ns`` is the time when the bytes could be read.
         """
         self._active_ns = now_ns
         decoder = self._decoder
@@ -278,18 +278,18 @@ class ServedStream(Generic[Request]):
         return None
 
     def release(self, count: int) -> list[tuple[Request, int]]:
-        """Up to so many requests that the pipeline's limit lets through now, and when each arrived.
+        """Releases up to ``count`` requests, as far as the pipeline's limit allows, each with its arrival.
 
-        ``settle`` comes after. A connection that has still more to release is to be ``queued``, for another turn.
+        ``settle`` comes after. A connection with more requests to release is to be ``queued``, for another turn.
         """
         if self.state is READING:
-            self.state = PAUSED  # before ``answered`` is read: whoever answers from here on has us look again
+            self.state = PAUSED  # before ``answered`` is read: a thread that answers later makes us look again
         count = min(count, self.releasable())
         self.received += count
         return [self._waiting.popleft() for _ in range(count)]
 
     def held_bytes(self) -> int:
-        """Bytes of memory for requests that are not whole, or wait: of these, what was read since none waited.
+        """Bytes of memory for requests that are not whole, or wait: for waiting ones, all bytes read since none waited.
 
         A bytearray that grows takes an eighth more than it has.
         """
@@ -300,27 +300,27 @@ class ServedStream(Generic[Request]):
         return held if self._session is None else held + self._session.held_bytes
 
     def release_ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """The requests of a session that waited for another's answer; they count among those in flight."""
+        """Requests of a session that waited for the answer to another one; from now on they count as in flight."""
         assert self._session is not None
         ready = self._session.take_ready()
         self.received += len(ready)
         return [(request, now_ns) for request in ready]
 
     def releasable(self) -> int:
-        """How many requests ``release`` would give."""
+        """Number of requests that ``release`` would give."""
         return 0 if self.unsent else max(0, min(len(self._waiting), self._pipeline_max - self.in_flight))
 
     def put_back(self, request: Request, arrived_ns: int) -> None:
-        """A request that was released, and is not dispatched after all; of several, the last first."""
+        """Takes back a request that was released and not dispatched; of several, the last first."""
         self.received -= 1
         self._waiting.appendleft((request, arrived_ns))
 
     def heads(self) -> Iterator[tuple[Request, int]]:
-        """The requests that ``release`` would give, and when each arrived."""
+        """Requests that ``release`` would give, each with its arrival."""
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """What to say now, which counts as one reply more: to half a request, or to end with. Nearly always nothing."""
+        """Bytes to send now, which count as one more reply: for half a request, or at the end. Nearly always empty."""
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
@@ -331,7 +331,7 @@ class ServedStream(Generic[Request]):
         return words
 
     def settle(self, now_ns: int) -> None:
-        """After all that could be dispatched was: reads on, if there is room."""
+        """Reads on, if there is room; to be called after ``release``."""
         if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
             self.state = READING
             if self._held and self._partial_ns:  # while nothing was read, the rest could not come
@@ -340,10 +340,10 @@ class ServedStream(Generic[Request]):
         if self.unsent or (self._session is not None and self._session.held):
             self._blocked_ns = self._blocked_ns or now_ns
         elif self._session is not None:
-            self._blocked_ns = 0  # what was held may have been given up
+            self._blocked_ns = 0  # held replies may have been given up
 
     def end(self, by_client: bool = False) -> None:
-        """Stops reading; what came is answered. ``by_client``: it has said that it sends no more."""
+        """Stops reading; requests that came are answered. ``by_client``: the client has sent its end."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
@@ -354,21 +354,21 @@ class ServedStream(Generic[Request]):
             self.end()
 
     def leave(self) -> None:
-        """All is said, once ``finished``: what comes now is dropped."""
+        """Begins LEAVING, once ``finished``: bytes that still come are dropped."""
         self.state = LEAVING
 
     def cut(self) -> None:
-        """The client is gone."""
+        """Notes that the client is gone."""
         self._waiting.clear()
         self._last_words = b""
         self.state = BROKEN
 
     def close(self) -> None:
-        """Nobody reads or sends any more."""
+        """Notes that the connection is closed."""
         self.state = CLOSED
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
-        """What the connection's time is up for: ``read_ns`` to read and send, ``idle_ns`` for anything to happen."""
+        """The thing for which time is over: ``read_ns`` for reading and sending, ``idle_ns`` for any event."""
         if self.state is LEAVING or self.state is CLOSED:
             return Overdue.NOTHING
         if self.in_flight or self.unsent or (self._session is not None and self._session.occupied):
@@ -376,7 +376,7 @@ class ServedStream(Generic[Request]):
         if self._blocked_ns and now_ns - self._blocked_ns > read_ns:
             return Overdue.REPLY
         if self._partial_ns and not self._decoder.pending_bytes:
-            self._partial_ns = 0  # whoever answered has ended the call that was half there
+            self._partial_ns = 0  # a thread that answered has ended the unfinished call
         if self._partial_ns and now_ns - self._partial_ns > read_ns and self.state is READING:
             self.state = ENDING
             self.received += 1  # the fault counts as one reply more; it waits for none
@@ -386,7 +386,7 @@ class ServedStream(Generic[Request]):
         return Overdue.NOTHING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
-        """Keeps since when a request is half there; ``whole``: at least one has just become whole."""
+        """Keeps the time since which a request is not whole; ``whole``: at least one has just become whole."""
         if not self._decoder.pending_bytes:
             self._partial_ns = 0
         elif whole or not self._partial_ns:
