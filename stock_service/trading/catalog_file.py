@@ -77,14 +77,10 @@ def _stock(place: str, entry: object) -> Stock:
 
 def _price_cents(place: str, price: object) -> int:
     """A price of the file in cents."""
-    refused = UsageError(
-        place, str(price) if isinstance(price, Decimal) else price, "dollars, 0 or more, with at most two decimals"
-    )
-    if isinstance(price, bool) or not isinstance(price, int | Decimal):
-        raise refused
-    if isinstance(price, Decimal) and not (price.is_finite() and within_reach(price)):
-        raise refused
-    price_cents = Fraction(price) * 100
+    price_cents = Fraction(-1)
+    if type(price) is int or (isinstance(price, Decimal) and price.is_finite() and within_reach(price)):
+        price_cents = Fraction(price) * 100
     if price_cents.denominator != 1 or not 0 <= price_cents <= INT64_MAX:
-        raise refused
+        given = str(price) if isinstance(price, Decimal) else price
+        raise UsageError(place, given, "dollars, 0 or more, with at most two decimals")
     return int(price_cents)
