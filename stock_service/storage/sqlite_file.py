@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import xor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 from zlib import crc32
 
@@ -292,7 +291,7 @@ class StoreFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _mark(self, application_id: int) -> None:

@@ -26,8 +26,6 @@ from stock_service.rpc.server_core.options import Address, is_loopback
 from stock_service.rpc.wire.http1_status import TEXT, encode_response
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from prometheus_client import CollectorRegistry
 
 _log = logging.getLogger(__name__)
@@ -109,9 +107,7 @@ class Scraped:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: "TracebackType | None"
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
