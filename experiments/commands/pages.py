@@ -1,7 +1,7 @@
 """``pages``: writes all that pages say of the recordings, so that no number of a measurement is typed.
 
-It writes the index of studies; each recorded report, and of a report of an earlier edition the line that says which
-server it is of; and in ``filled_pages`` whatever stands between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``.
+The command writes the index of studies and each recorded report. Of a report of an earlier edition it writes one line:
+its server. In ``filled_pages`` it writes the text from ``<!--= FOLDERS QUANTITY -->`` to ``<!--/-->``.
 FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. A ``?`` behind them allows that none
 is there yet: then ``NOT_YET`` is said. QUANTITY is one of these:
 

@@ -27,7 +27,7 @@ class Health:
         self._tell: Callable[[], object] = lambda: None
 
     def serving(self) -> bool:
-        """Whether it serves now."""
+        """True where the server serves now."""
         return not self._stopping and not self._sick()
 
     def stop(self) -> None:

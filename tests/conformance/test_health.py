@@ -50,7 +50,7 @@ on_some = pytest.mark.parametrize("kind", [kind for kind in one_executor_each(0)
 
 @on_some
 def test_a_watch_says_each_change_at_once(kind: Kind) -> None:
-    """That the service is sick, is well again, and that the server is about to stop; and nothing twice."""
+    """A watch says that the service is sick, is well again, and that the server is about to stop; nothing twice."""
     service, sick = stock_service(fresh_exchange()), [False]
     health = Health(service.name, lambda: sick[0])
     with maker(kind)(replace(service, health=health)) as running:

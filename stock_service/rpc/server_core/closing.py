@@ -263,7 +263,7 @@ class Connections(Generic[Request]):
         self.next_sweep_ns = 0
         """When ``sweep`` is due."""
         self.renewed = False
-        """Whether the next sweep is to ``renew`` all connections; set by any thread."""
+        """True where the next sweep is to ``renew`` all connections. Any thread sets it."""
 
     def room(self, now_ns: int) -> bool:
         """True where there may be one more connection; at the limit, closes the longest idle one, if there is any."""

@@ -43,7 +43,7 @@ class Progress:
         self.replies: Iterator[bytes] | None = None
         """Replies to the last message that have not been asked for; None: there are no more."""
         self.said: ReplyMetadata | None = None
-        """What is said besides."""
+        """Metadata of the replies."""
         self.told: bytes | None = None
         """Of a watch: its last word."""
 

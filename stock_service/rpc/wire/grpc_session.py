@@ -101,7 +101,7 @@ class GrpcSession:
         """The same."""
         self._draining = self._lost = False
         self.ended = False
-        """Whether all has come of the calls that are taken, since the client heard of an end."""
+        """True once the client has heard of an end, and every call that is taken has come whole."""
 
     # ---- queries of the server
 

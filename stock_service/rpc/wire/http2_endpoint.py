@@ -77,7 +77,7 @@ class Endpoint:
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
         self.heard = False
-        """Whether a PING of ``PROBE`` was answered."""
+        """True once a PING of ``PROBE`` was answered."""
         self.pings = 0
         """Number of PINGs that were answered. The reader of this sets it back."""
         self.toil = 0

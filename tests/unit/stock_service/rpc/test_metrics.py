@@ -56,6 +56,23 @@ def test_a_tally_loses_nothing_and_a_look_changes_nothing() -> None:
     assert tally.value() == tally.value() == 40_000
 
 
+@pytest.mark.parametrize(
+    ("names", "ended", "outcomes"),
+    [
+        ({1: "DONE", 2: "LATE"}, [1, 1, 2, 7], {"DONE": 2, "LATE": 1, "UNKNOWN": 1}),
+        ({}, [None, None], {"OK": 2}),
+    ],
+)
+def test_an_outcome_is_counted_by_its_name(
+    names: dict[int, str], ended: list[object], outcomes: dict[str, int]
+) -> None:
+    """A status without a name is UNKNOWN, and there is none of a method without statuses."""
+    meter = Meter(names, lambda _: None)
+    for status in ended:
+        meter.ended[status]()
+    assert meter.outcomes() == outcomes
+
+
 def test_times_fall_into_their_buckets() -> None:
     """A bound is part of its bucket, and what is over the last has one of its own."""
     metrics = Metrics()

@@ -53,7 +53,7 @@ def pool_full(
 
 @cache
 def flat_then_rising() -> Judgement:
-    """That part as it is, judged once."""
+    """The part as it is recorded, judged once."""
     return pool_full()
 
 

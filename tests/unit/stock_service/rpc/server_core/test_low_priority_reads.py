@@ -17,12 +17,14 @@ NOW = 1_000_000_000
 class Reader:
     """What reads: notes who was, each of which then still has as much to be read as ``more`` says."""
 
-    def __init__(self, made: int) -> None:
+    def __init__(self, made: int, costly: int = 0) -> None:
+        """Connections that all wait to be read; reads of the first ``costly`` were costly so far."""
         self.low_priority: LowPriorityReads[RequestFrame] = LowPriorityReads(self.read, self.look_after)
         self.more = [0] * made
         self.made = [ServedConnection(Nothing(), ServedStream(request_decoder(), _no, 64, NOW)) for _ in range(made)]
         self.order: list[int] = []
-        for each in self.made:
+        for place, each in enumerate(self.made):
+            each.cost_ns = 10**9 if place < costly else 0
             each.events = select.EPOLLIN
             self.low_priority.join(each, NOW)
 
@@ -62,12 +64,7 @@ def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """So a new client does not wait for all costly connections before it; and they are read, however many are new."""
     monkeypatch.setattr(module, "WHILE_NS", 0)
-    reader = Reader(6)
-    reader.low_priority.clear()
-    for each in reader.made[:3]:
-        each.cost_ns = 10**9
-    for each in reader.made:
-        reader.low_priority.join(each, NOW)
+    reader = Reader(6, costly=3)
     while reader.low_priority.queue:
         reader.low_priority.serve(others=False)
     assert reader.order == [3, 0, 4, 1, 5, 2]
@@ -94,12 +91,7 @@ def test_in_one_while_each_is_read_once() -> None:
 
 def test_a_cheap_one_that_joins_again_is_read_once_in_a_while() -> None:
     """Its next turn of the cheap ones' comes once all that waited were read."""
-    reader = Reader(4)
-    reader.low_priority.clear()
-    for each in reader.made[:3]:
-        each.cost_ns = 10**9
-    for each in reader.made:
-        reader.low_priority.join(each, NOW)
+    reader = Reader(4, costly=3)
     reader.more = [1, 1, 1, 2]
     reader.low_priority.serve(others=False)
     assert sorted(reader.order) == [0, 1, 2, 3]
@@ -108,7 +100,7 @@ def test_a_cheap_one_that_joins_again_is_read_once_in_a_while() -> None:
 
 
 def test_one_that_turned_out_costly_is_cheap_no_more() -> None:
-    """It joins again before the cost of its read is known."""
+    """A connection joins again before the cost of its read is known."""
     reader = Reader(3)
     reader.low_priority.clear()
     reader.made[1].cost_ns = 10**9

@@ -42,7 +42,7 @@ class ClientsView:
         self.pings: deque[bytes] = deque()
         """Those that are not answered."""
         self.asked: deque[bytes] = deque()
-        """Those of the server, not answered either."""
+        """PINGs of the server, which are not answered either."""
         self.settings = 0
         """How many are not acknowledged."""
         self.goaways: list[tuple[int, int]] = []
