@@ -21,6 +21,7 @@ NO_ARMS = (
     "clients/[a-z_]+.py",  # people's programs
     "stock_service/(__main__|grpc_server|socket_server|__init__).py",  # arms are started by experiments/services
     "stock_service/storage/(command|postgres|postgres_session).py",  # no arm has a store in a database
+    "stock_service/balancers/",  # configurations of other programs: no arm stands behind a balancer
     "stock_service/v1/(__init__|stock_pb2_grpc).py",
     "experiments/services/grpc_aio_pattern.py",  # a client of ``performance``
     "experiments/peers/(__main__|__init__).py",  # they build and start peers
