@@ -234,7 +234,7 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 def _computing(judgement: Judgement, names: Sequence[str]) -> str:
     """Growth past the pool on each transport, where the server is the limit and not the load."""
-    where = {name: f"on {label(Arm(COMPUTING[name]))}, whose Lookups compute," for name in names}
+    where = {name: f"computing on {label(Arm(COMPUTING[name]))}" for name in names}
     return " ".join(_grown(judgement, name, place) for name, place in where.items())
 
 

@@ -216,7 +216,7 @@ FILLED = "Lookups that do not wait never fill the pool: 10 clients keep 1.0 of 5
 def test_question_4_is_answered_without_waiting_and_with_it() -> None:
     """Threads at work at once are told: each of 10 clients has one for a tenth of its latency."""
     last = question_4(waits=True, at_work_us=50.0, of=sweeps.stock(SCALE))
-    assert last.sentence.startswith("10 clients on sockets, whose Lookups compute, have ")
+    assert last.sentence.startswith("10 clients computing on sockets have ")
     assert "A Lookup that waits 10 ms takes 10.0 ms with 1 client" in last.sentence
     assert last.details[0] == FILLED
     assert last.to_decide is None
