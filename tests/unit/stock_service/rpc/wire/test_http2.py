@@ -96,6 +96,12 @@ class Piece:
 STREAMS = st.integers(1, http2.STREAM_MAX)
 
 
+def priority(stream: int) -> st.SearchStrategy[bytes]:
+    """Depends on any stream but this one itself, which is a fault."""
+    drawn = st.binary(min_size=5, max_size=5)
+    return drawn.filter(lambda each: int.from_bytes(each[:4]) & http2.STREAM_MAX != stream)
+
+
 @st.composite
 def data_piece(draw: st.DrawFn) -> Piece:
     """DATA, padded or not."""
@@ -120,7 +126,7 @@ def headers_piece(draw: st.DrawFn) -> Piece:
     payload = blocks[0] if blocks else b""
     if draw(st.booleans()):
         flags |= PRIORITISED
-        payload = draw(st.binary(min_size=5, max_size=5)) + payload
+        payload = draw(priority(stream)) + payload
     if draw(st.booleans()):
         flags |= PADDED
         padding = draw(st.integers(0, 255))
@@ -145,7 +151,7 @@ def other_piece(draw: st.DrawFn) -> Piece:
                 Piece(http2.rst_stream(stream, ErrorCode.CANCEL), [(http2.RST_STREAM, stream, True, b"\0\0\0\x08")]),
                 Piece(window_update(stream, 9), [(http2.WINDOW_UPDATE, stream, False, b"\0\0\0\x09")]),
                 Piece(http2.goaway(9, ErrorCode.NO_ERROR), [(http2.GOAWAY, 0, False, b"\0\0\0\x09\0\0\0\0")]),
-                Piece(frame(http2.PRIORITY, 0, stream, b"\0\0\0\x03\x10")),
+                Piece(frame(http2.PRIORITY, 0, stream, draw(priority(stream)))),
                 Piece(frame(kind, 0xFF, stream, b"whatever")),
                 Piece(frame(http2.PING, 0xFE, 1 << 31, b"12345678")),
                 Piece(frame(http2.WINDOW_UPDATE, 0xFF, 1 << 31, four)),
@@ -217,6 +223,8 @@ FAULTS = [
     ("padding too long", frame(DATA, PADDED, 1, b"\x04abc"), ErrorCode.PROTOCOL_ERROR),
     ("no room for a priority", frame(http2.HEADERS, PRIORITISED | END_HEADERS, 1, b"1234"), ErrorCode.FRAME_SIZE_ERROR),
     ("PRIORITY on no stream", frame(http2.PRIORITY, 0, 0, bytes(5)), ErrorCode.PROTOCOL_ERROR),
+    ("PRIORITY behind itself", frame(http2.PRIORITY, 0, 3, b"\0\0\0\x03\x10"), ErrorCode.PROTOCOL_ERROR),
+    ("HEADERS behind themselves", frame(http2.HEADERS, PRIORITISED, 1, b"\x80\0\0\1!"), ErrorCode.PROTOCOL_ERROR),
     ("short PRIORITY", frame(http2.PRIORITY, 0, 1, bytes(4)), ErrorCode.FRAME_SIZE_ERROR),
     ("RST_STREAM on no stream", frame(http2.RST_STREAM, 0, 0, bytes(4)), ErrorCode.PROTOCOL_ERROR),
     ("long RST_STREAM", frame(http2.RST_STREAM, 0, 1, bytes(5)), ErrorCode.FRAME_SIZE_ERROR),
