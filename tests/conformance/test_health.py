@@ -14,7 +14,7 @@ from stock_service.rpc.health import CHECK, Health
 from stock_service.rpc.transports import Connection
 from stock_service.trading.service import stock_service
 from tests.conformance.kept import GRPC
-from tests.conformance.running import KINDS, WAIT_S, Kind, Probe, maker, one_executor_each, stopping
+from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, Probe, maker, one_executor_each, stopping
 from tests.conformance.transports import fresh_exchange
 
 HAPROXY = Path(__file__).resolve().parents[2] / "stock_service" / "balancers" / "haproxy.cfg"
@@ -69,6 +69,55 @@ def test_a_watch_says_each_change_at_once(kind: Kind) -> None:
             assert asked(running.connect()) == HealthCheckResponse.NOT_SERVING, "it still serves"
             stop = stopping(running)
             assert [list(watch) for watch in watches] == [[], []]
+            assert stop.result()
+
+
+class Counting(Health):
+    """Counts how often it was looked at for a watch."""
+
+    looks = 0
+
+    def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
+        """See ``Health``."""
+        self.looks += 1
+        return super().watched(request)
+
+
+@on_some
+def test_a_watch_costs_what_one_does(kind: Kind) -> None:
+    """However many others there are; and one whose client has left costs nothing more."""
+    number, health = 30, Counting("")
+    with maker(kind)(replace(Probe().service, health=health)) as running:
+        with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
+            watch = HealthStub(channel).Watch
+            for _ in range(number):
+                left = watch(HealthCheckRequest(), WAIT_S)
+                assert next(left).status == HealthCheckResponse.SERVING
+                watch(HealthCheckRequest(), WAIT_S).cancel()
+                left.cancel()
+            stays = [watch(HealthCheckRequest(), WAIT_S) for _ in range(number)]
+            assert [next(each).status for each in stays] == [HealthCheckResponse.SERVING] * number
+            assert asked(running.connect()) == HealthCheckResponse.SERVING
+            assert health.looks <= 8 * number
+            health.looks = 0
+            health.stop()
+            assert [next(each).status for each in stays] == [HealthCheckResponse.NOT_SERVING] * number
+            assert health.looks == number
+
+
+def test_watches_hear_of_a_change_however_many_there_are() -> None:
+    """More than may wait for a thread; and of the stop, too."""
+    number, health = 40, Health("")
+    with maker(Kind("grpc_static", "static-pool"))(replace(Probe().service, health=health), Limits(1, 2)) as running:
+        with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
+            watches = []
+            for _ in range(number):
+                watches.append(HealthStub(channel).Watch(HealthCheckRequest(), WAIT_S))
+                assert next(watches[-1]).status == HealthCheckResponse.SERVING
+            health.stop()
+            assert [next(watch).status for watch in watches] == [HealthCheckResponse.NOT_SERVING] * number
+            stop = stopping(running)
+            assert [list(watch) for watch in watches] == [[]] * number
             assert stop.result()
 
 

@@ -90,8 +90,10 @@ class GrpcRequests:
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
-        """The reply that refuses a call with a fault."""
-        _, stream, _, carries, *_ = request
+        """The reply that refuses a call with a fault. An answered watch goes on: its next word costs no more."""
+        head, stream, _, carries, *_ = request
+        if head.path == _WATCH and carries & LATER and not carries & GZIPPED:
+            return self.answer(request, 0, ("", 0))
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:

@@ -101,8 +101,10 @@ class _Watches:
         status = self._health.watched(request)
         send(status)
         self._open[send] = [request, status]
-        context.add_callback(partial(self._open.pop, send, None))
-        self._change()  # it may have come meanwhile
+        if context.add_callback(partial(self._open.pop, send, None)):
+            self._change(send)  # it may have come meanwhile
+        else:
+            self._open.pop(send, None)  # its client has left
 
     watch.experimental_non_blocking = True  # type: ignore[attr-defined]  # so grpcio gives ``send``, and awaits no reply
 
@@ -115,13 +117,17 @@ class _Watches:
         """Ends the thread, once it has told what it is to tell."""
         self._thread.shutdown(wait=False)
 
-    def _change(self) -> None:
+    def _change(self, *sends: Callable[[Any], None]) -> None:
+        """Has these watches told; none: all."""
         with suppress(RuntimeError):  # the server has stopped
-            self._thread.submit(self._tell)
+            self._thread.submit(self._tell, sends)
 
-    def _tell(self) -> None:
-        """Tells each watch what it was not told, on the thread."""
-        for send, asked in list(self._open.items()):
+    def _tell(self, sends: tuple[Callable[[Any], None], ...]) -> None:
+        """Tells watches what they were not told, on the thread."""
+        for send in sends or tuple(self._open):
+            asked = self._open.get(send)
+            if asked is None:  # its client has left
+                continue
             request, told = asked
             asked[1] = status = self._health.watched(request)
             if status != told:
