@@ -41,7 +41,7 @@ from stock_service.rpc.wire.grpc_heads import Head, Heads, Kind, Refusal, part
 from stock_service.rpc.wire.grpc_replies import HEADER_BLOCK_BYTES_MAX, HEADER_LIST_BYTES_MAX, hello
 from stock_service.rpc.wire.header_blocks import KNOWN_BYTES_MAX, BlockError, BlockReader, ListTooLong
 from stock_service.rpc.wire.http2 import ErrorCode, Http2Error
-from stock_service.rpc.wire.http2_endpoint import PROBE, Endpoint, Event
+from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
 from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
@@ -375,7 +375,7 @@ class GrpcSession:
         """See ``served_stream.RequestDecoder``: GOAWAY with the largest number, and a PING (RFC 9113, 6.8)."""
         if not (self._draining or self._lost):
             self._calls.say_goaway(http2.STREAM_MAX, OLD)
-            self._endpoint.outgoing += http2.frame(http2.PING, 0, 0, PROBE)
+            self._endpoint.probe()
         return True
 
     def drain(self) -> None:

@@ -29,7 +29,7 @@ _U32 = Struct("!I")
 _SETTING = Struct("!HI")
 _WINDOW_UPDATE_HEADER = (4 << 8) | http2.WINDOW_UPDATE
 PROBE = b"GOAWAY 1"
-"""Payload of a PING whose answer says that the peer has all that was sent before."""
+"""Payload of the PING of ``probe``."""
 
 _OF_CONNECTION = (http2.SETTINGS, http2.PING, http2.GOAWAY)
 _PAYLOAD_BYTES = {http2.PRIORITY: 5, http2.RST_STREAM: 4, http2.PING: 8, http2.WINDOW_UPDATE: 4}
@@ -77,7 +77,8 @@ class Endpoint:
         self.streams_max = STREAMS_UNTOLD
         """Streams at a time that the peer allows."""
         self.heard = False
-        """True once a PING of ``PROBE`` was answered."""
+        """True once the PING of ``probe`` was answered."""
+        self._probes = False
         self.pings = 0
         """Number of PINGs that were answered. The reader of this sets it back."""
         self.toil = 0
@@ -125,6 +126,11 @@ class Endpoint:
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0
+
+    def probe(self) -> None:
+        """Sends a PING whose answer says that the peer has all that was sent before."""
+        self._probes = True
+        self.outgoing += frame(http2.PING, 0, 0, PROBE)
 
     # ---- sending bodies
 
@@ -279,7 +285,7 @@ class Endpoint:
 
     def _take_ping(self, flags: int, stream: int, payload: bytes) -> None:
         if flags & http2.ACK:
-            self.heard = self.heard or payload == PROBE
+            self.heard = self.heard or (self._probes and payload == PROBE)
         else:
             self.pings += 1
             self._answer(frame(http2.PING, http2.ACK, 0, payload))

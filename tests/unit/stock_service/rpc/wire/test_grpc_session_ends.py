@@ -62,8 +62,10 @@ def test_an_old_connection_with_a_watch_ends_with_it() -> None:
 
 
 def test_an_answer_to_another_ping_is_none_to_ours() -> None:
-    """Whoever sends it has not heard yet."""
+    """Whoever sends it has not heard yet; nor has one who sends an answer before it was asked."""
     talk = Talk()
+    talk.send(HEARD)
+    assert not has_ended(talk)
     talk.session.retire()
     talk.said()
     talk.send(http2.frame(http2.PING, http2.ACK, 0, b"12345678"))
