@@ -163,7 +163,10 @@ def clients(served: Served, count: int, stack: ExitStack) -> list[RawSocket]:
 
 
 def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
-    """Though its waking was read by a thread that was relieved before it had looked: a look at somebody, and a stop."""
+    """Though its waking was read by a thread that was relieved before it had looked.
+
+    That is a look at somebody, at what all watch, and a stop.
+    """
     with Served() as served, ExitStack() as stack:
         (first,) = clients(served, 1, stack)
         served.hold_up(first)
@@ -173,6 +176,9 @@ def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
         server._attention.append(connection)
         assert server._timeout_s() == 0
         server._attention.clear()
+        server._connections.renewed = True
+        assert server._timeout_s() == 0
+        server._connections.renewed = False
         server._ending.asked = True
         assert server._timeout_s() == 0
         server._ending.asked = False

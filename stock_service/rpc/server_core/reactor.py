@@ -109,7 +109,6 @@ class RequestServer(Generic[Request]):
     def renew(self) -> None:
         """Has the calls answered again that watch what may have changed. Does not block."""
         self._connections.renewed = True
-        self._connections.next_sweep_ns = 0
         self._listening.waker.wake()
 
     def _ask(self, connection: ServedConnection[Request]) -> None:
@@ -135,7 +134,7 @@ class RequestServer(Generic[Request]):
                 now_ns = time.monotonic_ns()  # reading, and beginning requests, took a while
             while self._attention:
                 self._attend(self._attention.popleft(), now_ns)
-            if now_ns >= connections.next_sweep_ns:
+            if connections.renewed or now_ns >= connections.next_sweep_ns:
                 connections.sweep(now_ns, self._look_after)
             if connections.lingering.half_closed:
                 connections.lingering.look(now_ns)
@@ -186,7 +185,7 @@ class RequestServer(Generic[Request]):
         """Longest sleep in epoll; None: no limit. 0 where a wake-up was read by a thread that does not read any
         more."""
         turns, low_priority = self._queue.turns, self._low_priority
-        if self._attention or (self._ending.asked and not self._ending.draining):
+        if self._attention or self._connections.renewed or (self._ending.asked and not self._ending.draining):
             return 0.0
         if turns.queue:
             pause_s = turns.ahead.pause_s(self._queue.executor.under_way)
