@@ -1,8 +1,12 @@
 """A connection that is old: its client goes on with another one, and no request is lost on the way."""
 
+import select
 import socket
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from threading import Thread
 
 import grpc
@@ -94,6 +98,21 @@ def test_a_connection_of_sockets_ends_with_a_goodbye() -> None:
         with pytest.raises(NotBegun):
             echo_on(connection)
         assert connection.call(ECHO, b"echo", WAIT_S) == b"echo"
+
+
+@pytest.mark.slow
+def test_connections_that_came_together_leave_one_after_the_other() -> None:
+    """At ages that differ by a fifth, and none before nine tenths of the age."""
+    age_s, left_s = 1.0, list[float]()
+    with DISPATCHES[0](Probe().service, aging(age_s)) as running, ExitStack() as clients:
+        began_s = time.monotonic()
+        waiting = [clients.enter_context(socket.create_connection(running.address, WAIT_S)) for _ in range(24)]
+        while waiting:
+            left, _, _ = select.select(waiting, (), (), WAIT_S)
+            left_s += [time.monotonic() - began_s] * len(left)
+            waiting = [each for each in waiting if each not in left]
+    assert min(left_s) >= 0.9 * age_s
+    assert sum(later - before > 0.03 for before, later in pairwise(left_s)) >= 2
 
 
 @pytest.mark.slow

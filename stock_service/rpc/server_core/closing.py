@@ -258,7 +258,7 @@ class Connections(Generic[Request]):
             int(options.idle_timeout_s * 1e9),
             int(own.read_timeout_s * 1e9),
         )
-        self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s, self._age_s or math.inf) / 4)
+        self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s, (self._age_s or math.inf) / 10) / 4)
         """Seconds from one look at all timeouts to the next."""
         self.next_sweep_ns = 0
         """When ``sweep`` is due."""
@@ -281,7 +281,8 @@ class Connections(Generic[Request]):
         self._listening.epoll.register(connection.fd, select.EPOLLIN)
         connection.events = select.EPOLLIN
         if self._age_s:
-            connection.retires_ns = time.monotonic_ns() + int(self._age_s * self._rng.uniform(0.9, 1.1) * 1e9)
+            age_s = self._age_s * self._rng.uniform(0.9, 1.075)  # a sweep may find it a fortieth of the age later
+            connection.retires_ns = time.monotonic_ns() + int(age_s * 1e9)
 
     def close(self, connection: ServedConnection[Request]) -> None:
         """Closes a connection."""
@@ -332,8 +333,6 @@ class Connections(Generic[Request]):
         elif not connection.retired:
             connection.retires_ns = now_ns + self._grace_ns
             connection.retire()
-        elif connection.stream.idle:
-            self.lingering.dismiss(connection)
         else:
             self.cut(connection)
             with suppress(OSError):  # it is closed
