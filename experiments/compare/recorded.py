@@ -1,7 +1,7 @@
 """``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, keeps what is seen.
 
 Kept are the line that is rewritten, as it stood at the end of the second block and of the last, and what is printed in
-the end. It goes to standard output, and into the file as a picture; ``README.md`` shows both. Left out: colours, of
+the end. It goes to standard output, and into the file as a picture, which ``README.md`` shows. Left out: colours, of
 which ``compare`` has none; what stands on the screen between these moments.
 """
 
