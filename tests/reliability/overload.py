@@ -1,8 +1,8 @@
 """Promise: bounded under overload. A service that computes for 0.5 ms is offered 2, 5 and 10 times its capacity.
 
 ``python -m tests.reliability.overload [--minutes]``, on a machine with two cores that nobody else uses. The load comes
-in blocks. A second server of the same kind is never overloaded. Before and after each block, 16 connections to it have
-one request under way each: a closed loop. The mean of the two rates is the peak: the host's speed changes by the
+in blocks. A second server with the same work is never overloaded. Before and after each block, 16 connections to it
+have one request under way each: a closed loop. The mean of the two rates is the peak: the host's speed changes by the
 second, so it is asked for close by, and of a server that no overload has harmed.
 
 A block's goodput is what was answered within the deadline, of what the peak gives in the same time. After it a closed
@@ -24,7 +24,7 @@ from tests.reliability.fair_calls import called
 from tests.reliability.open_loop import Offered, offer
 from tests.reliability.rows import Row
 from tests.reliability.serving import LEADING, memory_mib
-from tests.reliability.spinning_server import DEADLINE, LATE, SPIN
+from tests.reliability.spinning_server import DEADLINE, LATE, SPIN, SPIN_S, turns_of
 
 DEADLINE_S = 0.1
 P99_S = 0.05
@@ -84,7 +84,8 @@ def overloaded(
     name = f"{transport}, leader/followers" if options else transport
     rows: list[Row] = []
     has_goals = None not in goals.values()
-    program = ("tests.reliability.spinning_server", "--transport", transport, *options)
+    turns = str(turns_of(SPIN_S))
+    program = ("tests.reliability.spinning_server", "--transport", transport, "--turns", turns, *options)
     with Server(program) as server, Server(program) as rested:
         address = server.address
 

@@ -1,5 +1,6 @@
 """Tries promises one after the other; those for which nobody looks at a clock three at a time, each in a process."""
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -24,6 +25,7 @@ class Length(StrEnum):
 
 def tried(name: str, length: Length, seed: int) -> tuple[str, list[Row], float]:
     """A promise's name, its rows, and the seconds that they took. What went wrong in a check is a row."""
+    logging.basicConfig(level=logging.ERROR)  # else stores here warn of each database that a trial kills
     began_s = time.monotonic()
     rows: list[Row] = []
     promise, minutes = PROMISES[name], length is not Length.SECONDS
