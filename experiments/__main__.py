@@ -74,7 +74,6 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 COMMANDS = {
     "compare": ("experiments.compare.command", "Which of two servers answers sooner, and by how much."),
     "recommend": ("experiments.recommend.command", "How many workers a server should have, and of which kind."),
-    "performance": ("experiments.performance.command", "The performance that is aimed at, and what is reached."),
     "run": ("experiments.commands.run", "Measures a study, or a part of one; draws it and reports."),
     "record": ("experiments.commands.record", "Makes the recordings anew, or some of them, and writes the pages."),
     "list": ("experiments.commands.list_parts", "Prints what can be run."),

@@ -50,7 +50,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.load": ("",),
     "experiments.compare.recorded": ("",),
     "experiments": (
-        *("compare", "recommend", "performance", "run", "record", "list", "plot", "report", "index", "pages", "verify"),
+        *("compare", "recommend", "run", "record", "list", "plot", "report", "index", "pages", "verify"),
         *("agree", "selfcheck"),
     ),
 }

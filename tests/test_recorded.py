@@ -146,16 +146,6 @@ def test_the_front_page_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
 
 
-def test_recorded_performance_names_its_origin() -> None:
-    """Each part with a table has a command, a day and a commit."""
-    parts = (ROOT / "experiments/performance/RECORDED.md").read_text(encoding="utf-8").split("\n## ")
-    tabled = [part for part in parts if "\n|---|" in part]
-    assert len(tabled) > 1
-    for part in tabled:
-        for wanted in (r"`python -m experiments ", r"\b2026\b", r"\b(?=\w*\d)[0-9a-f]{8,12}\b"):
-            assert re.search(wanted, part), (part.splitlines()[0], wanted)
-
-
 def test_every_study_that_is_recorded_is_in_the_index() -> None:
     """By its main part's recording."""
     told = [name for name in STUDIES if HERE / name / "recorded" / "quick" in RECORDED]

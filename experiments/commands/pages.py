@@ -42,7 +42,7 @@ from stock_service.rpc.process.command_line import Parser
 MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
 """Markers to be filled in: the folders, the quantity, and what stands there."""
 
-MEASURING = ("compare", "recommend", "performance")
+MEASURING = ("compare", "recommend")
 """Commands that measure, each with a page of its own."""
 
 WIDTH = 118

@@ -7,17 +7,23 @@ no pool, no lock, no queue, no deadlines, no limits but a frame's, and nothing o
 difference of the two. It answers Lookup alone, of the default four stocks; any other method is the fault UNIMPLEMENTED.
 A connection whose peer does not read its replies is not read either.
 
+With ``--fdatasync`` it is the least that a durable server with one commit a request does: every request writes two
+pages to a file in the working folder, and gets an empty reply once they are on the disk.
+
 It prints ``ready HOST:PORT`` once it serves. SIGTERM or SIGINT: no more connections, what has come is answered within
 ``--grace-s``, exit 0; 1 where that was too short, or a second signal came. A bad option, or a port that is taken: one
 line, exit 2.
 """
 
 import argparse
+import os
 import select
 import signal
 import socket
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from struct import Struct
 from typing import NoReturn
 
@@ -36,6 +42,9 @@ GRACE_S_MAX = 3600.0
 
 LINGER_S = 0.05
 """After the last reply, for clients to hang up first: then nothing is reset."""
+
+PAGES, PAGE_BYTES = 512, 4096
+"""Size of the file of ``--fdatasync``."""
 
 INVALID_ARGUMENT, UNIMPLEMENTED = 3, 12
 """Faults, as in ``stock_service/rpc/errors.py``."""
@@ -68,7 +77,29 @@ def answer(method: bytes, payload: bytes) -> tuple[int, bytes]:
         return INVALID_ARGUMENT, b"no LookupRequest"
 
 
-def cut(data: bytes) -> tuple[bytes, int]:
+class Disk:
+    """A file of ``PAGES`` pages in the working folder, which is gone with the process."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(dir=".")  # noqa: SIM115  # open as long as the process
+        self._file.write(bytes(PAGES * PAGE_BYTES))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._page = 0
+
+    def answer(self, _method: bytes, _payload: bytes) -> tuple[int, bytes]:
+        """Writes two pages over old ones, as a commit of one trade does. Blocks until they are on the disk."""
+        os.pwrite(self._file.fileno(), os.urandom(2 * PAGE_BYTES), self._page * PAGE_BYTES)
+        os.fdatasync(self._file.fileno())
+        self._page = (self._page + 2) % PAGES
+        return 0, b""
+
+
+Answer = Callable[[bytes, bytes], tuple[int, bytes]]
+"""Gives a request's code and its reply, from its method and its payload."""
+
+
+def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
     """The replies to all whole requests, and how many bytes these were. Raises Lost."""
     replies, start, end = b"", 0, len(data)
     while end - start >= _REQUEST_BYTES:
@@ -87,10 +118,10 @@ def cut(data: bytes) -> tuple[bytes, int]:
 class Connection:
     """A client's connection. ``held`` is of a frame that is not whole; ``unsent`` waits for the peer to read."""
 
-    __slots__ = ("accepted", "ended", "held", "unsent")
+    __slots__ = ("accepted", "answer", "ended", "held", "unsent")
 
-    def __init__(self, accepted: socket.socket) -> None:
-        self.accepted = accepted
+    def __init__(self, accepted: socket.socket, answer: Answer) -> None:
+        self.accepted, self.answer = accepted, answer
         self.held = self.unsent = b""
         self.ended = False  # our side of it, when stopping
 
@@ -108,7 +139,7 @@ class Connection:
             return  # its end was said: what still comes is not answered
         if self.held:
             data = self.held + data
-        replies, taken = cut(data)
+        replies, taken = cut(data, self.answer)
         self.held = data[taken:]
         if replies:
             self.unsent = replies
@@ -128,8 +159,8 @@ class Connection:
 class Server:
     """All connections. One thread's."""
 
-    def __init__(self, listener: socket.socket, signals: socket.socket) -> None:
-        self._listener, self._signals = listener, signals
+    def __init__(self, listener: socket.socket, signals: socket.socket, answer: Answer) -> None:
+        self._listener, self._signals, self._answer = listener, signals, answer
         self._connections: dict[int, Connection] = {}
         self._epoll = select.epoll()
         for each in (listener, signals):
@@ -191,7 +222,7 @@ class Server:
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._connections[accepted.fileno()] = Connection(accepted)
+            self._connections[accepted.fileno()] = Connection(accepted, self._answer)
             self._epoll.register(accepted, select.EPOLLIN)
 
     def _end_those_that_may(self) -> int:
@@ -230,6 +261,9 @@ def main() -> int:
     parser.add_argument("--host", default="127.0.0.1", help="an address of this machine (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=50052, help="where to listen; 0: a free port")
     parser.add_argument("--grace-s", type=float, default=5.0, help="how long what has come may take at the end")
+    parser.add_argument(
+        "--fdatasync", action="store_true", help="instead: any request, answered once two pages are on the disk"
+    )
     options = parser.parse_args()
     if not options.host.startswith("127."):
         return refuse(f"--host: got {options.host}, allowed: a loopback address of IPv4, such as 127.0.0.1")
@@ -248,7 +282,7 @@ def main() -> int:
     signal.set_wakeup_fd(woken.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wake-up descriptor says it
-    server = Server(listener, signals)
+    server = Server(listener, signals, Disk().answer if options.fdatasync else answer)
     print("ready {}:{}".format(*listener.getsockname()), flush=True)
     if server.run(options.grace_s):
         return 0

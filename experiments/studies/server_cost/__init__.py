@@ -1,6 +1,6 @@
 """Processor time of a request on the server, and use of a server while nobody sends it a request."""
 
-from experiments.studies.server_cost import answers, overload_curve, real_clients, split, sweeps, who_runs
+from experiments.studies.server_cost import answers, durable, overload_curve, real_clients, split, sweeps, who_runs
 from experiments.studies.study import Part, Scale, Study
 
 SERVER_COST = Study(
@@ -52,6 +52,13 @@ SERVER_COST = Study(
             pictures=overload_curve.pictures,
             answers=overload_curve.answers,
             sections=overload_curve.sections,
+        ),
+        durable.PART: Part(
+            title="Durable trades on sockets: beside the same server in memory, and beside a bare fdatasync",
+            sweep=durable.sweep,
+            pictures=durable.pictures,
+            answers=durable.answers,
+            sections=durable.sections,
         ),
         "options": Part(
             title="What TLS, a token, metrics and a store on disk cost a Lookup on sockets",

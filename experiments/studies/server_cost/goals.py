@@ -75,7 +75,7 @@ class Goal:
 
 def goals(judgement: Judgement, alone: Sequence[Lone]) -> tuple[Goal, ...]:
     """Every goal, in the order of the table."""
-    return (*_ratio_goals(judgement), *_alone_goals({each.server.setting.text("transport"): each for each in alone}))
+    return (*_main_goals(judgement), *_alone_goals({each.server.setting.text("transport"): each for each in alone}))
 
 
 def ends(of: Estimate) -> tuple[float, float]:
@@ -102,14 +102,14 @@ def refusal(judgement: Judgement, name: str) -> str:
 
 def option_goals(judgement: Judgement) -> tuple[Goal, ...]:
     """Goals of the part ``options``."""
-    return tuple(_held(judgement, [(name, _title(judgement, name), 0.0, most) for name, most in OPTIONS_MAX.items()]))
+    return ratio_goals(judgement, [(name, _title(judgement, name), 0.0, most) for name, most in OPTIONS_MAX.items()])
 
 
 def _title(judgement: Judgement, name: str) -> str:
     return next(each.title for each in judgement.sweep.comparisons if each.name == name)
 
 
-def _ratio_goals(judgement: Judgement) -> Iterator[Goal]:
+def _main_goals(judgement: Judgement) -> tuple[Goal, ...]:
     least, most = GRPC_OVER_SOCKETS_MIN, ABOVE_ECHO_MAX
     rows = (
         ("transport", "a request's processor time, gRPC ÷ sockets, one executor on both", least, math.inf),
@@ -117,11 +117,15 @@ def _ratio_goals(judgement: Judgement) -> Iterator[Goal]:
         ("service_sockets", "a request's processor time, Lookup ÷ echo, sockets", 0.0, most),
         ("service_grpc", "a request's processor time, Lookup ÷ echo, gRPC", 0.0, most),
     )
-    yield from _held(judgement, rows)
+    return ratio_goals(judgement, rows)
 
 
-def _held(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> Iterator[Goal]:
-    """Goals for the typical ratio of each comparison, with its least and its most."""
+def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> tuple[Goal, ...]:
+    """Goals for the typical ratio of comparisons: each has the comparison's name, words, the least and the most."""
+    return tuple(_ratio_goals(judgement, rows))
+
+
+def _ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> Iterator[Goal]:
     for name, part, at_least, at_most in rows:
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"

@@ -7,6 +7,7 @@ have a core each. In a closed loop the calls a second are those in flight ÷ the
 and on tonic where they are built.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
@@ -25,6 +26,8 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words
 from experiments.show.sentences import to_decide
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
+from experiments.studies.server_cost.answers import goal_table
+from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE
 from experiments.studies.study import Scale
 
@@ -61,6 +64,12 @@ PEERS = ("go-stock", "rust-stock")
 
 ROUNDS = 1
 """Rounds of a block: each has a window of every arm."""
+
+GOALS = tuple(
+    (f"{headers} at 4 × 16", f"calls with {CALLS[headers]} at 4 × 16, grpc_static ÷ plain grpcio", 4.0, math.inf)
+    for headers in ("deadline", "traceparent")
+)
+"""Goals: the comparison, what is aimed at, its least and its most."""
 
 QUESTION = "How many times the calls of a plain grpcio server does grpc_static answer, for clients on grpc-go?"
 
@@ -189,8 +198,9 @@ def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_G
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Calls a second and processor time in tables: beside plain grpcio, and beside servers in other languages."""
-    told = [Section("Clients whose calls differ", table(seen.main))]
+    """The goals; calls a second and processor time, beside plain grpcio and beside servers in other languages."""
+    told = [Section("Goals", goal_table(ratio_goals(seen.main, GOALS)))]
+    told.append(Section("Clients whose calls differ", table(seen.main)))
     if any(arm.setting["language"] != OWN["language"] for arm in seen.main.sweep.arms):
         told.append(Section("Servers in other languages", others_table(seen.main)))
     return tuple(told)

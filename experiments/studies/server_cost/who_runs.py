@@ -4,6 +4,8 @@ The load program is ``load.c``; server and load have a core each. In a closed lo
 of connections ÷ the throughput. So C's time ÷ an executor's is that executor's throughput as a share of C's.
 """
 
+import math
+
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
@@ -16,6 +18,8 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, number
 from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
+from experiments.studies.server_cost.answers import goal_table
+from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE
 from experiments.studies.study import Scale
 from stock_service.rpc.concurrency import EXECUTORS
@@ -36,6 +40,9 @@ ROUNDS = 3
 """Rounds of a block: each has a window of every arm."""
 
 TAIL = 99.9
+
+GOALS = (("leader-followers at 16", "throughput of leader-followers with 16 connections ÷ C's", 0.44, math.inf),)
+"""The comparison, what is aimed at, its least and its most."""
 
 QUESTION = "What of a C server's throughput does each executor reach on sockets?"
 
@@ -101,8 +108,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Section with shares and tails in a table."""
-    return (Section("Who runs a Lookup", table(seen)),)
+    """Sections of the goal, and of shares and tails."""
+    told = Section("Goals", goal_table(ratio_goals(seen.main, GOALS)))
+    return told, Section("Who runs a Lookup", table(seen))
 
 
 def table(seen: Seen) -> str:

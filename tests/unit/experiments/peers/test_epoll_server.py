@@ -4,10 +4,12 @@ That it keeps the process contract is in ``tests/interop/test_peer_servers.py``,
 """
 
 import select
+import shutil
 import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -123,3 +125,17 @@ def test_a_client_that_sends_bytewise_and_one_that_reads_late(server: Server) ->
         late.sendall(request[begun:])
         assert replies(late, 1) == [ReplyFrame(1, 0, FISH)]
     assert server.stopped().code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_every_request_waits_for_the_disk(tmp_path: Path) -> None:
+    """With ``--fdatasync``: as often as requests are answered, though they come in one packet; of whatever method."""
+    log = tmp_path / "log"
+    command = (sys.executable, "-m", "experiments.peers.python.epoll_server", "--port", "0", "--fdatasync")
+    strace = ("strace", "-f", "-e", "trace=fdatasync", "-o", str(log), *command)
+    with Server(strace, program=()) as running:
+        with socket.create_connection(running.address, WAIT_S) as connection:
+            connection.sendall(encode_request(1, 0, b"/x", KNOWN) * 20)
+            assert replies(connection, 20) == [ReplyFrame(1, 0, b"")] * 20
+    assert log.read_text().count("fdatasync(") == 20

@@ -23,7 +23,7 @@ NO_ARMS = (
     "stock_service/storage/(command|postgres|postgres_session).py",  # no arm has a store in a database
     "stock_service/balancers/",  # configurations of other programs: no arm stands behind a balancer
     "stock_service/v1/(__init__|stock_pb2_grpc).py",
-    "experiments/services/grpc_aio_pattern.py",  # a client of ``performance``
+    "experiments/services/grpc_aio_pattern.py",  # grpcio's own pattern, which ``compare`` starts by its command
     "experiments/peers/(__main__|__init__).py",  # they build and start peers
     "experiments/peers/go/socketload/",  # clients that ``selfcheck`` has beside ours
     "experiments/peers/python/(__init__|shapes_server).py",

@@ -1,1 +1,0 @@
-"""``python -m experiments performance``: what performance is aimed at, and what is reached, side by side."""

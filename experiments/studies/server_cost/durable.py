@@ -1,0 +1,152 @@
+"""Durable trades on sockets: the store on the disk beside the same server in memory, and beside a bare fdatasync.
+
+The load program is ``load.c``: traders that wait for each reply, all of one stock, without request ids. Server and load
+have a core each. Stores are in the working folder, and so is the file of the server that syncs. That is
+``epoll_server --fdatasync``, one thread of Python: every request is answered once two pages are on the disk, as in a
+commit of one trade. It does nothing else, so it is faster than any server with one commit a trade.
+
+In a closed loop the time of a request is the number of traders ÷ the throughput. So the time of the server above ÷ that
+of the one below is the throughput of the one below as a share of the other's.
+"""
+
+import math
+from collections.abc import Iterator
+
+from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
+from experiments.design.factors import SQLITE
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.judge.points import Point, points
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import ALL
+from experiments.show.content import Answer, Section, Seen
+from experiments.show.figures import costs
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import has_interval, number, ratio_words
+from experiments.show.sentences import to_decide
+from experiments.studies.server_cost.answers import goal_table
+from experiments.studies.server_cost.goals import ratio_goals
+from experiments.studies.server_cost.sweeps import HEADLINE
+from experiments.studies.study import Scale
+
+PART = "durable"
+
+TRADERS = (1, 16, 64)
+
+SYNC = "time with a bare fdatasync"
+
+_OTHER = ("service", "store")
+
+SYNCS = ".venv/bin/python -m experiments.peers.python.epoll_server --port 0 --fdatasync"
+"""Command of the server that syncs, from the project's folder: a recording names no other folder."""
+
+QUESTION = "What does a store on the disk cost a trade?"
+
+GOALS = (
+    ("64 in memory", "throughput of 64 traders, on the disk ÷ in memory", 0.5, math.inf),
+    ("64 syncs", "throughput of 64 traders, on the disk ÷ one fdatasync a request", 10.0, math.inf),
+    ("16 syncs", "throughput of 16 traders, on the disk ÷ one fdatasync a request", 5.0, math.inf),
+    ("1 syncs", "time of one trader, on the disk ÷ one fdatasync and the round trip", 0.0, 1.2),
+)
+"""Goals: the comparison, what is aimed at, its least and its most."""
+
+SAID = {
+    "64 in memory": "64 traders do {} of the trades that they do in memory.",
+    "64 syncs": "That is {} times the requests of a server that syncs the disk for each.",
+    "16 syncs": "For 16 traders it is {} times.",
+    "1 syncs": "A lone trader waits {} times as long as for a request that syncs.",
+}
+
+TAIL, ROUNDS = 99.0, 3
+
+
+def server(traders: int, **levels: str) -> Setting:
+    """A server on sockets, and its traders."""
+    return setting(transport="sockets", mix="trade", connections=traders, client="c").but(**levels)
+
+
+def sweep(scale: Scale) -> Sweep:
+    """Trades by 1, 16 and 64 traders."""
+    kept = {each: Arm(server(each, store=SQLITE)) for each in TRADERS}
+    syncs = {each: Arm(server(each, service=SYNCS)) for each in TRADERS}
+    memory = Arm(server(64))
+    groups = [Group((kept[each], syncs[each], *([memory] if each == 64 else []))) for each in TRADERS]
+    pairs = (
+        ("64 in memory", "Trade, 64 traders: time in memory ÷ on the disk", memory, kept[64], ("store",)),
+        *(
+            (f"{each} syncs", f"Trade, {each} traders: {SYNC} ÷ on the disk", syncs[each], kept[each], _OTHER)
+            for each in (64, 16)
+        ),
+        ("1 syncs", f"Trade, 1 trader: time on the disk ÷ {SYNC}", kept[1], syncs[1], _OTHER),
+    )
+    comparisons = (*(Comparison(*each, family=HEADLINE) for each in pairs), twins(server(16, store=SQLITE), "same")[0])
+    rounds, loaded = min(ROUNDS, scale.rounds), equally_loaded(groups, comparisons)
+    return Sweep("server_cost", PART, loaded, comparisons, rounds, scale.looks, scale.seed, Windows())
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """One answer, a sentence for each comparison."""
+    judged = {name: seen.main.judged[name] for name in SAID if name in seen.main.judged}
+    told = [SAID[name].format(_interval(each.typical)) for name, each in judged.items()]
+    return (
+        Answer(
+            QUESTION,
+            " ".join(told) or "Not measured.",
+            tuple(judged.values()),
+            details=tuple(_tail(seen.main)),
+            estimand="throughput, and time of one trader, of one closed loop by a load program in C; server and load "
+            "have a core each.",
+            not_concluded=(
+                "What it is on another disk: this one's fdatasync decides most of it.",
+                "What traders of several stocks get: here all trade one.",
+            ),
+            figure=PART if told else None,
+            to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
+        ),
+    )
+
+
+def _interval(of: Estimate) -> str:
+    value, ends = ratio_words(of)
+    return f"{value} ({ends})" if has_interval(of) else value
+
+
+def _tail(judgement: Judgement) -> Iterator[str]:
+    """The 99th percentile of 16 traders in medians of a request that syncs."""
+    found = points(judgement.sweep, judgement.blocks)
+    kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
+    tail_us, sync_us = _percentile_us(kept, TAIL), _percentile_us(syncs, 50)
+    if tail_us and sync_us:
+        times = number(tail_us / sync_us)
+        yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; at most 6 are aimed at."
+
+
+def _percentile_us(point: Point | None, percent: float) -> float | None:
+    return None if point is None else point.percentile_us(percent)
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """Section of the goals."""
+    return (Section("Goals", goal_table(ratio_goals(seen.main, GOALS))),)
+
+
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """Figure of the time of a trade on each server, a panel for each number of traders."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    panels = [
+        costs.Panel(
+            f"Time of a trade, {traders} trader{'s' * (traders > 1)}, µs",
+            [
+                costs.Row(_name(arm), "sockets", point.mean_us)
+                for (arm, request), point in found.items()
+                if request == ALL and arm.connections == traders and not arm.copy and point.mean_us
+            ],
+        )
+        for traders in TRADERS
+    ]
+    return (costs.picture(PART, "What a store on the disk costs a trade", panels),)
+
+
+def _name(arm: Arm) -> str:
+    return "fdatasync alone" if arm.setting["service"] == SYNCS else f"store: {arm.setting.text('store')}"
