@@ -62,7 +62,7 @@ PLANTED = [
     ("experiments", "experiments/measure/block.py", "from experiments.judge import verdicts"),
     ("experiments", "experiments/design/arms.py", "from experiments.results import observed"),
     ("experiments", "experiments/somewhere.py", "import os"),
-    ("capacity", "experiments/capacity/model.py", "import time"),
+    ("prediction", "experiments/recommend/model.py", "import time"),
     ("measuring", "experiments/show/tables.py", "from experiments.measure import block"),
     ("measuring", "experiments/judge/stats.py", "import subprocess"),
     ("studies", "experiments/studies/stock/answers.py", "from experiments.studies import server_cost"),

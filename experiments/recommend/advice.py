@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
-from experiments.capacity import Demands, bounds, capacity_hz, tail
+from experiments.design.demands import Demands
+from experiments.recommend.model import bounds, capacity_hz
+from experiments.recommend.tail import tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)

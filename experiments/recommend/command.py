@@ -15,7 +15,7 @@ import msgspec
 
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
-from experiments.capacity import Demands
+from experiments.design.demands import Demands
 from experiments.measure.bench import CATALOG
 from experiments.recommend import started, trials, words
 from experiments.recommend.advice import Advice, Wish, advise

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterator
 
-from experiments.capacity import Demands, tail
+from experiments.design.demands import Demands
 from experiments.recommend.advice import BUSIEST, Advice, Kind, Size, Wish
 from experiments.recommend.seen import ONE_AT_A_TIME, Found, Limit
+from experiments.recommend.tail import tail
 from experiments.show.figures import advice as figure
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent

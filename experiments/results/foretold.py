@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from experiments.capacity.demands import Demands
+from experiments.design.demands import Demands
 from experiments.design.foretold import Foretold
 from experiments.design.setting import setting
 from experiments.results import apart

@@ -1,4 +1,4 @@
-"""How many turns grpcio's asyncio server takes for a request: ``capacity/event_loop.py`` is made of them."""
+"""How many turns grpcio's asyncio server takes for a request: ``recommend/event_loop.py`` is made of them."""
 
 import asyncio
 from itertools import pairwise
@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from experiments.capacity.event_loop import TURNS_AFTER, TURNS_BEFORE
+from experiments.recommend.event_loop import TURNS_AFTER, TURNS_BEFORE
 from experiments.services.work import Work, working
 from stock_service.rpc.service import Service
 from tests.conformance.running import ECHO, PROBE, Kind, maker

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
 
-from experiments.capacity.model import USEFUL_SHARE
 from experiments.design.arms import Arm
 from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting
@@ -22,6 +21,7 @@ from experiments.judge.gates import arm_refusals
 from experiments.judge.points import CONFIDENCE, points
 from experiments.judge.stats import Estimate, median_interval
 from experiments.judge.verdicts import Judgement
+from experiments.recommend.model import USEFUL_SHARE
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.numbers import counted

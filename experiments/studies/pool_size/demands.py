@@ -18,15 +18,15 @@ The work itself is known: what was asked for. That is the whole measurement: no 
 from collections.abc import Callable
 from statistics import median
 
-from experiments.capacity.demands import Demands
-from experiments.design import foretold
 from experiments.design.arms import Arm
+from experiments.design.demands import Demands
 from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL, Block
+from experiments.studies.pool_size import foretold
 from experiments.studies.pool_size.sweeps import busy, no_work, one, probes, work_of
 
 US = 1e-6

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from experiments.capacity.demands import Demands
+from experiments.design.demands import Demands
 from experiments.show import tables
 from experiments.show.content import Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, percent, times_between

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.capacity.demands import Demands
 from experiments.commands import run
-from experiments.design import foretold as design
 from experiments.design.arms import Arm, Group
+from experiments.design.demands import Demands
 from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
@@ -17,6 +16,7 @@ from experiments.judge.verdicts import Judgement
 from experiments.measure.bench import CATALOG, bench
 from experiments.results import files, foretold
 from experiments.show.content import Seen, read
+from experiments.studies.pool_size import foretold as model
 from experiments.studies.study import Part, Scale, Study
 from stock_service.rpc.errors import UsageError
 
@@ -29,7 +29,7 @@ def told(judgement: Judgement, of: Setting) -> Foretold:
     """By the processor time of the first part's one arm."""
     cpu_us = ratios.arm_cpu_us(judgement.sweep, judgement.blocks[0], 0)
     assert cpu_us is not None
-    return design.foretell(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
+    return model.foretell(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
 
 
 def first(scale: Scale) -> Sweep:

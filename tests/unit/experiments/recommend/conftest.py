@@ -7,7 +7,8 @@ import pytest
 from experiments.recommend import advice
 
 
-@pytest.fixture(autouse=True)
-def _short_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["experiments.capacity.tail"], "REQUESTS", 2_000)  # its name is the function's
+@pytest.fixture
+def short_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of advices; those of the model have all requests."""
+    monkeypatch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
     advice._tail_s.cache_clear()

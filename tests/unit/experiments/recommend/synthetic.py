@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from experiments.recommend.seen import Level, Load
-from tests.unit.experiments.capacity.simulated import Clock, Running, Step, Tokens
+from tests.unit.experiments.recommend.simulated import Clock, Running, Step, Tokens
 
 REPLIES = 1_000
 """Of a window, after a tenth that does not count."""

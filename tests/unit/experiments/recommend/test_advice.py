@@ -4,8 +4,10 @@ import math
 
 import pytest
 
-from experiments.capacity import Demands
+from experiments.design.demands import Demands
 from experiments.recommend.advice import BUSIEST, POOLS, Kind, Wish, advise
+
+pytestmark = pytest.mark.usefixtures("short_simulations")
 
 MS = 0.001
 

@@ -16,6 +16,8 @@ from experiments.recommend.started import check_command
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
+pytestmark = pytest.mark.usefixtures("short_simulations")
+
 DESCRIBED = ["recommend", "--service-ms", "4", "--io-share", "0.95", "--rate-hz", "300", "--target-p99-ms", "20"]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.capacity import Demands
+from experiments.design.demands import Demands
 from experiments.recommend.advice import Advice, Kind, Size, Wish
 from experiments.recommend.seen import Found, Level, Limit, Load, Tail
 from experiments.recommend.words import (
@@ -15,6 +15,8 @@ from experiments.recommend.words import (
     sentences,
     table,
 )
+
+pytestmark = pytest.mark.usefixtures("short_simulations")
 
 MS = 0.001
 DEMANDS = Demands(gil_s=0.2 * MS, free_s=0.1 * MS, wait_s=10 * MS, overhead_s=0.1 * MS)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.capacity.demands import Demands
-from experiments.design.foretold import foretell
+from experiments.design.demands import Demands
 from experiments.design.setting import setting
 from experiments.results import foretold
+from experiments.studies.pool_size.foretold import foretell
 from stock_service.rpc.errors import UsageError
 
 AT = "2026-01-01T00:00:00+00:00"

@@ -55,7 +55,7 @@ def first() -> Judgement:
 def told(arm: Arm) -> Foretold:
     """What is foretold of an arm; of a tail, by a tenth of the simulated requests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["experiments.capacity.tail"], "REQUESTS", 2_000)  # its name is the function's
+        patch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
         return foretell(first(), arm.setting)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.capacity.event_loop import event_loop_hz
 from experiments.design.arms import Arm
+from experiments.recommend.event_loop import event_loop_hz
 from experiments.studies.pool_size.demands import demands_of, foretell
 from experiments.studies.pool_size.sweeps import AIO, GRPC, MODELS, PROCESSES, SOCKETS, Work, one, with_work
 from tests.unit.experiments.studies.pool_size.planted import (

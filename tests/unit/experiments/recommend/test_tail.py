@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from experiments.capacity.demands import Demands
-from experiments.capacity.tail import tail
+from experiments.design.demands import Demands
+from experiments.recommend.tail import tail
 from experiments.selfcheck.theory import Mmc
 from stock_service.rpc.errors import UsageError
 

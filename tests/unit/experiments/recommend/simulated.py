@@ -12,7 +12,7 @@ from itertools import count
 from random import Random
 from statistics import fmean
 
-from experiments.capacity.demands import Demands
+from experiments.design.demands import Demands
 
 SLICE_S = 0.0002
 """How long a core is kept that others want."""

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from experiments.capacity.demands import Demands
-from experiments.capacity.model import bounds, capacity_hz, predict
+from experiments.design.demands import Demands
+from experiments.recommend.model import bounds, capacity_hz, predict
 from stock_service.rpc.errors import UsageError
 
 MS = 0.001

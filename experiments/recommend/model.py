@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from experiments.capacity.demands import Demands
+from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95

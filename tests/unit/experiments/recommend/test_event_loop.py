@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from experiments.capacity.demands import Demands
-from experiments.capacity.event_loop import CLOCK_S, REPLIED_AFTER, TURNS_AFTER, TURNS_BEFORE, event_loop_hz
-from experiments.capacity.model import predict
+from experiments.design.demands import Demands
+from experiments.recommend.event_loop import CLOCK_S, REPLIED_AFTER, TURNS_AFTER, TURNS_BEFORE, event_loop_hz
+from experiments.recommend.model import predict
 from stock_service.rpc.errors import UsageError
 
 WAITS = Demands(gil_s=0.0002, free_s=0.0, wait_s=0.010, overhead_s=0.0001)

@@ -22,7 +22,7 @@ from collections import deque
 from functools import lru_cache
 from random import Random
 
-from experiments.capacity.demands import Demands
+from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 CLOCK_S = 0.001

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from experiments.capacity.demands import Demands
-from experiments.design.foretold import foretell
+from experiments.design.demands import Demands
 from experiments.design.setting import setting
+from experiments.studies.pool_size.foretold import foretell
 
 WAITS = Demands(gil_s=0.001, free_s=0.0, wait_s=0.009, overhead_s=0.0)
 HASHES = Demands(gil_s=0.001, free_s=0.009, wait_s=0.0, overhead_s=0.0)

@@ -5,11 +5,11 @@ Tolerances: 7 % of throughput, 25 % of a p99, of which some 10 % is chance at ni
 
 import pytest
 
-from experiments.capacity.demands import Demands
-from experiments.capacity.model import capacity_hz, predict
-from experiments.capacity.tail import tail
+from experiments.design.demands import Demands
+from experiments.recommend.model import capacity_hz, predict
+from experiments.recommend.tail import tail
 from tests.covering import half
-from tests.unit.experiments.capacity.simulated import Simulated
+from tests.unit.experiments.recommend.simulated import Simulated
 
 MS = 0.001
 NEAR, NEAR_TAIL = 0.07, 0.25

@@ -18,8 +18,8 @@ from functools import lru_cache, partial
 from heapq import heappop, heappush
 from random import Random
 
-from experiments.capacity.demands import Demands
-from experiments.capacity.model import capacity_hz
+from experiments.design.demands import Demands
+from experiments.recommend.model import capacity_hz
 from stock_service.rpc.errors import UsageError
 
 SWITCH_S = 0.005
