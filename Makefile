@@ -82,10 +82,11 @@ check-reliability: $(VENV)/.synced ## Tries all that the service promises; write
 		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability $(ARGS)
 
-check-reliability-overnight: $(VENV)/.synced ## The same, ten times
+check-reliability-overnight: $(VENV)/.synced ## The same, ten times; then the trials of recommend
 	@$(UV) sync --frozen --quiet --inexact --group fuzz --group balancers || \
 		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability --overnight $(ARGS)
+	@$(VENV)/bin/python -m tests.reliability.trials
 
 notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks; ARGS=--allow-root where you are root
 	@$(UV) sync --frozen --quiet --inexact --group notebooks

@@ -17,7 +17,7 @@ from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
 from experiments.design.demands import Demands
 from experiments.measure.bench import CATALOG
-from experiments.recommend import started, trials, words
+from experiments.recommend import started, words
 from experiments.recommend.advice import Advice, Wish, advise
 from experiments.recommend.asking import Asked
 from experiments.recommend.measured import of_command, of_running
@@ -126,12 +126,6 @@ def add_options(parser: Parser) -> None:
     add("--call", metavar="METHOD", help="a unary gRPC method, as package.Service/Method (default: a stock's lookup)")
     add("--data", metavar="JSON", help="the request of --call, as protobuf has it in JSON (default: {})")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
-    add = parser.add_argument_group("is the advice right?").add_argument
-    add(
-        "--trials",
-        metavar="NAMES",
-        help="advises services of strangers, 'all' or some by commas; a sweep judges, and the README gets the table",
-    )
     add = parser.add_argument_group("what you wish").add_argument
     add(
         "--rate-hz",
@@ -149,10 +143,6 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Advises; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
     _check(options)
-    if options.trials is not None:
-        for line in trials.run(trials.names_of(options.trials), _say):
-            print(line, flush=True)
-        return 0
     target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
     wish = Wish(options.cores or len(cores()), options.rate_hz, target_s)
     answer: Described | Measured
@@ -202,11 +192,11 @@ def _asked(options: argparse.Namespace, at: Address) -> Asked:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuses options that do not go together. Raises UsageError."""
-    ways = ("service_ms", "address", "start", "trials")
+    ways = ("service_ms", "address", "start")
     subjects = [name for name in ways if getattr(options, name) is not None]
     if len(subjects) != 1:
         given = " and ".join(f"--{name.replace('_', '-')}" for name in subjects) or None
-        allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND, --trials NAMES"
+        allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND"
         raise UsageError("the service", given, allowed)
     for names, beside in _BESIDE:
         if subjects[0] not in beside:
@@ -220,8 +210,6 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--call", options.call, "with a transport that speaks gRPC")
     if options.start is not None:
         started.check_command(options.start)
-    if options.trials is not None:
-        trials.names_of(options.trials)
     if options.figure is not None and options.figure.suffix not in (".svg", ".png"):
         raise UsageError("--figure", str(options.figure), "a name that ends in .svg or .png")
     check_writable("--json", options.json)

@@ -18,7 +18,8 @@ In the recording of the study ``pool_size`` six rates of seven are within 10 %.
 """
 
 MEASURED_ERROR = 0.15
-"""Share by which a measured rate may be off when it is measured again: in nine of ten trials (``trials``)."""
+"""Share by which a measured rate may be off when it is measured again, in nine of ten trials: see
+``tests/reliability/trials.py``."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Shares of the highest rate at which the figure's tail has points."""

@@ -55,8 +55,6 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
         ["--service-ms", "4", "--figure", "a.pdf"],
         ["--service-ms", "4", "--json", "no/such/folder/a.json"],
         ["--service-ms", "4", "--target-p99-ms", "0"],
-        ["--trials", "all", "--cores", "2"],
-        ["--trials", "lock,no-such-service"],
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

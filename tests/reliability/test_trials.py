@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from experiments.peers.python.shapes_server import SHAPES
-from experiments.recommend import trials
 from experiments.recommend.seen import Found, Level, Limit, Load
-from experiments.recommend.trials import BEGIN, END, README, Tried, names_of, recorded, shown, summary
 from experiments.recommend.words import MEASURED_ERROR
-from stock_service.rpc.errors import UsageError
+from tests.reliability import trials
+from tests.reliability.trials import BEGIN, END, README, Tried, recorded, shown, summary
 
 
 def levels(**rates_hz: float) -> tuple[Level, ...]:
@@ -41,12 +40,13 @@ def test_a_rate_is_found_again(said_hz: float, is_right: bool) -> None:
     assert replace(TRIED, found=replace(FOUND, highest_hz=said_hz)).is_rate_right is is_right
 
 
-def test_services_are_named_by_commas_or_all() -> None:
-    """There are twelve; another is refused with the names that there are."""
-    assert len(names_of("all")) == len(SHAPES) == 12
-    assert names_of("lock,connections") == ("lock", "connections")
-    with pytest.raises(UsageError, match=r"trials.*nothing.*lock"):
-        names_of("lock,nothing")
+def test_a_service_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the names of the twelve that there are."""
+    assert len(SHAPES) == 12
+    with pytest.raises(SystemExit, match="2"):
+        trials.main(["lock", "nothing"])
+    assert "nothing" in (said := capsys.readouterr().err)
+    assert all(name in said for name in SHAPES)
 
 
 def test_the_page_gets_a_row_in_place_of_the_older_one() -> None:

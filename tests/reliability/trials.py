@@ -1,14 +1,18 @@
-"""Trials of the advice: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
+"""Trials of ``recommend``: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
+
+    python -m tests.reliability.trials [NAME ...]
 
 A service is advised as a user's would be, without a word of what it is. Then every pool is started afresh and measured
 by turns, in ``SWEEPS`` sweeps. A pool is enough if it does ``NEAR`` of what the best one does. The advice passes if its
 pool is enough, and at most ``TWICE`` the smallest that is. Its rate passes if it is found again within
 ``MEASURED_ERROR``.
 
-Each service's row is written into the README as soon as it is judged. So the table can be made in pieces: each row has
-the commit that it was measured on. Rows of another machine, kernel or Python are dropped meanwhile.
+Each service's row is written into the page of ``recommend`` as soon as it is judged. So the table can be made in
+pieces: each row has the commit that it was measured on. Rows of another machine, kernel or Python are dropped
+meanwhile.
 """
 
+import argparse
 import re
 import shlex
 import subprocess
@@ -32,13 +36,13 @@ from experiments.results import environment
 from experiments.results.files import write_at_once
 from experiments.results.machine import cores
 from experiments.show.numbers import number, percent
-from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
 GREETER = "helloworld.Greeter/SayHello"
-GREETER_PROTO = Path(__file__).resolve().parents[2] / "protos/experiments/helloworld/greeter.proto"
+ROOT = Path(__file__).resolve().parents[2]
+GREETER_PROTO = ROOT / "protos/experiments/helloworld/greeter.proto"
 
-README = Path(__file__).with_name("README.md")
+README = ROOT / "experiments/recommend/README.md"
 
 NEAR = 0.9
 """Share of the best pool's rate with which a pool is enough."""
@@ -54,8 +58,6 @@ HEADER = (
     "| what the pools did | took | at |"
 )
 RULE = "| :--- | :--- | ---: | ---: | ---: | ---: | ---: | :--- | ---: | :--- |"
-
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +95,6 @@ class Tried:
     def is_rate_right(self) -> bool:
         """True where the rate that was said is found again."""
         return abs(self.found.highest_hz / self.own.throughput_hz - 1) <= MEASURED_ERROR
-
-
-def names_of(text: str) -> tuple[str, ...]:
-    """The services that ``--trials`` names, between commas; or all. Raises UsageError."""
-    names = tuple(SHAPES) if text == ALL else tuple(text.split(","))
-    unknown = [name for name in names if name not in SHAPES]
-    if unknown:
-        raise UsageError("--trials", unknown[0], f"{ALL}, or some of {','.join(SHAPES)}")
-    return names
 
 
 def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str]:
@@ -165,7 +158,7 @@ def _marked(text: str, is_right: bool) -> str:
 
 
 BEGIN, END = "<!-- trials -->\n", "<!-- end of trials -->\n"
-"""The part of the page that ``--trials`` writes stands between these."""
+"""The part of the page that is written stands between these."""
 
 _ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 
@@ -194,3 +187,18 @@ def summary(rows: Sequence[str]) -> str:
     cells = [[cell.strip() for cell in row.split("|")] for row in rows]
     pools, rates = (sum("wrong" not in each[column] for each in cells) for column in (3, 6))
     return f"Of {len(rows)} services {pools} advised pools are right, and {rates} rates."
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Tries the services that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.reliability.trials", description="Is the advice right?")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(SHAPES)}; all without one")
+    names = parser.parse_args(arguments).names
+    if unknown := [name for name in names if name not in SHAPES]:
+        parser.error(f"no service is named {', '.join(unknown)}; allowed: {', '.join(SHAPES)}")
+    for line in run(names or tuple(SHAPES), lambda what: print(f"measuring: {what}", file=sys.stderr, flush=True)):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
