@@ -29,19 +29,6 @@ from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.trading.catalog_file import load as load_catalog
 from stock_service.trading.model import Status
 
-NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
-    "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
-    "c-http": {2: "bytes on the wire", 6: "think times"},
-    GRPC_GO: {2: "bytes on the wire", 6: "think times"},
-    "h2load": {
-        2: "bytes on the wire",
-        4: "gRPC's status (a fault counts as an answer), and lost connections",
-        6: "think times",
-        7: "its processor time",
-    },
-}
-"""Gates that need what a load program does not give, by program, each with what is missing."""
-
 _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
 """Factors of the load that such a program can only have at their defaults."""
 

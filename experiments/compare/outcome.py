@@ -5,15 +5,15 @@ The sentence is ``show.sentences``' own. Table and verdict are of the same block
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from experiments.compare.load import NOT_RECORDED
 from experiments.compare.sweep import COMPARED, is_running
 from experiments.design.arms import Comparison
+from experiments.design.factors import GRPC_GO
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge import points
@@ -35,6 +35,19 @@ STRONGER_LOAD = (
     "Fewer connections, or a stronger load (`--load c` on sockets, `--load h2load` on gRPC), may leave the server the "
     "limit."
 )
+
+NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
+    "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
+    "c-http": {2: "bytes on the wire", 6: "think times"},
+    GRPC_GO: {2: "bytes on the wire", 6: "think times"},
+    "h2load": {
+        2: "bytes on the wire",
+        4: "gRPC's status (a fault counts as an answer), and lost connections",
+        6: "think times",
+        7: "its processor time",
+    },
+}
+"""Gates that need what a load program does not give, by program, each with what is missing."""
 
 LOST_SAID = 0.02
 """Share of lost slices over which they are mentioned."""

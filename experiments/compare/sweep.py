@@ -16,6 +16,7 @@ from experiments.design.factors import PROTOCOLS, SLICED_MS_MAX
 from experiments.design.levels import Level
 from experiments.design.setting import Setting, read, setting
 from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
+from experiments.measure.bench import running_at
 from stock_service.rpc.errors import UsageError
 
 PART = "compare"
@@ -30,8 +31,6 @@ WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
 """Mean responses that a window lasts, and its longest duration in seconds."""
 
 LOOKS = (10, 14, 20)
-
-_ADDRESS = re.compile(r"[^\s=]+:\d+")
 
 
 def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
@@ -49,8 +48,8 @@ def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
 
 
 def is_running(of: Setting) -> bool:
-    """True where a side is a server that runs already."""
-    return bool(_ADDRESS.fullmatch(of.text("service")))
+    """True where a side is a server that runs already. Raises UsageError for a port that is none."""
+    return running_at(Arm(of).server) is not None
 
 
 def sweep(

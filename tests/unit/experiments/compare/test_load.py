@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from experiments.compare import load
-from experiments.compare.load import NOT_RECORDED, check, mean_response_s, option, programs
+from experiments.compare.load import check, mean_response_s, option, programs
+from experiments.compare.outcome import NOT_RECORDED
 from experiments.compare.sweep import side
 from experiments.design.factors import FACTORS, LOAD_PROGRAMS
 from experiments.design.levels import Level
