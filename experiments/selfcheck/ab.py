@@ -1,10 +1,9 @@
 """A/A and A/B on this machine, whatever else it does: equal arms are equal, and an arm slowed by 5 % is found.
 
-A **triple** is a sweep of an echo service with three arms: A, A again on a server of its own, and B. B's server
+A **triple** is the sweep of ``compare`` of an echo service: A, A again on a server of its own, and B. B's server
 computes longer over every request, by 5 % of A's typical response (the factor ``cpu_ms``). It computes and does not
-sleep: a sleep ends some 60 µs late. With one connection in a closed loop the response grows by just that. All three
-stand in one group. They go through the same slices, pairs and judging as any comparison. The number of blocks is fixed,
-so nothing is corrected for looks. A's response is measured in a block of its own before.
+sleep: a sleep ends some 60 µs late. With one connection in a closed loop the response grows by just that. The number of
+blocks is fixed, so nothing is corrected for looks. A's response is measured in a block of its own before.
 
 Minutes: a triple of each transport. Overnight: 60, of both transports in turn. With 5 % of false differences, more than
 six A/A pairs are called different in 3 of 100 nights.
@@ -17,9 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from experiments.design.arms import Arm, Comparison, Group, twins
+from experiments.compare.sweep import COMPARED, ROUNDS
+from experiments.compare.sweep import sweep as compared
 from experiments.design.setting import read
-from experiments.design.sweep import PAIRS_NEAR_1, Sweep
+from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Verdict, judge
@@ -32,9 +32,6 @@ INJECTED = 1.05
 
 HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
 """Largest half width of an A/A pair's 95 % interval, by transport."""
-
-AA = "A/A"
-AB = "A/B"
 
 OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
 """Bounds for 60 triples: the most A/A pairs called different, and the fewest B that are found."""
@@ -52,8 +49,8 @@ class Scale:
     """True where the triples are judged; otherwise it is enough that all ratios were read."""
 
 
-MINUTES = Scale(triples=1, blocks=20, rounds=PAIRS_NEAR_1)
-OVERNIGHT = Scale(triples=30, blocks=20, rounds=PAIRS_NEAR_1)
+MINUTES = Scale(triples=1, blocks=20, rounds=ROUNDS)
+OVERNIGHT = Scale(triples=30, blocks=20, rounds=ROUNDS)
 SECONDS = Scale(triples=1, blocks=1, rounds=3, judged=False)
 
 Measure = Callable[[Sweep, int], Block]
@@ -101,10 +98,11 @@ def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
     """One triple, measured and judged. Raises NothingKept where a comparison has no value in any block."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
-    judgement = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)])
-    if missing := [name for name in (AA, AB) if name not in judgement.judged]:
-        raise NothingKept(f"{transport}: no block of {scale.blocks} has a value of {' and '.join(missing)}")
-    return Triple(transport, judgement.judged[AA], judgement.judged[AB])
+    judged = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)]).judged
+    names = (f"same {sweep.arms[0].name}", COMPARED)
+    if not set(names) <= judged.keys():
+        raise NothingKept(f"{transport}: no block of {scale.blocks} has values of both A/A and A/B")
+    return Triple(transport, *(judged[name] for name in names))
 
 
 def typical_us(sweep: Sweep, block: Block) -> float:
@@ -122,15 +120,10 @@ def typical_us(sweep: Sweep, block: Block) -> float:
 
 
 def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
-    """The sweep of a triple; without B where there is nothing to inject."""
-    setting = read(f"{transport} service=echo mix=echo")
-    pair, first, again = twins(setting, "same")
-    asked, arms = [replace(pair, name=AA)], [first, again]
-    if extra_us:
-        slowed = Arm(setting.but(cpu_ms=extra_us / 1000))
-        asked.append(Comparison(AB, "slowed ÷ plain", slowed, first, ("cpu_ms",), family="headline"))
-        arms.append(slowed)
-    return Sweep("selfcheck", "ab", (Group(tuple(arms)),), tuple(asked), scale.rounds, (scale.blocks,), seed)
+    """The sweep of a triple; where there is nothing to inject, B is A once more."""
+    plain = read(f"{transport} service=echo mix=echo")
+    of = compared(plain, plain.but(cpu_ms=extra_us / 1000), (scale.blocks,), seed)
+    return replace(of, rounds=scale.rounds)
 
 
 def half_width(ratio: Estimate) -> float:

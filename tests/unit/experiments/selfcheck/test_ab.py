@@ -16,7 +16,7 @@ from tests.unit.experiments.judge.synthetic_blocks import block, with_slices
 
 PLAIN_US = {"sockets": 100.0, "grpc": 400.0}
 
-SCALE = Scale(triples=1, blocks=20, rounds=15)
+SCALE = Scale(triples=1, blocks=20, rounds=8)
 
 
 class Machine:
@@ -47,8 +47,8 @@ def test_a_triple_has_equal_arms_and_one_that_is_slowed_by_5_percent() -> None:
     assert (first, [number for _, number in rest]) == (1, list(range(1, 21)))
     sweep = rest[0][0]
     assert len(sweep.servers) == len(sweep.groups[0].arms) == 3
-    assert sweep.pairs(sweep.comparisons[0]) == 15
-    assert sweep.arms[2].setting["cpu_ms"] == pytest.approx(0.02, rel=0.08)
+    assert sweep.pairs(sweep.comparisons[0]) == 2 * SCALE.rounds
+    assert sweep.arms[1].setting["cpu_ms"] == pytest.approx(0.02, rel=0.08)
     assert one.same.typical.value == pytest.approx(1.0, abs=0.02)
     assert one.slowed.typical.value == pytest.approx(1.05, abs=0.02)
     assert one.found
@@ -91,13 +91,17 @@ def test_a_machine_too_busy_for_a_pair_is_told_of(seconds: bool, passed: bool, m
 
     def measure(sweep: Sweep, number: int) -> Block:
         one = Machine().measure(sweep, number)
-        return with_slices(one, fate=[ANSWERED_LATE] * len(one.slices.fate)) if len(sweep.arms) == 3 else one
+        return (
+            with_slices(one, fate=[ANSWERED_LATE] * len(one.slices.fate))
+            if sweep.comparisons[0].kind == "ratio"
+            else one
+        )
 
     monkeypatch.setattr(ab, "MINUTES", replace(SCALE, blocks=2))
     (finding,) = check(seconds=seconds, measure=measure)
     assert finding.passed is passed
     assert "sockets: no block of" in finding.shown
-    assert "has a value of A/A and A/B" in finding.shown
+    assert "has values of both A/A and A/B" in finding.shown
 
 
 def test_the_half_width_is_a_share_of_the_ratio() -> None:
