@@ -373,9 +373,8 @@ class GrpcSession:
 
     def retire(self) -> bool:
         """See ``served_stream.RequestDecoder``: GOAWAY with the largest number, and a PING (RFC 9113, 6.8)."""
-        if not (self._draining or self._lost):
-            self._calls.say_goaway(http2.STREAM_MAX, OLD)
-            self._endpoint.probe()
+        self._calls.say_goaway(http2.STREAM_MAX, OLD)
+        self._endpoint.probe()
         return True
 
     def drain(self) -> None:

@@ -32,7 +32,7 @@ def test_an_old_connection_takes_calls_until_its_client_has_heard() -> None:
     assert lasts(talk) == [1]
     assert has_ended(talk)
     assert not talk.send(call(3, b"behind it"), http2.rst_stream(3, ErrorCode.CANCEL))
-    assert talk.broken_by is None
+    assert (talk.broken_by, lasts(talk)) == (None, []), "it is told once"
     assert len(talk.reply(late, b"reply")) == 3
 
 
