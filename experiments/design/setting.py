@@ -6,7 +6,8 @@ default. A setting's text says the transport and what is not at its default, and
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from experiments.design.factors import EXECUTOR_NAMES, FACTORS
 from experiments.design.former import renewed
@@ -20,6 +21,18 @@ class Setting:
     """A level of every factor, in the table's order. Made by ``setting`` or ``read``."""
 
     levels: tuple[tuple[str, Level], ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Hash of the levels: a judgement asks for it some 100,000 times."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(self.levels))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type["Setting"], tuple[tuple[tuple[str, Level], ...]]]:
+        """Parts for a copy, which may be in another process, where hashes differ."""
+        return Setting, (self.levels,)
 
     def __getitem__(self, factor: str) -> Level:
         """The level of a factor. Raises KeyError."""
@@ -52,6 +65,7 @@ class Setting:
             if name == "transport" or level != FACTORS[name].default_among(chosen):
                 yield name, level
 
+    @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
     def of(self, whose: str) -> tuple[tuple[str, Level], ...]:
         """The levels of the server's factors, or of the load's."""
         return tuple((name, level) for name, level in self.levels if FACTORS[name].of == whose)

@@ -8,7 +8,7 @@ Why 2^(1 − n): with n blocks the exact sign-flip test gives no p under that, a
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from experiments.design.arms import Arm, Comparison, Group, ServerKey, by_name
@@ -95,11 +95,14 @@ class Sweep:
     """True where servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
     """Every arm once, in the groups' order."""
+    places: Mapping[Arm, int] = field(init=False, repr=False, compare=False)
+    """Place of each arm among them."""
     servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
     """Every server process of a block once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(dict.fromkeys(arm for group in self.groups for arm in group.arms)))
+        object.__setattr__(self, "places", {arm: place for place, arm in enumerate(self.arms)})
         object.__setattr__(self, "servers", tuple(dict.fromkeys(arm.server for arm in self.arms)))
         by_name(self.comparisons)
         if self.alive > SERVERS_MAX:

@@ -9,6 +9,7 @@ what is wrong with all of them keeps the verdict back. Pure.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from experiments.design.faults import Watched
 from experiments.design.limits import Limits
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge import ratios
+from experiments.judge.ratios import Same
 from experiments.judge.stats import Estimate, ratio_interval, trimmed_mean
 from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
@@ -59,9 +61,19 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
     yield from wire_differs(sweep, block, comparison)
 
 
-def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Faults of an arm's part in a block, whatever it is compared with."""
-    seen = block.arms[sweep.arms.index(arm)]
+def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
+    """Faults of an arm's part in a block, whatever it is compared with. Each is asked for once a comparison and figure,
+    so the last results are kept."""
+    return _arm_refusals(Same(sweep), Same(block), arm)
+
+
+@lru_cache(2048)
+def _arm_refusals(of: Same[Sweep], in_block: Same[Block], arm: Arm) -> tuple[Refusal, ...]:
+    return tuple(_refusals(of.it, in_block.it, arm))
+
+
+def _refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
+    seen = block.arms[sweep.places[arm]]
     yield from nothing_changed(sweep, block, arm)
     yield from errors(sweep.limits, arm, seen)
     yield from laws(sweep.limits, arm, seen)
@@ -75,7 +87,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
-    above, below = (_wire_bytes(sweep, block, arm) for arm in arms)
+    above, below = (_wire_bytes(Same(sweep), Same(block), arm) for arm in arms)
     if not above or not below or abs(above - below) <= max(_window_bytes(sweep, block, arm) for arm in arms):
         return
     if abs(above / below - 1) > sweep.limits.wire_share:
@@ -84,7 +96,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
     """Gate 3: what a declared factor should have changed was not seen; each factor says what that is."""
-    seen = block.arms[sweep.arms.index(arm)]
+    seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
         threads=server.threads if server else None,
@@ -110,10 +122,10 @@ def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
     """Gate 4: windows whose clients could not connect at all."""
-    place = sweep.arms.index(arm)
-    fates = [fate for fate, each in zip(block.slices.fate, block.slices.arm, strict=True) if each == place]
-    if FAILED in fates:
-        yield Refusal(4, f"{arm.name}: in {fates.count(FAILED)} of {len(fates)} windows no client could connect")
+    place = sweep.places[arm]
+    fates = ratios.column(block.slices.fate)[ratios.column(block.slices.arm) == place]
+    if number := int((fates == FAILED).sum()):
+        yield Refusal(4, f"{arm.name}: in {number} of {len(fates)} windows no client could connect")
 
 
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
@@ -182,7 +194,7 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
     """Gate 7, a note: the load side's share of its core while it sent. None where its program does not say it."""
-    place = sweep.arms.index(arm)
+    place = sweep.places[arm]
     spent = active = 0.0
     for block in blocks:
         own = ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == place)
@@ -212,7 +224,7 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
-    seen = [block.arms[sweep.arms.index(arm)] for block in blocks]
+    seen = [block.arms[sweep.places[arm]] for block in blocks]
     return any(_is_late(sweep.limits, each) for each in seen)
 
 
@@ -234,12 +246,14 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
     return Refusal(20, f"equal arms of its transport were told apart, by up to {math.expm1(end):.1%}")
 
 
-def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
+@lru_cache(512)
+def _wire_bytes(of: Same[Sweep], in_block: Same[Block], arm: Arm) -> float:
     """Bytes of a request on the wire, from the quietest tenth of the slices; 0 where they were not read.
 
     What is counted is all that the loopback carries: other programs' traffic can only add to it.
     """
-    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.arms.index(arm)))
+    sweep, block = of.it, in_block.it
+    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.places[arm]))
     requests, carried = ratios.column(block.slices.requests)[own], ratios.column(block.slices.wire_bytes)[own]
     sending = (requests > 0) & (carried > 0)
     return float(np.percentile(carried[sending] / requests[sending], 10)) if sending.any() else 0.0
@@ -248,7 +262,7 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
     """Bytes that a request may take in a window beyond those on an open connection that is soon answered; 0 in
     slices."""
-    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.arms.index(arm)))
+    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.places[arm]))
     requests = ratios.column(block.slices.requests)[own]
     if isinstance(sweep.turns, Slices) or not requests.any():
         return 0.0

@@ -25,30 +25,31 @@ Numbers = npt.NDArray[np.float64]
 _T = TypeVar("_T")
 
 
-class _Values(Generic[_T]):
-    """Values that are compared as an object: equal to no other object, whatever it holds."""
+class Same(Generic[_T]):
+    """An object as a key: equal to itself alone, whatever others hold. For results that are kept together with what
+    they were made of, which nothing changes."""
 
-    __slots__ = ("values",)
+    __slots__ = ("it",)
 
-    def __init__(self, values: Sequence[_T]) -> None:
-        self.values = values
+    def __init__(self, it: _T) -> None:
+        self.it = it
 
     def __hash__(self) -> int:
-        return id(self.values)
+        return id(self.it)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Values) and other.values is self.values
+        return isinstance(other, Same) and other.it is self.it
 
 
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
     """A column of a block's slices as an array, to be read. Each column is asked for once a comparison and arm, so the
-    last arrays are kept, together with the values that they were made of, which nothing changes."""
-    return _array(_Values(values))
+    last arrays are kept."""
+    return _array(Same(values))
 
 
 @lru_cache(512)
-def _array(of: _Values[int]) -> npt.NDArray[np.int64]:
-    made: npt.NDArray[np.int64] = np.array(of.values)
+def _array(of: Same[Sequence[int]]) -> npt.NDArray[np.int64]:
+    made: npt.NDArray[np.int64] = np.array(of.it)
     made.flags.writeable = False
     return made
 
@@ -84,22 +85,31 @@ def lost_share(block: Block, arm: int) -> float:
 
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
     """Marks the slices in rounds that are left out; to be read. The last results are kept, as columns are."""
-    return _in_left_out(limits, _Values(block.rounds), block.cores, _Values(block.slices.round))
+    return _in_left_out(limits, Same(block.rounds), block.cores, Same(block.slices.round))
 
 
 @lru_cache(64)
 def _in_left_out(
-    limits: Limits, rounds: _Values[RoundSeen], cores: int, of_slices: _Values[int]
+    limits: Limits, rounds: Same[Sequence[RoundSeen]], cores: int, of_slices: Same[Sequence[int]]
 ) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = np.zeros(len(of_slices.values), dtype=np.bool_)
-    if numbers := left_out(limits, rounds.values, cores):
-        found = np.isin(column(of_slices.values), list(numbers))
+    found: npt.NDArray[np.bool_] = np.zeros(len(of_slices.it), dtype=np.bool_)
+    if numbers := left_out(limits, rounds.it, cores):
+        found = np.isin(column(of_slices.it), list(numbers))
     found.flags.writeable = False
     return found
 
 
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio of each pair of the block, and the round of each pair. Empty where no pair is whole."""
+    """Log-ratio of each pair of the block, and the round of each pair. Empty where no pair is whole. To be read: the
+    last results are kept."""
+    return _pair_log_ratios(Same(sweep), Same(block), comparison)
+
+
+@lru_cache(64)
+def _pair_log_ratios(
+    of: Same[Sweep], in_block: Same[Block], comparison: Comparison
+) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    sweep, block = of.it, in_block.it
     above, below = _slices(sweep, block, comparison)
     pairs = sorted(above.keys() & below.keys())
     rounds = [block.slices.round[above[pair][0]] for pair in pairs]
@@ -114,15 +124,14 @@ def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
     """The block's log-ratio of whole means, where the arms stood side by side; late answers are in them too."""
-    places = {arm: place for place, arm in enumerate(sweep.arms)}
     totals, counts = _columns(block, comparison)
     arms, appearances = column(block.slices.arm), column(block.slices.appearance)
-    of_both = [appearances[arms == places[arm]] for arm in (comparison.above, comparison.below)]
+    of_both = [appearances[arms == sweep.places[arm]] for arm in (comparison.above, comparison.below)]
     beside = np.isin(appearances, np.intersect1d(*of_both))
     counting = used_whole(sweep.limits, block) & (totals > 0) & beside
     means = []
     for arm in (comparison.above, comparison.below):
-        own = counting & (arms == places[arm])
+        own = counting & (arms == sweep.places[arm])
         if not counts[own].sum():
             return None
         means.append(float(totals[own].sum() / counts[own].sum()))
@@ -157,13 +166,12 @@ def _slices(
     sweep: Sweep, block: Block, comparison: Comparison
 ) -> tuple[dict[int, tuple[int, float]], dict[int, tuple[int, float]]]:
     """Slices of both arms by appearance: the slice's place and its mean. Only slices that have one."""
-    places = {arm: place for place, arm in enumerate(sweep.arms)}
     totals, counts = _columns(block, comparison)
     counting = used(sweep.limits, block) & (totals > 0) & (counts > 0)
     arms = column(block.slices.arm)
     found = []
     for arm in (comparison.above, comparison.below):
-        own = np.flatnonzero(counting & (arms == places[arm])).tolist()
+        own = np.flatnonzero(counting & (arms == sweep.places[arm])).tolist()
         found.append({block.slices.appearance[place]: (place, float(totals[place] / counts[place])) for place in own})
     return found[0], found[1]
 

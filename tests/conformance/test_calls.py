@@ -8,12 +8,10 @@ import pytest
 from stock_service.rpc.call import Call
 from stock_service.rpc.service import Service
 from tests.conformance.kept import GRPC
-from tests.conformance.running import KINDS, WAIT_S, Kind, Maker, Running, maker
+from tests.conformance.running import WAIT_S, Kind, Maker, Running, maker, one_executor_each
 from tests.raw_service import raw_call
 
 SEEN = "/tests.v1.Seen/See"
-
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
 def seeing(make: Maker) -> tuple[Running, list[Call]]:
@@ -27,7 +25,7 @@ def seeing(make: Maker) -> tuple[Running, list[Call]]:
     return make(Service("tests.v1.Seen", {SEEN: raw_call(see)})), calls
 
 
-@every_kind
+@pytest.mark.parametrize("kind", one_executor_each(2), ids=str)
 def test_a_service_sees_payload_peer_and_deadline(kind: Kind) -> None:
     """The deadline is the client's, to within what the way takes; a peer is a connection, by host and port."""
     running, calls = seeing(maker(kind))
@@ -70,7 +68,7 @@ def test_a_wrong_peer_is_refused(peers: tuple[str, str, str]) -> None:
         check_peers(*peers)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport == "sockets"], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in one_executor_each(3) if kind.transport == "sockets"], ids=str)
 def test_sockets_carry_no_metadata(kind: Kind) -> None:
     """A frame has no room for any."""
     running, calls = seeing(maker(kind))
@@ -80,7 +78,7 @@ def test_sockets_carry_no_metadata(kind: Kind) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in one_executor_each(3) if kind.transport in GRPC], ids=str)
 def test_grpc_carries_metadata_and_no_deadline_where_none_is_set(kind: Kind) -> None:
     """In the order in which it was sent, text and bytes."""
     running, calls = seeing(maker(kind))

@@ -35,7 +35,7 @@ from tests.conformance.running import (
     until,
 )
 from tests.conformance.transports import fresh_exchange
-from tests.covering import half
+from tests.covering import each_once
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -85,17 +85,6 @@ def method(to_server: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[
     return to_server.unary_unary(path)
 
 
-def test_health_is_serving_by_every_name(make: Maker, channel: Connect) -> None:
-    """The standard health service says SERVING for the server and for the service, and NOT_FOUND for others."""
-    with make(Probe().service) as running:
-        health = health_pb2_grpc.HealthStub(channel(running))
-        for name in ("", PROBE):
-            assert health.Check(health_pb2.HealthCheckRequest(service=name), WAIT_S).status == SERVING
-        with pytest.raises(grpc.RpcError) as caught:
-            health.Check(health_pb2.HealthCheckRequest(service="other"), WAIT_S)
-        assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-
-
 def test_health_is_not_serving_once_the_stop_begins(make: Maker, channel: Connect) -> None:
     """Whoever watches is told NOT_SERVING while the last requests are finished."""
     probe = Probe()
@@ -113,51 +102,26 @@ def test_health_is_not_serving_once_the_stop_begins(make: Maker, channel: Connec
         assert stop.result()
 
 
-@pytest.mark.slow
-def test_a_client_that_watches_health_does_not_hold_up_the_stop(make: Maker, channel: Connect) -> None:
-    """A watch has no end of its own: it is not work that the stop waits for."""
-    with make(Probe().service) as running:
-        watched = health_pb2_grpc.HealthStub(channel(running)).Watch(health_pb2.HealthCheckRequest(), 2 * WAIT_S)
-        assert next(watched).status == SERVING
-        finished = running.stop(1.0)
-        watched.cancel()
-        assert finished
-
-
-@pytest.mark.parametrize(
-    "symbol",
-    [
-        STOCK_SERVICE,
-        f"{STOCK_SERVICE}.Lookup",
-        f"{STOCK_SERVICE}.Trade",
-        stock_pb2.LookupRequest.DESCRIPTOR.full_name,
-        stock_pb2.DESCRIPTOR.enum_types_by_name["Status"].full_name,
-        "grpc.health.v1.Health",
-    ],
+FOUND = (
+    STOCK_SERVICE,
+    f"{STOCK_SERVICE}.Lookup",
+    f"{STOCK_SERVICE}.Trade",
+    stock_pb2.LookupRequest.DESCRIPTOR.full_name,
+    stock_pb2.DESCRIPTOR.enum_types_by_name["Status"].full_name,
+    "grpc.health.v1.Health",
 )
-def test_reflection_finds(make: Maker, channel: Connect, symbol: str) -> None:
-    """Services, methods, messages and enums are found by name, as grpcurl and ghz ask for them."""
-    with make(stock_service(fresh_exchange())) as running:
-        answer = reflected(channel(running), reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
-        assert answer.file_descriptor_response.file_descriptor_proto
 
 
-@pytest.mark.parametrize("symbol", ["none", f"{STOCK_SERVICE}.None", "", ".", "no.such.Service.Method"])
-def test_reflection_says_what_it_does_not_find(make: Maker, channel: Connect, symbol: str) -> None:
-    """An unknown symbol is answered NOT_FOUND, and the server goes on."""
+def test_reflection_finds_what_is_there_alone(make: Maker, channel: Connect) -> None:
+    """Services, methods, messages and enums by name, as grpcurl and ghz ask for them; another symbol is NOT_FOUND."""
     with make(stock_service(fresh_exchange())) as running:
         to_server = channel(running)
-        answer = reflected(to_server, reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
-        assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
-        assert reflected(to_server, reflection_pb2.ServerReflectionRequest(list_services="")).list_services_response
-
-
-def test_reflection_lists_the_services(make: Maker, channel: Connect) -> None:
-    """The stock service, health and reflection itself."""
-    with make(stock_service(fresh_exchange())) as running:
-        answer = reflected(channel(running), reflection_pb2.ServerReflectionRequest(list_services=""))
-        names = [service.name for service in answer.list_services_response.service]
-        assert sorted(names) == ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", STOCK_SERVICE]
+        for symbol in FOUND:
+            answer = reflected(to_server, reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
+            assert answer.file_descriptor_response.file_descriptor_proto, symbol
+        for symbol in ("none", f"{STOCK_SERVICE}.None", "", ".", "no.such.Service.Method"):
+            answer = reflected(to_server, reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
+            assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0], symbol
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
@@ -177,7 +141,8 @@ def test_reflection_has_two_versions(make: Maker, channel: Connect, version: str
         file, missing, services = ask(iter(asked), timeout=WAIT_S)
     assert file.file_descriptor_response.file_descriptor_proto
     assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
-    assert STOCK_SERVICE in [service.name for service in services.list_services_response.service]
+    names = [service.name for service in services.list_services_response.service]
+    assert sorted(names) == ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", STOCK_SERVICE]
 
 
 def test_what_is_no_question_to_reflection_is_refused(make: Maker, channel: Connect) -> None:
@@ -308,7 +273,7 @@ def refusal(to_server: grpc.Channel) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "room"),
-    half([kind for kind in KINDS if kind.transport in GRPC], [(1, 0), (4, 2), (1, 1), (2, 2)]),
+    each_once([kind for kind in KINDS if kind.transport in GRPC], [(1, 0), (4, 2), (1, 1), (2, 2)]),
     ids=str,
 )
 def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, room: tuple[int, int]) -> None:

@@ -22,23 +22,24 @@ from tests.conformance.hostile_grpc import (
 )
 from tests.conformance.kept import GRPC, keeps
 from tests.conformance.raw_http2 import RESET, RawHttp2, headers, message
-from tests.conformance.running import ECHO, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
+from tests.conformance.running import ECHO, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, one_executor_each, until
+from tests.covering import half
 
 PLAIN = [kind for kind in KINDS if kind.transport == "grpc"]
 AIO = [kind for kind in KINDS if kind.transport == "grpc_aio"]
 LIST_SERVICES = b"\x3a\x00"
 
 
-@pytest.fixture(params=[*PLAIN, *AIO], ids=str)
+@pytest.fixture(params=[kind for kind in one_executor_each(0) if kind in (*PLAIN, *AIO)], ids=str)
 def make(request: pytest.FixtureRequest) -> Maker:
-    """What starts a server of each kind that speaks gRPC."""
+    """What starts a server on grpcio, of each dispatch."""
     return maker(request.param)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _descriptors_that_stay() -> None:
     """Has gRPC core open, before they are counted, the pollers that a process keeps once an open call was cancelled."""
-    stop_with_what_never_ends(PLAIN[0])
+    stop_with_what_never_ends(maker(PLAIN[0]))
 
 
 @pytest.fixture(autouse=True)
@@ -49,9 +50,13 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind.transport in GRPC and keeps(kind, HOLDS_NONE)], ids=str
+    ("kind", "path"),
+    half(
+        [kind for kind in KINDS if kind.transport in GRPC and keeps(kind, HOLDS_NONE)],
+        (ECHO, WATCH, REFLECTION, "/grpc.health.v1.Health/Check"),
+    ),
+    ids=str,
 )
-@pytest.mark.parametrize("path", [ECHO, WATCH, REFLECTION, "/grpc.health.v1.Health/Check"])
 def test_calls_without_a_message_take_no_worker(kind: Kind, path: str) -> None:
     """Headers alone, on more streams than there are workers, and another client is answered."""
     check_calls_without_a_message(maker(kind), path)
@@ -133,29 +138,31 @@ def test_a_call_that_ends_without_a_message_is_refused(kind: Kind) -> None:
         assert client.status(3) == 0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC and keeps(kind, SURVIVES)], ids=str)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in one_executor_each(1) if kind.transport in GRPC and keeps(kind, SURVIVES)], ids=str
+)
 def test_a_path_that_is_no_text_is_refused(kind: Kind) -> None:
     """UNIMPLEMENTED, and the next call is answered."""
     check_a_path_that_is_no_text(maker(kind))
 
 
-def test_metadata_that_is_no_text_is_no_word_in_the_log(make: Maker, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in one_executor_each(0) if kind.transport in GRPC], ids=str)
+def test_metadata_that_is_no_text_is_no_word_in_the_log(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
     """Bytes that are not UTF-8 are metadata as any other: the call is answered, and nothing is logged."""
-    with make(Probe().service) as running, RawHttp2(running.address) as client:
+    with maker(kind)(Probe().service) as running, RawHttp2(running.address) as client:
         client.send(headers(1, ECHO, [(b"x-name", b"\xff\xfe")]), message(1, b""))
         assert client.status(1) == 0
     assert not caplog.records
 
 
-@pytest.mark.parametrize("kind", [*PLAIN, *AIO], ids=str)
-def test_what_never_ends_does_not_hold_up_the_stop(kind: Kind) -> None:
+def test_what_never_ends_does_not_hold_up_the_stop(make: Maker) -> None:
     """Calls without their message, open reflections and watches: the stop waits for none."""
-    stop_with_what_never_ends(kind)
+    stop_with_what_never_ends(make)
 
 
-def stop_with_what_never_ends(kind: Kind) -> None:
+def stop_with_what_never_ends(make: Maker) -> None:
     """Stops a server that has all of those."""
-    with maker(kind)(Probe().service) as running, ExitStack() as clients:
+    with make(Probe().service) as running, ExitStack() as clients:
         for path in (ECHO, REFLECTION, WATCH):
             client = clients.enter_context(RawHttp2(running.address))
             client.send(headers(1, path), headers(3, ECHO), message(3, b""))

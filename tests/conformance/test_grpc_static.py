@@ -11,10 +11,9 @@ import pytest
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire import http2
-from stock_service.rpc.wire.header_blocks import encode_block
 from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, Running, maker, stopping
 from tests.unit.stock_service.rpc.wire import grpc_client_bytes
-from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, data, head, message
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, head, message
 
 MAKE = maker(Kind("grpc_static", "leader-followers"))
 
@@ -131,19 +130,6 @@ def test_grpcio_on_asyncio() -> None:
     assert replies == [b"%d" % number for number in range(100)]
 
 
-def test_calls_without_a_message_take_no_worker() -> None:
-    """As many header blocks as a connection may have, on each of four, and the one worker serves another client."""
-    with MAKE(Probe().service, Limits(workers=1)) as running:
-        attackers = [RawHttp2(running) for _ in range(4)]
-        for attacker in attackers:
-            attacker.send(b"".join(head(stream, ECHO.encode()) for stream in range(1, 2 * 64, 2)))
-            attacker.send(http2.frame(http2.PING, 0, 0, bytes(8)))
-            attacker.until(http2.PING)
-        assert running.connect().call(ECHO, b"served", WAIT_S) == b"served"
-        for attacker in attackers:
-            attacker.socket.close()
-
-
 def test_a_call_that_is_cancelled_while_it_waits_is_not_begun() -> None:
     """A reset reaches it before the worker does."""
     probe = Probe()
@@ -203,15 +189,6 @@ def test_another_protocol_is_told_goaway(words: bytes) -> None:
         kinds = [frame.kind for frame in grpc_client_bytes.frames(received)]
         assert kinds[-1] == http2.GOAWAY
         assert running.connect().call(ECHO, b"after", WAIT_S) == b"after"
-
-
-def test_metadata_that_is_no_text_is_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    """It is the client's affair: its call is answered, and nothing logged."""
-    with MAKE(Probe().service) as running, RawHttp2(running) as client:
-        fields = [*grpc_client_bytes.fields(ECHO.encode()), (b"a", b"\xff\xfe")]
-        client.send(http2.headers(1, encode_block(fields), False) + data(1, message(b"answered")))
-        assert client.until(http2.DATA, 1).payload == message(b"answered")
-    assert not caplog.records
 
 
 def test_a_flood_is_cut_off_and_others_are_served() -> None:

@@ -14,7 +14,7 @@ from stock_service.rpc.health import CHECK, Health
 from stock_service.rpc.transports import Connection
 from stock_service.trading.service import stock_service
 from tests.conformance.kept import GRPC
-from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, Probe, maker, one_executor_each, stopping
+from tests.conformance.running import WAIT_S, Kind, Limits, Probe, maker, one_executor_each, stopping
 from tests.conformance.transports import fresh_exchange
 
 HAPROXY = Path(__file__).resolve().parents[2] / "stock_service" / "balancers" / "haproxy.cfg"
@@ -26,7 +26,7 @@ def asked(connection: Connection, name: str = "") -> int:
     return int(HealthCheckResponse.FromString(reply).status)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", one_executor_each(1), ids=str)
 def test_a_server_says_whether_it_serves(kind: Kind) -> None:
     """SERVING; NOT_SERVING as long as its service is sick, and once it stops; NOT_FOUND for another service."""
     service, sick = stock_service(fresh_exchange()), [False]
@@ -44,7 +44,6 @@ def test_a_server_says_whether_it_serves(kind: Kind) -> None:
             asked(connection, "another.Service")
 
 
-on_grpc = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport in GRPC], ids=str)
 on_some = pytest.mark.parametrize("kind", [kind for kind in one_executor_each(0) if kind.transport in GRPC], ids=str)
 
 
@@ -140,7 +139,7 @@ def test_the_check_of_haproxys_configuration_tells_a_server_that_serves(kind: Ki
             health.stop()
 
 
-@on_grpc
+@on_some
 def test_a_watch_of_an_unknown_service_says_so_until_the_stop(kind: Kind) -> None:
     """SERVICE_UNKNOWN at once, and at the end the status OK."""
     with maker(kind)(Probe().service) as running, grpc.insecure_channel("{}:{}".format(*running.address)) as channel:

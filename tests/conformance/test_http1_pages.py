@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPResponse
+from itertools import product
 
 import pytest
 
@@ -78,27 +79,27 @@ def stocks(options: ServeOptions | None = None) -> Iterator[tuple[Client, Exchan
         yield client, exchange
 
 
-@pytest.mark.parametrize(
-    ("kind", "shown"),
-    [
-        ((), "none"),
-        ((b"Content-Type:",), "none"),
-        *(((b"Content-Type: " + kind.encode(),), kind) for kind in SIMPLE),
-        ((b"Content-Type: TEXT/Plain;charset=UTF-8",), "text/plain"),
-        ((b"Content-Type: text/plain; application/json",), "text/plain"),
-        ((b"Content-Type: multipart/form-data; boundary=a",), "multipart/form-data"),
-        ((b"Content-Type: application/json, text/plain",), "application/json, text/plain"),
-        ((b"Content-Type: application/octet-stream",), "application/octet-stream"),
-    ],
-)
+OTHER_TYPES = [
+    ((), "none"),
+    ((b"Content-Type:",), "none"),
+    *(((b"Content-Type: " + kind.encode(),), kind) for kind in SIMPLE),
+    ((b"Content-Type: TEXT/Plain;charset=UTF-8",), "text/plain"),
+    ((b"Content-Type: text/plain; application/json",), "text/plain"),
+    ((b"Content-Type: multipart/form-data; boundary=a",), "multipart/form-data"),
+    ((b"Content-Type: application/json, text/plain",), "application/json, text/plain"),
+    ((b"Content-Type: application/octet-stream",), "application/octet-stream"),
+]
+"""Fields of a POST, and the type that it is said to have."""
+
+
 @pytest.mark.parametrize("body", [BUY, BUY_IN_JSON, b""], ids=["protobuf", "json", "empty"])
-def test_a_message_of_another_type_trades_nothing(kind: tuple[bytes, ...], shown: str, body: bytes) -> None:
+def test_a_message_of_another_type_trades_nothing(body: bytes) -> None:
     """A POST without a type, and one of a type that pages may send unasked, is 415 in one line; the next one trades."""
+    allowed = "application/protobuf, application/x-protobuf, application/json"
     with stocks() as (client, exchange):
-        status, fault, said = client.asks(LINE, HOST, *kind, body=body)
-        assert (status, fault) == (415, "INVALID_ARGUMENT")
-        allowed = "application/protobuf, application/x-protobuf, application/json"
-        assert said == f"Content-Type: got {shown}, allowed: {allowed}; send the message as one of these, and name it"
+        for kind, shown in OTHER_TYPES:
+            told = f"Content-Type: got {shown}, allowed: {allowed}; send the message as one of these, and name it"
+            assert client.asks(LINE, HOST, *kind, body=body) == (415, "INVALID_ARGUMENT", told)
         assert exchange.lookup("GameStart") == UNTOUCHED
         assert client.asks(LINE, HOST, TYPE)[0] == 200
         assert exchange.lookup("GameStart").volume == 1
@@ -127,33 +128,36 @@ def test_a_routes_body_is_json_by_its_type(kind: str | None) -> None:
         assert client.asks(b"GET /entities/-5 HTTP/1.1", *fields, body=b"")[0] == 404
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "null",
-        "",
-        "https://evil.example",
-        "http://127.0.0.1",
-        "http://127.0.0.1:1",
-        "http://127.0.0.1:{port}0",
-        "http://127.0.0.1:{port}.evil.example",
-        "http://evil.example/127.0.0.1:{port}",
-        "http://127.0.0.1:{port}@evil.example",
-        "http://localhost:{port}",
-        "ftp://127.0.0.1:{port}",
-        "127.0.0.1:{port}",
-        "http://127.0.0.1:{port}, https://evil.example",
-    ],
+FOREIGN_ORIGINS = (
+    "null",
+    "",
+    "https://evil.example",
+    "http://127.0.0.1",
+    "http://127.0.0.1:1",
+    "http://127.0.0.1:{port}0",
+    "http://127.0.0.1:{port}.evil.example",
+    "http://evil.example/127.0.0.1:{port}",
+    "http://127.0.0.1:{port}@evil.example",
+    "http://localhost:{port}",
+    "ftp://127.0.0.1:{port}",
+    "127.0.0.1:{port}",
+    "http://127.0.0.1:{port}, https://evil.example",
 )
-def test_a_page_of_another_site_trades_nothing(origin: str) -> None:
+
+
+def test_a_page_of_another_site_trades_nothing() -> None:
     """403 and the connection's end, however right the rest is, and though the same head without Origin is kept."""
-    with stocks() as (client, exchange):
-        assert client.asks(LINE, HOST, TYPE, body=b"")[0] == 200
-        status, fault, said = client.asks(LINE, HOST, TYPE, b"Origin: " + origin.encode())
-        assert (status, fault) == (403, "PERMISSION_DENIED")
-        assert said.startswith("Origin: got '")
-        assert said.endswith("allowed: none, or the address that the request is for; call from a page of that address")
-        assert client.has_ended()
+    with stocks() as (first, exchange):
+        for origin in FOREIGN_ORIGINS:
+            with closing(Client(first.port)) as client:
+                assert client.asks(LINE, HOST, TYPE, body=b"")[0] == 200
+                status, fault, said = client.asks(LINE, HOST, TYPE, b"Origin: " + origin.encode())
+                assert (origin, status, fault) == (origin, 403, "PERMISSION_DENIED")
+                assert said.startswith("Origin: got '")
+                assert said.endswith(
+                    "allowed: none, or the address that the request is for; call from a page of that address"
+                )
+                assert client.has_ended()
         assert exchange.lookup("GameStart") == UNTOUCHED
 
 
@@ -165,17 +169,17 @@ def test_a_second_origin_is_a_foreign_one() -> None:
         assert exchange.lookup("GameStart") == UNTOUCHED
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:{port}", "LocalHost:{port}", "[::1]:9"])
-def test_a_page_of_the_same_address_trades(host: str) -> None:
+def test_a_page_of_the_same_address_trades() -> None:
     """By any name of this machine, and with the port of a tunnel to the server."""
+    hosts = ("127.0.0.1:{port}", "LocalHost:{port}", "[::1]:9")
     with stocks() as (client, exchange):
-        for number, scheme in enumerate(("http", "https"), 1):
+        for number, (host, scheme) in enumerate(product(hosts, ("http", "https")), 1):
             origin = f"Origin: {scheme}://{host.lower()}".encode()
-            assert client.asks(LINE, b"Host: " + host.encode(), TYPE, origin)[0] == 200
+            assert client.asks(LINE, b"Host: " + host.encode(), TYPE, origin)[0] == 200, host
             assert exchange.lookup("GameStart").volume == number
 
 
-FOREIGN_HOSTS = [
+FOREIGN_HOSTS = (
     "evil.example",
     "evil.example:{port}",
     "127.0.0.1.evil.example",
@@ -186,55 +190,57 @@ FOREIGN_HOSTS = [
     "[::2]:{port}",
     "",
     ":{port}",
-]
+)
 
 
-@pytest.mark.parametrize("host", FOREIGN_HOSTS)
-def test_a_name_that_was_led_here_trades_nothing(host: str) -> None:
+def test_a_name_that_was_led_here_trades_nothing() -> None:
     """On loopback a foreign Host is 421 and the connection's end, also where the first line has it."""
     allowed = "allowed on loopback: localhost, 127.0.0.0/8, [::1] or --host, with any port; call by one of these"
-    with stocks() as (client, exchange):
-        origin = b"Origin: http://" + host.encode()
-        for fields in ((), (origin,)):
-            with closing(Client(client.port)) as other:
-                status, fault, said = other.asks(LINE, b"Host: " + host.encode(), TYPE, *fields)
-                assert (status, fault) == (421, "PERMISSION_DENIED")
-                assert (said[:10], said.partition("', ")[2]) == ("Host: got ", allowed)
-                assert other.has_ended()
-        assert client.asks(LINE.replace(b" /", b" http://%s/" % host.encode(), 1), HOST, TYPE)[0] == 421
+    with stocks() as (first, exchange):
+        for host in map(str.encode, FOREIGN_HOSTS):
+            for fields in ((), (b"Origin: http://" + host,)):
+                with closing(Client(first.port)) as client:
+                    status, fault, said = client.asks(LINE, b"Host: " + host, TYPE, *fields)
+                    assert (host, status, fault) == (host, 421, "PERMISSION_DENIED")
+                    assert (said[:10], said.partition("', ")[2]) == ("Host: got ", allowed)
+                    assert client.has_ended()
+            with closing(Client(first.port)) as client:
+                assert client.asks(LINE.replace(b" /", b" http://%s/" % host, 1), HOST, TYPE)[0] == 421, host
         assert exchange.lookup("GameStart") == UNTOUCHED
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.255.1.2:{port}", "[::1]", "127.0.0.1:"])
-def test_this_machine_is_called_by_any_name_of_its_own(host: str) -> None:
+def test_this_machine_is_called_by_any_name_of_its_own() -> None:
     """With any port, as a tunnel has another. The first line's host counts, and not the field's."""
+    hosts = (b"localhost", b"LOCALHOST:1", b"127.255.1.2:{port}", b"[::1]", b"127.0.0.1:")
     with stocks() as (client, exchange):
-        assert client.asks(LINE, b"Host: " + host.encode(), TYPE)[0] == 200
-        line = LINE.replace(b" /", b" http://%s/" % host.encode(), 1)
-        assert client.asks(line, b"Host: evil.example", TYPE)[0] == 200
-        assert exchange.lookup("GameStart").volume == 2
+        for host in hosts:
+            assert client.asks(LINE, b"Host: " + host, TYPE)[0] == 200, host
+            line = LINE.replace(b" /", b" http://%s/" % host, 1)
+            assert client.asks(line, b"Host: evil.example", TYPE)[0] == 200, host
+        assert exchange.lookup("GameStart").volume == 2 * len(hosts)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        (),
-        (HOST, HOST),
-        (HOST, b"host: evil.example"),
-        (b"Host: a b",),
-        (b"Host: a, 127.0.0.1:{port}",),
-        (b"Host: a/b",),
-        (b"Host: a@127.0.0.1",),
-        (b"Host: [::1",),
-        (b"Host: ::1",),
-        (b"Host: a:b",),
-    ],
+NO_ONE_HOST: tuple[tuple[bytes, ...], ...] = (
+    (),
+    (HOST, HOST),
+    (HOST, b"host: evil.example"),
+    (b"Host: a b",),
+    (b"Host: a, 127.0.0.1:{port}",),
+    (b"Host: a/b",),
+    (b"Host: a@127.0.0.1",),
+    (b"Host: [::1",),
+    (b"Host: ::1",),
+    (b"Host: a:b",),
 )
-def test_a_request_for_no_one_host_is_refused(fields: tuple[bytes, ...]) -> None:
+
+
+def test_a_request_for_no_one_host_is_refused() -> None:
     """Of HTTP/1.1: none, two, and one that is none (RFC 9112, 3.2): 400, and nothing is traded."""
-    with stocks() as (client, exchange):
-        assert client.asks(LINE, *fields, TYPE)[:2] == (400, "INVALID_ARGUMENT")
-        assert client.has_ended()
+    with stocks() as (first, exchange):
+        for fields in NO_ONE_HOST:
+            with closing(Client(first.port)) as client:
+                assert (fields, *client.asks(LINE, *fields, TYPE)[:2]) == (fields, 400, "INVALID_ARGUMENT")
+                assert client.has_ended()
         assert exchange.lookup("GameStart") == UNTOUCHED
 
 

@@ -21,8 +21,10 @@ from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, stock_service
 from stock_service.v1 import stock_pb2
-from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, Running, until
+from tests.conformance.kept import GRPC
+from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, Running, one_executor_each, until
 from tests.conformance.transports import fresh_exchange
+from tests.covering import half
 from tests.tls import credentials
 
 SERVERS = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "grpc_static")]
@@ -51,8 +53,7 @@ def texts(root: object) -> Iterator[bytes]:
             waiting += fresh
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("kind", SERVERS, ids=str)
+@pytest.mark.parametrize(("kind", "client"), half(SERVERS, CLIENTS), ids=str)
 def test_no_token_is_kept(kind: Kind, client: ClientKind) -> None:
     """Of connections that are closed or open, and have shown one three times, be it a caller's or nobody's."""
     known, wrong = read_token(credentials() / "trader.token"), "wrong-" + "w" * 32
@@ -75,7 +76,7 @@ def test_no_token_is_kept(kind: Kind, client: ClientKind) -> None:
     assert [text for text in kept if known.encode() in text or wrong.encode() in text] == []
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport.startswith("grpc")], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in one_executor_each(2) if kind.transport in GRPC], ids=str)
 def test_a_handler_is_given_no_token(kind: Kind) -> None:
     """What else is sent beside the request, it is."""
     given: list[Call] = []

@@ -80,31 +80,6 @@ def test_half_a_request_is_told_once() -> None:
 
 
 @both
-def test_an_idle_connection_is_closed(make: Maker) -> None:
-    """Nothing for ``idle_timeout_s``, before the first request or after one: closed."""
-    with make(Probe().service, Limits(options=ServeOptions(idle_timeout_s=0.1))) as running:
-        with RawSocket(running.address) as never, RawSocket(running.address) as client:
-            assert client.echo()
-            assert client.reply() is None
-            assert never.reply() is None
-
-
-@pytest.mark.slow
-@both
-def test_a_handler_may_take_longer_than_the_idle_timeout(make: Maker) -> None:
-    """A connection that waits for its reply is not idle: the reply comes, and the next request is answered."""
-    probe = Probe()
-    with make(probe.service, Limits(options=ServeOptions(idle_timeout_s=0.1))) as running, probe:
-        with RawSocket(running.address) as client:
-            client.send(frame(1, BLOCK))
-            probe.entered()
-            assert client.silent(0.3)
-            probe.released.set()
-            assert client.reply() == ReplyFrame(1, 0, b"")
-            assert client.echo()
-
-
-@both
 def test_a_client_that_never_reads_is_cut_off(make: Maker) -> None:
     """Whoever takes no replies is closed after ``read_timeout_s``; others are served meanwhile."""
     options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.1)), pipeline_max=4)

@@ -2,11 +2,10 @@
 
 import pytest
 
-from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.framing import ReplyFrame
-from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
-from tests.conformance.running import BLOCK, ECHO, Limits, Probe
+from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
+from tests.conformance.running import BLOCK, ECHO, Limits, Maker, Probe
 from tests.raw_service import raw_service
 
 REQUEST_DISPATCH = DISPATCHES[0]
@@ -29,31 +28,17 @@ def test_replies_that_nobody_takes_hold_back_the_requests_behind_them() -> None:
             assert len(made) < 100
 
 
-def test_a_deadline_counts_from_the_arrival() -> None:
-    """A request that the pipeline's limit held back past its time is told so, and never begins."""
-    probe = Probe()
-    limits = Limits(options=ServeOptions(pipeline_max=1))
-    with REQUEST_DISPATCH(probe.service, limits) as running, RawSocket(running.address) as client, probe:
-        client.send(frame(1, BLOCK) + frame(2, ECHO, b"late", timeout_ms=50))
-        probe.entered()
-        assert client.silent(0.1)
-        probe.released.set()
-        assert client.reply() == ReplyFrame(1, 0, b"")
-        late = client.reply()
-        assert late is not None
-        assert (late.call, late.code) == (2, FaultCode.DEADLINE_EXCEEDED)
-
-
 @pytest.mark.slow
-def test_a_connection_is_not_idle_while_it_is_served() -> None:
+@pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
+def test_a_connection_is_not_idle_while_it_is_served(make: Maker) -> None:
     """One whose request took longer than ``idle_timeout_s`` is kept, after the reply, as long as any other."""
     probe = Probe()
-    limits = Limits(options=ServeOptions(idle_timeout_s=1.0))
-    with REQUEST_DISPATCH(probe.service, limits) as running, RawSocket(running.address) as client, probe:
+    limits = Limits(options=ServeOptions(idle_timeout_s=0.6))
+    with make(probe.service, limits) as running, RawSocket(running.address) as client, probe:
         client.send(frame(1, BLOCK))
         probe.entered()
-        assert client.silent(1.3)
+        assert client.silent(0.8)
         probe.released.set()
         assert client.reply() == ReplyFrame(1, 0, b"")
-        assert client.silent(0.4), "closed as idle"
+        assert client.silent(0.2), "closed as idle"
         assert client.echo()

@@ -27,7 +27,20 @@ from stock_service.trading.service import LOOKUP, TRADE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.kept import GRPC, keeps
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
-from tests.conformance.running import BLOCK, ECHO, FAIL, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, until
+from tests.conformance.running import (
+    BLOCK,
+    ECHO,
+    FAIL,
+    KINDS,
+    WAIT_S,
+    Kind,
+    Limits,
+    Maker,
+    Probe,
+    maker,
+    one_executor_each,
+    until,
+)
 from tests.conformance.running import Running as RunningServer
 from tests.raw_service import raw_service
 
@@ -39,7 +52,6 @@ TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SID
 POOLS = [name for name in EXECUTORS if name != "thread-per-task"]
 """The executors where a request may wait for a thread."""
 
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 every_dispatch = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
 
 
@@ -80,7 +92,7 @@ def violations(stages: Stages) -> int:
     return summary(stages, 0, FOREVER_NS)[ALL].violations
 
 
-@every_kind
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> None:
     """Of a closed loop, request by request: sent, accepted, dequeued, lock asked for and acquired, handled, done.
 
@@ -127,7 +139,7 @@ def outcome(connection: Connection, path: str, payload: bytes = b"") -> FaultCod
     return None
 
 
-@every_kind
+@pytest.mark.parametrize("kind", one_executor_each(0), ids=str)
 def test_a_fault_has_its_stamps(kind: Kind, tmp_path: Path) -> None:
     """A handler's fault and its bug are handled and replied as an outcome is."""
     probe, timeline = Probe(), Timeline(100)
@@ -163,7 +175,7 @@ def test_grpcs_own_services_are_left_out(transport: str, tmp_path: Path) -> None
     assert paths(stages_of(timeline, tmp_path)) == [ECHO]
 
 
-@every_kind
+@pytest.mark.parametrize("kind", one_executor_each(1), ids=str)
 def test_no_stamp_is_an_earlier_requests(kind: Kind, tmp_path: Path) -> None:
     """On a thread that has answered others, one that takes no lock has no lock's stamps, and all are in their order."""
     timeline = Timeline(100)
@@ -199,7 +211,7 @@ class AnnouncedLock:
         self.lock.release()
 
 
-@every_kind
+@pytest.mark.parametrize("kind", one_executor_each(2), ids=str)
 def test_a_wait_for_the_lock_is_seen(kind: Kind, tmp_path: Path) -> None:
     """A request that comes while the lock is held has asked for it before it is let go, and has it after."""
     timeline, announced = Timeline(100), AnnouncedLock()
@@ -356,7 +368,7 @@ def test_a_reply_that_nobody_takes_is_not_replied(tmp_path: Path) -> None:
     assert stages.handled_ns[0] < held_ns < stages.replied_ns[0]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.dispatch == "request"], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in one_executor_each(3) if kind.dispatch == "request"], ids=str)
 def test_the_threads_can_be_counted(kind: Kind, tmp_path: Path) -> None:
     """Three requests that are answered at the same time have three threads."""
     probe, timeline = Probe(), Timeline(100)
@@ -371,7 +383,7 @@ def test_the_threads_can_be_counted(kind: Kind, tmp_path: Path) -> None:
     assert violations(stages) == 0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if keeps(kind, "several at a time")], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in one_executor_each(1) if keeps(kind, "several at a time")], ids=str)
 def test_what_did_not_end_is_not_in_it(kind: Kind, tmp_path: Path) -> None:
     """A server that gives a request up writes those that it has answered, and nothing of the one that hangs."""
     probe, timeline = Probe(), Timeline(100)

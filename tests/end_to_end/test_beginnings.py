@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.running import until
-from tests.covering import half
+from tests.covering import each_once, half
 from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Ended, Running
 
 pytestmark = pytest.mark.slow
@@ -36,8 +36,11 @@ def test_closed_standard_streams_change_nothing(streams: str, start: str) -> Non
         assert server.ended().code == 0
 
 
-@pytest.mark.parametrize("reader", ["full", "gone"])
-@pytest.mark.parametrize("start", [*STARTS, "processes"])
+BEGINNINGS = ("socket_server", "grpc_server", "serve_sockets", "processes")
+"""One of each module that a server begins with, and of one whose processes begin with it again."""
+
+
+@pytest.mark.parametrize(("start", "reader"), each_once(BEGINNINGS, ("full", "gone")))
 def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader: str) -> None:
     """One line says so, the exit code is 1, and nobody is left to serve."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -94,8 +97,7 @@ def reached(address: tuple[str, int]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-@pytest.mark.parametrize("start", [*STARTS, "processes"])
+@pytest.mark.parametrize(("start", "number"), each_once(BEGINNINGS, (signal.SIGTERM, signal.SIGINT)))
 def test_a_signal_before_it_is_ready_stops_it(start: str, number: signal.Signals) -> None:
     """One that comes while it imports is no other than one that comes later: exit code 0, and nothing in its log."""
     words = TWO if start == "processes" else STARTS[start]

@@ -32,7 +32,10 @@ def command(name: str) -> tuple[str, ...]:
         pytest.skip(str(absent))
 
 
-@pytest.fixture(params=[name for name, peer in PEERS.items() if peer.start])
+STARTED = [name for name, peer in PEERS.items() if peer.start]
+
+
+@pytest.fixture(params=STARTED)
 def peer(request: pytest.FixtureRequest) -> str:
     """Each peer's name; it is built."""
     name = str(request.param)
@@ -63,19 +66,28 @@ def listens(server: Server) -> bool:
         return probe.connect_ex(server.address) == 0
 
 
+def refused(name: str, *options: str) -> str:
+    """The one line with which a peer's server refuses its options, with exit 2 and without a ready line."""
+    done = subprocess.run([*command(name), *options], capture_output=True, text=True, check=False, timeout=WAIT_S)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    (line,) = done.stderr.splitlines()
+    return line
+
+
 def test_right_answers(peer: str, serve: Serve) -> None:
-    """The ready line has the address, and what is asked there is answered right."""
+    """The ready line has the address, and what is asked there is answered right, though a second server on the port
+    was tried: that one ends with a line."""
     server = serve(peer)
     assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
+    assert refused(peer, "--port", str(server.address[1]))
     check_answers(peer, server)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_an_idle_server(peer: str, number: signal.Signals, serve: Serve) -> None:
+def test_a_signal_ends_an_idle_server(peer: str, serve: Serve) -> None:
     """A client that stays keeps it from nothing: exit 0, and not a word more on standard output."""
     server = serve(peer)
     with socket.create_connection(server.address, WAIT_S):
-        ended = server.stopped(number)
+        ended = server.stopped(signal.SIGINT)
     assert (ended.code, ended.stdout) == (0, ""), ended.stderr
 
 
@@ -83,30 +95,22 @@ def test_a_signal_under_load(peer: str, serve: Serve) -> None:
     """What was accepted is answered whole and right; exit 0; the port is free afterwards."""
     server = serve(peer)
     with under_load(peer, server):
-        ended = server.stopped()
+        ended = server.stopped(signal.SIGTERM)
     assert (ended.code, ended.stdout) == (0, ""), ended.stderr
     assert not listens(server)
 
 
-@pytest.mark.parametrize(
-    "options", [("--no-such", "1"), ("--port", "65536"), ("--port", "x"), ("--grace-s", "-1"), ("--host", "192.0.2.1")]
-)
-def test_a_bad_option(peer: str, options: tuple[str, ...]) -> None:
+OPTIONS = ("--no-such 1", "--port 65536", "--port x", "--grace-s -1", "--host 192.0.2.1")
+
+ONE_OF_EACH = {(PEERS[name].language, PEERS[name].serves, name == WITHOUT_GIL): name for name in STARTED}
+"""Peers of one language and service read their options by the same lines."""
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", ONE_OF_EACH.values())
+def test_a_bad_option(name: str, options: str) -> None:
     """Exit 2, one line that names the option, and no ready line."""
-    done = subprocess.run([*command(peer), *options], capture_output=True, text=True, check=False, timeout=WAIT_S)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert options[0].removeprefix("--") in line
-
-
-def test_a_port_that_is_taken(peer: str, serve: Serve) -> None:
-    """A second server on a port ends with exit 2 and one line; the first one serves on."""
-    server = serve(peer)
-    options = ("--port", str(server.address[1]))
-    done = subprocess.run([*command(peer), *options], capture_output=True, text=True, check=False, timeout=WAIT_S)
-    assert (done.returncode, done.stdout) == (2, ""), done
-    assert len(done.stderr.splitlines()) == 1
-    check_answers(peer, server)
+    assert options.split()[0].removeprefix("--") in refused(name, *options.split())
 
 
 HEAD = b"PUT /entities/5 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 39\r\n\r\n"

@@ -142,7 +142,6 @@ ATTACKS: dict[str, Attack] = {
 }
 """With "no file to be had", which is done to the server, these are 33."""
 
-STORM = "connected and closed"
 GREEDY = "requests without pause"
 
 

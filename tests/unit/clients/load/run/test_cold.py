@@ -2,7 +2,6 @@
 
 import dataclasses
 import socket
-from itertools import product
 
 import pytest
 
@@ -14,6 +13,7 @@ from clients.load.run.cold_client import told
 from stock_service.rpc.errors import DeadlineExceeded, Unavailable, UsageError
 from stock_service.rpc.transports import TRANSPORTS
 from stock_service.trading.model import Status
+from tests.covering import each_once
 from tests.unit.clients.load.run.fleet_bench import client_pids, serving, spoken
 
 PLAN = LoadPlan("sockets", ("127.0.0.1", 9), 1, {"lookup": 1.0}, ("GameStart", "FishCo"), warm_up_s=0, duration_s=20)
@@ -61,7 +61,7 @@ def test_only_one_connection_s_calls_can_be_cold(changes: dict[str, object], cal
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("transport", "client"), spoken(product(TRANSPORTS, CLIENT_KINDS)))
+@pytest.mark.parametrize(("transport", "client"), spoken(each_once(TRANSPORTS, CLIENT_KINDS)))
 def test_every_call_is_answered_and_the_process_is_gone(transport: str, client: ClientKind) -> None:
     """On every transport, with either client; and a run of one call has no rest."""
     fleet.warm()

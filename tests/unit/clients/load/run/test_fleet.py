@@ -4,7 +4,6 @@ import dataclasses
 import os
 import subprocess
 import sys
-from itertools import product
 
 import numpy as np
 import psutil
@@ -17,7 +16,7 @@ from clients.load.run import fleet, priority
 from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import TRANSPORTS
-from tests.covering import pairs
+from tests.covering import each_once, pairs
 from tests.unit.clients.load.run.fleet_bench import (
     CONNECTIONS,
     MIX,
@@ -145,7 +144,7 @@ def test_starved_connections_of_one_client_are_counted() -> None:
     assert result.errors == {}
 
 
-@pytest.mark.parametrize(("transport", "client"), spoken(product(TRANSPORTS, CLIENT_KINDS)))
+@pytest.mark.parametrize(("transport", "client"), spoken(each_once(TRANSPORTS, CLIENT_KINDS)))
 def test_nobody_there_is_a_fault(transport: str, client: ClientKind) -> None:
     """Unavailable, where no client could connect."""
     with serving(transport) as where:

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from clients.load.plan.load_plan import CLIENT_KINDS, ClientKind
+from clients.load.plan.load_plan import ClientKind
 from clients.load.record.result import ALL, CLIENT_LOST
 from clients.load.run import fleet
 from clients.load.run.fleet import Progress
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import TRANSPORTS, sockets
+from stock_service.rpc.transports import sockets
 from stock_service.trading.service import LOOKUP
-from tests.covering import pairs
 from tests.raw_service import raw
 from tests.unit.clients.fakes import service
 from tests.unit.clients.load.run.fleet_bench import (
@@ -29,7 +28,6 @@ from tests.unit.clients.load.run.fleet_bench import (
     client_pids,
     plan_on,
     serving,
-    spoken,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
@@ -43,7 +41,13 @@ def _warmed() -> None:
 
 @pytest.mark.parametrize(
     ("transport", "client", "connections", "rate_hz"),
-    spoken(pairs(TRANSPORTS, CLIENT_KINDS, (1, 4), (None, 300.0))),
+    [
+        ("sockets", "lean", 1, None),
+        ("http1", "lean", 4, 300.0),
+        ("grpc", "library", 1, 300.0),
+        ("grpc_static", "lean", 4, None),
+        ("grpc_aio", "library", 4, None),
+    ],
 )
 def test_an_interrupt_keeps_what_was_measured(
     transport: str, client: ClientKind, connections: int, rate_hz: float | None
