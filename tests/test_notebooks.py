@@ -1,7 +1,7 @@
 """The notebooks: every cell of each runs, from the first to the last, and shows something as its last line.
 
-The cells run in this process, and their figures are rendered with their recordings (``test_recorded.py``). One notebook is also run as Jupyter does, in a kernel of its own (``testpaths`` in
-``pyproject.toml``); ``pytest notebooks`` runs all of them so.
+The cells run in this process; ``test_recorded.py`` renders the figures. One notebook is run as Jupyter does, too, in a
+kernel of its own (``testpaths`` in ``pyproject.toml``); ``pytest notebooks`` runs all of them so.
 """
 
 import ast

@@ -8,6 +8,7 @@ from the histograms of all blocks together, and are given only where enough inde
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import fmean
 
 import numpy as np
@@ -17,6 +18,7 @@ from experiments.design.arms import Arm
 from experiments.design.sweep import Sweep
 from experiments.judge import gates, ratios
 from experiments.judge.gates import Refusal
+from experiments.judge.ratios import Same
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.results.observed import Block
 from experiments.results.percentiles import is_carried
@@ -67,7 +69,14 @@ class Point:
 
 
 def points(sweep: Sweep, blocks: Sequence[Block]) -> dict[tuple[Arm, str], Point]:
-    """Every point of a sweep, by arm and request type; ``all`` of them too."""
+    """Every point of a sweep, by arm and request type; ``all`` of them too. Each figure asks for them, so the last
+    results are kept."""
+    return dict(_points(Same(sweep), Same(tuple(blocks))))
+
+
+@lru_cache(8)
+def _points(of: Same[Sweep], in_blocks: Same[tuple[Block, ...]]) -> dict[tuple[Arm, str], Point]:
+    sweep, blocks = of.it, in_blocks.it
     requests = {arm: tuple(blocks[0].arms[place].answered) if blocks else () for place, arm in enumerate(sweep.arms)}
     found: dict[tuple[Arm, str], Point] = {}
     for arm in sweep.arms:

@@ -79,8 +79,8 @@ def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 def lost_share(block: Block, arm: int) -> float:
     """Share of an arm's slices in a block that are not kept."""
-    fates = [fate for fate, each in zip(block.slices.fate, block.slices.arm, strict=True) if each == arm]
-    return sum(fate != KEPT for fate in fates) / len(fates) if fates else 0.0
+    fates = column(block.slices.fate)[column(block.slices.arm) == arm]
+    return int((fates != KEPT).sum()) / len(fates) if len(fates) else 0.0
 
 
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:

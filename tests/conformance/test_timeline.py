@@ -109,20 +109,8 @@ def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> No
                 done_ns.append(time.perf_counter_ns())
     stages = stages_of(timeline, tmp_path)
     order = np.argsort(stages.accepted_ns)
-    columns = [
-        np.array(sent_ns),
-        *(
-            column[order]
-            for column in (
-                stages.accepted_ns,
-                stages.dequeued_ns,
-                stages.asked_ns,
-                stages.acquired_ns,
-                stages.handled_ns,
-            )
-        ),
-        np.array(done_ns),
-    ]
+    stamps = (stages.accepted_ns, stages.dequeued_ns, stages.asked_ns, stages.acquired_ns, stages.handled_ns)
+    columns = [np.array(sent_ns), *(column[order] for column in stamps), np.array(done_ns)]
     assert len(order) == 100
     assert (np.diff(columns, axis=0) >= 0).all()
     assert np.array(paths(stages))[order].tolist() == [LOOKUP, TRADE] * 50
