@@ -1,7 +1,8 @@
 """Index of studies: one page, in HTML and in Markdown, of each study's question and result.
 
 For each study its question, its first answer, one figure and the verdicts of its card; then every claim of every
-document, and what the claims say together (``themes``). ``index.html.j2`` and ``index.md.j2`` are the two forms.
+document, and what the claims say together (``themes``). ``index.html.j2`` and ``index.md.j2`` are the two forms. The
+first has all answers, and all numbers of a claim. The second leads to the reports, which have them.
 """
 
 from collections import Counter
@@ -85,7 +86,7 @@ def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
     """The main part's claims; where a claim was not measured there, that of another part that measured it."""
     others = {
         claim.text: replace(
-            claim, said=f"{claim.said} From the part `{each.judgement.sweep.part}`, {each.seen.version.words}."
+            claim, said=f"By the part `{each.judgement.sweep.part}`, {each.seen.version.words}: {claim.said}"
         )
         for each in further
         for claim in each.claims
@@ -96,7 +97,7 @@ def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
 
 def markdown(index: Index) -> str:
     """The page in Markdown, figures and reports by their paths."""
-    return markdown_of("index.md.j2", **_given(index))
+    return markdown_of("index.md.j2", **_given(index), claims=_claims(index.entries, is_short=True).markdown)
 
 
 def html(index: Index) -> str:
@@ -105,7 +106,8 @@ def html(index: Index) -> str:
         entry.name: gallery.svg_texts([entry.picture])[entry.picture.name] for entry in index.entries if entry.picture
     }
     pictures = {entry.name: replace(entry.picture, name=entry.name) for entry in index.entries if entry.picture}
-    return html_of("index.html.j2", drawn, **_given(index), pictures=pictures)
+    claims = _claims(index.entries).markdown
+    return html_of("index.html.j2", drawn, **_given(index), claims=claims, pictures=pictures)
 
 
 def _given(index: Index) -> dict[str, object]:
@@ -117,7 +119,6 @@ def _given(index: Index) -> dict[str, object]:
         "missing": index.missing,
         "glance": _glance(index.entries).markdown,
         "themes": themes.table(stances).markdown if stances else "",
-        "claims": _claims(index.entries).markdown,
     }
 
 
@@ -132,8 +133,15 @@ def _glance(entries: Sequence[Entry]) -> Table:
     return Table(("Study", "Servers", "Claims", *(each.capitalize() for each in verdicts)), tuple(lines), 2)
 
 
-def _claims(entries: Sequence[Entry]) -> Table:
-    """Every claim of every document."""
-    cards = [(entry.name, card(entry.claims)) for entry in entries if entry.claims]
+def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
+    """Every claim of every document; a short table has the first sentence on its numbers."""
+    told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
+    cards = [(name, card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)
     return Table(("Study", *card(()).head), lines, 4)
+
+
+def _first(claim: Claim) -> Claim:
+    """A claim with the first sentence on its numbers."""
+    first, end, _ = claim.said.partition(". ")
+    return replace(claim, said=f"{first}{end.strip()}")

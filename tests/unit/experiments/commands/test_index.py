@@ -45,7 +45,7 @@ def test_a_part_decides_what_the_main_part_did_not(tmp_path: Path) -> None:
     """Of the claims of its study."""
     folders = [measured(tmp_path / "stock"), measured(tmp_path / "locks", "lock_strategies")]
     (entry,) = index.made(folders, tmp_path).entries
-    assert sum("From the part `lock_strategies`" in claim.said for claim in entry.claims) == 2
+    assert sum("By the part `lock_strategies`" in claim.said for claim in entry.claims) == 2
 
 
 def test_what_makes_no_page_is_refused(tmp_path: Path) -> None:

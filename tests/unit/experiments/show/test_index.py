@@ -18,7 +18,7 @@ def entry(name: str, of: Content | None = None) -> Entry:
         name=name,
         question=f"What does {name} ask?",
         content=shown,
-        claims=shown.claims,
+        claims=tuple(replace(claim, said=f"{claim.said} It has more numbers.") for claim in shown.claims),
         readme=f"experiments/studies/{name}/README.md",
         lists=(("Metrics", f"{name}/README.md#metrics"), ("Claims", f"{name}/README.md#claims")),
         figures=f"{name}/figures",
@@ -52,8 +52,8 @@ def test_every_study_has_its_parts() -> None:
 
 
 def test_every_claim_has_its_line() -> None:
-    """With its study, its verdict and the numbers."""
-    lines = markdown(TWO).split("## Every claim")[1].split("\n## ")[0].strip().splitlines()[2:]
+    """With its study, its verdict and the first sentence on its numbers."""
+    lines = [line for line in markdown(TWO).split("## Every claim")[1].splitlines() if line.startswith("| ")][2:]
     assert [line.split(" | ")[0] for line in lines] == ["| one", "| one", "| two", "| two"]
     assert lines[0].endswith("| **CONFIRMED** | 0.302, 0.299 to 0.305. |")
 
@@ -75,6 +75,11 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
     assert page.count("<img") == page.count('src="data:image/svg+xml;base64,') == 2
     assert re.findall(r'href="([^#][^"]*)"', page) == ["one/report.html", "two/report.html"]
     assert "<script" not in page
+
+
+def test_the_page_has_all_sentences_of_a_claim(page: str) -> None:
+    """In HTML, which stands alone."""
+    assert page.count("It has more numbers.") == 4
 
 
 def test_page_and_markdown_have_the_same_sections(page: str) -> None:
@@ -114,6 +119,6 @@ def test_a_claim_is_decided_by_the_part_that_measured_it() -> None:
     assert found[:2] == shown.claims
     assert (found[2].verdict, found[2].said) == (
         "CONTRADICTED",
-        "1.02. From the part `part`, of an earlier server, of an unknown day.",
+        "By the part `part`, of an earlier server, of an unknown day: 1.02.",
     )
     assert merged(main, []) == main.claims
