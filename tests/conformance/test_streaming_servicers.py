@@ -172,6 +172,7 @@ def test_a_handler_that_waits_for_requests_hears_of_the_end(make: Make, ends: st
             assert begun.wait(WAIT_S)
             if ends == "cancel":
                 call.cancel()
+                until(lambda: bool(heard), "the handler hears of it")
         until(lambda: bool(heard), "the handler hears of it")
         assert make is SERVERS["grpcio"] or heard == ["raised"]
         with channel(address) as opened:
