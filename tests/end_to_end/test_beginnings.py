@@ -42,10 +42,11 @@ BEGINNINGS = ("socket_server", "grpc_server", "serve_sockets", "processes")
 
 @pytest.mark.parametrize(("start", "reader"), each_once(BEGINNINGS, ("full", "gone")))
 def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader: str) -> None:
-    """One line says so, the exit code is 1, and nobody is left to serve."""
+    """One line says so, the exit code is 1, and nobody is left to serve: nor is there anyone for whom to drain."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
-    ended = unread(reader, *(TWO if start == "processes" else STARTS[start]), "--port", str(address[1]))
+    words = (*(TWO if start == "processes" else STARTS[start]), "--port", str(address[1]), "--drain-s", "600")
+    ended = unread(reader, *words)
     assert ended.code == 1
     assert "the ready line could not be written on standard output" in ended.error
     assert not reached(address)

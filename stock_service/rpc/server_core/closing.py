@@ -253,11 +253,7 @@ class Connections(Generic[Request]):
         self._rng = random.Random()
         self._listening, self._protocol, self._forget = listening, protocol, forget
         self._most = options.connections_max
-        self._read_timeout_s, self._idle_ns, self._read_ns = (
-            own.read_timeout_s,
-            int(options.idle_timeout_s * 1e9),
-            int(own.read_timeout_s * 1e9),
-        )
+        self._idle_ns, self._read_ns = int(options.idle_timeout_s * 1e9), int(own.read_timeout_s * 1e9)
         self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s, (self._age_s or math.inf) / 10) / 4)
         """Seconds from one look at all timeouts to the next."""
         self.next_sweep_ns = 0
@@ -318,7 +314,7 @@ class Connections(Generic[Request]):
                 case Overdue.REPLY:
                     self.cut(connection)
                 case Overdue.REQUEST:
-                    detail = f"a request was not whole within {self._read_timeout_s:g} s"
+                    detail = f"a request was not whole within {self._read_ns / 1e9:g} s"
                     connection.reply(self._protocol.farewell(FaultCode.DEADLINE_EXCEEDED, detail))
                     look_after(connection, now_ns)
                 case Overdue.IDLE:

@@ -379,10 +379,9 @@ class GrpcSession:
 
     def drain(self) -> None:
         """See ``served_stream.Session``."""
-        if not self._lost:
-            self._draining, self._cuts = True, False
-            self._calls.drain()
-            self._count_pending()
+        self._draining, self._cuts = True, False
+        self._calls.drain()
+        self._count_pending()
 
     def lose(self) -> None:
         """See ``served_stream.Session``."""

@@ -99,6 +99,17 @@ def test_a_cheap_one_that_joins_again_is_read_once_in_a_while() -> None:
     assert sorted(reader.order[4:]) == [0, 1, 2, 3]
 
 
+def test_a_cheap_one_that_joined_again_is_cheap_still() -> None:
+    """The next turn of the cheap ones is its own, though costly ones have waited longer."""
+    reader = Reader(4, costly=3)
+    for each in reader.made[:3]:
+        each.later_ns = 10**9
+    reader.more[3] = 1
+    reader.low_priority.serve(others=False)
+    reader.low_priority.serve(others=False)
+    assert reader.order == [3, 0, 3, 1]
+
+
 def test_one_that_turned_out_costly_is_cheap_no_more() -> None:
     """A connection joins again before the cost of its read is known."""
     reader = Reader(3)
