@@ -11,7 +11,8 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from stock_service.rpc.errors import NotFound
 from stock_service.rpc.health import CHECK, Health
-from stock_service.rpc.transports import Connection
+from stock_service.rpc.server_core.options import ReadOptions
+from stock_service.rpc.transports import Connection, ServeOptions
 from stock_service.trading.service import stock_service
 from tests.conformance.kept import GRPC
 from tests.conformance.running import WAIT_S, Kind, Limits, Probe, maker, one_executor_each, stopping
@@ -107,7 +108,8 @@ def test_a_watch_costs_what_one_does(kind: Kind) -> None:
 def test_watches_hear_of_a_change_however_many_there_are() -> None:
     """More than may wait for a thread; and of the stop, too."""
     number, health = 40, Health("")
-    with maker(Kind("grpc_static", "static-pool"))(replace(Probe().service, health=health), Limits(1, 2)) as running:
+    limits = Limits(1, 2, ServeOptions(own=ReadOptions(read_timeout_s=300.0)))  # so that no sweep comes in time
+    with maker(Kind("grpc_static", "static-pool"))(replace(Probe().service, health=health), limits) as running:
         with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
             watches = []
             for _ in range(number):

@@ -197,15 +197,15 @@ class _Family:
                 self._start()
         elif all(each.ready_line for each in self._children) and not serving.announced(line.decode().rstrip("\n")):
             self._code = FAILED_EXIT
-            self._stop()
+            self._stop(known=False)
 
-    def _stop(self) -> None:
-        """Makes all running children end, unless they are ending already."""
+    def _stop(self, known: bool = True) -> None:
+        """Makes all running children end, unless they are ending already; kills those that no client knows."""
         if self._deadline_s is not None:
             return
         self._deadline_s = time.monotonic() + self._options.drain_s + max(self._options.grace_s, ENDING_S) + _OVER_S
         for child in self._running:
-            if child.ready_line:
+            if known and child.ready_line:
                 child.process.terminate()
             else:
                 child.killed = True

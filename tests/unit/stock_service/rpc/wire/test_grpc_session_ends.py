@@ -85,9 +85,10 @@ def test_a_stop_ends_an_old_connection_as_any_other() -> None:
 
 
 def test_a_watch_is_answered_again_after_a_change() -> None:
-    """Once, however many changes come before its last answer has left; other calls are not."""
+    """Once, however many changes come before its last answer has left; other calls are not, nor one not whole."""
     talk = Talk()
     watch, talked = talk.send(call(1, b"name", path=WATCHED) + head(3, TALKED) + data(3, message(b"hi"), ends=False))
+    talk.send(head(5, WATCHED))
     talk.session.renew()
     talk.session.renew()
     assert not talk.session.ready
