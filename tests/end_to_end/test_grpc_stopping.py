@@ -11,6 +11,7 @@ from stock_service.rpc.wire.http2 import PREFACE, SETTINGS
 from stock_service.trading.service import TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_http2 import RawHttp2, framed, headers, message
+from tests.covering import half
 from tests.end_to_end.process import STARTS, Server
 
 pytestmark = pytest.mark.slow
@@ -35,14 +36,14 @@ def test_who_never_speaks_does_not_hold_up_the_stop(start: tuple[str, ...]) -> N
         assert (ended.code, ended.stderr) == (0, "")
 
 
-@every
-@pytest.mark.parametrize(("options", "refused"), [(("--queue-limit", "2000"), 0), ((), 1200)], ids=["room", "none"])
-def test_a_burst_is_answered(start: tuple[str, ...], options: tuple[str, ...], refused: int) -> None:
+@pytest.mark.parametrize(("kind", "room"), half(SERVERS, (("--queue-limit", "2000"), ())))
+def test_a_burst_is_answered(kind: str, room: tuple[str, ...]) -> None:
     """1,200 calls that wait in the server's kernel when the signal comes: each is done, or refused by name for room.
 
     A machine so busy that they take over a second has the rest refused by name, since the server is stopping.
     """
-    with Server(start, *options) as server, ExitStack() as opened:
+    refused = 0 if room else 1200
+    with Server(SERVERS[kind], *room) as server, ExitStack() as opened:
         clients = [opened.enter_context(RawHttp2(server.address)) for _ in range(20)]
         server.signal(signal.SIGSTOP)
         for client in clients:

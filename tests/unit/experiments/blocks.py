@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 
@@ -216,8 +217,15 @@ def _arm(arm: Arm, world: World, drift: float, rng: random.Random) -> ArmSeen:
 
 
 def _answered(world: World, mean_us: float, arm: Arm, rng: random.Random) -> Answered:
-    values = np.random.default_rng(rng.getrandbits(32)).lognormal(0, SPREAD, ANSWERED)
+    errors = world.errors(arm)
+    times = _times(mean_us, rng.getrandbits(32))
+    return Answered(times, {}, {"unavailable": errors} if errors else {}, world.effective)
+
+
+@lru_cache(2_000)
+def _times(mean_us: float, seed: int) -> Times:
+    """A histogram of that mean, to be read: worlds that differ in few arms have the others' in common."""
+    values = np.random.default_rng(seed).lognormal(0, SPREAD, ANSWERED)
     times = Times()
     times.record((values / values.mean() * mean_us * 1000).astype(np.int64))
-    errors = world.errors(arm)
-    return Answered(times, {}, {"unavailable": errors} if errors else {}, world.effective)
+    return times

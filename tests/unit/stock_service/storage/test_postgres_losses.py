@@ -1,6 +1,5 @@
 """Sessions that the PostgreSQL of a catalog loses, before, at and after a commit: what is said, and what was done."""
 
-import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -8,13 +7,11 @@ from threading import Event
 import psycopg
 import pytest
 
-from stock_service.rpc.errors import Fault, Overloaded, Unavailable
+from stock_service.rpc.errors import Overloaded, Unavailable
 from stock_service.storage import postgres_session
-from stock_service.storage.postgres import PostgresCatalog
 from stock_service.storage.postgres_session import Session
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Status, Stock, TradeReply
-from stock_service.trading.once import RETRY_WINDOW
 from tests.conformance.running import until
 from tests.postgres import Postgres, begin, buy, replica, replicas
 
@@ -148,59 +145,6 @@ def test_a_replica_that_pauses_in_its_turn_loses_it(postgres: Postgres, monkeypa
         assert buy(other, "other").sequence == 1
         went_on.set()
         assert trade.result(WAIT_S).sequence == 2
-
-
-@pytest.mark.parametrize("loses", ["shutdown", "kill", "cut"])
-def test_trades_under_losses_are_done_once(postgres: Postgres, loses: str) -> None:
-    """PostgreSQL is shut down at once or killed in the midst of commits, or connections are cut. Of trades that are
-    sent again by their ids none is lost or doubled, and numbers have no gaps. Of those without an id what was told
-    holds."""
-    dsn = postgres.store(STOCKS)
-    stop = Event()
-    told, unknown = 0, 0
-
-    def with_ids(number: int) -> list[int]:
-        numbers: list[int] = []
-        while not stop.is_set():
-            numbers.append(again(catalogs[number % 3], f"{number}-{len(numbers)}"))
-        return numbers
-
-    def again(catalog: PostgresCatalog, request_id: str) -> int:
-        while True:
-            try:
-                return buy(catalog, request_id).sequence
-            except (Unavailable, Overloaded):
-                stop.wait(0.01)
-
-    def without() -> None:
-        nonlocal told, unknown
-        while not stop.is_set():
-            try:
-                buy(catalogs[0])
-                told += 1
-            except Fault as fault:
-                unknown += "unknown" in fault.detail
-                stop.wait(0.01)
-
-    with replicas(dsn, 3, window=RETRY_WINDOW) as catalogs, ThreadPoolExecutor(THREADS + 1) as pool:
-        clients = [pool.submit(with_ids, number) for number in range(THREADS)]
-        anonymous = pool.submit(without)
-        for _ in range(2):
-            before = Exchange(catalogs[0]).lookup("FishCo").volume
-            until(lambda before=before: volume(postgres, dsn) > before + 50, "trades are made")  # type: ignore[misc]
-            if loses == "cut":
-                postgres.cut()
-            else:
-                postgres.stop(signal.SIGQUIT if loses == "shutdown" else signal.SIGKILL)
-                postgres.start()
-            until(lambda: not any(catalog.sick() for catalog in catalogs), "all are back")
-        stop.set()
-        numbers = [number for client in clients for number in client.result(WAIT_S)]
-        anonymous.result(WAIT_S)
-        last = Exchange(catalogs[0]).lookup("FishCo")
-    assert len(numbers) == len(set(numbers))
-    assert last.volume == last.sequence
-    assert len(numbers) + told <= last.volume <= len(numbers) + told + unknown
 
 
 def volume(postgres: Postgres, dsn: str) -> int:
