@@ -104,6 +104,19 @@ def test_handlers_run_in_the_given_pool(make: Make) -> None:
     assert named[0].startswith("given")
 
 
+def test_a_pool_that_its_user_has_ended() -> None:
+    """Calls are UNAVAILABLE then."""
+    with ThreadPoolExecutor(1) as pool:
+        served = server(pool, (generic(unary(lambda request, _: request)),))
+        port = served.add_insecure_port("127.0.0.1:0")
+        served.start()
+        with channel(f"127.0.0.1:{port}") as opened:
+            assert opened.unary_unary(UNARY)(b"asked", WAIT_S) == b"asked"
+            pool.shutdown()
+            assert failed(lambda: opened.unary_unary(UNARY)(b"", WAIT_S)).code() is Code.UNAVAILABLE
+        served.stop(None)
+
+
 def test_maximum_concurrent_rpcs(make: Make) -> None:
     """One call more is RESOURCE_EXHAUSTED, and later ones are served."""
     begun, goes_on = threading.Semaphore(0), threading.Event()

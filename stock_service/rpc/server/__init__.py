@@ -13,21 +13,22 @@ a ``ServerTls``.
 import socket
 import threading
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor as Pool
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import grpc
 
 from stock_service.rpc import option_types
-from stock_service.rpc.concurrency.executor import Task, execute_each, reading_thread, run
-from stock_service.rpc.errors import Overloaded, Unavailable
+from stock_service.rpc.concurrency import Task
+from stock_service.rpc.concurrency.thread_pool import ThreadPool
+from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.server.connections import HandlerConnection
 from stock_service.rpc.server.context import kept
 from stock_service.rpc.server.handlers import Handler, HandlerRequests, Handlers
 from stock_service.rpc.server_core.listening import BACKLOG, RECEIVE_BYTES
-from stock_service.rpc.server_core.options import Address, PassedListener, ReadOptions, ServeOptions
+from stock_service.rpc.server_core.options import PassedListener, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import Methods
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.tls import ServerTls
@@ -51,18 +52,21 @@ _NOT_KEPT = ("timeline", "access", "listener", "tls")
 _RESETS = 4
 """Calls of one connection that the pool may have, for each call that may be open: calls that were reset count too."""
 
+_DRAIN_S = 1.0
+"""Longest wait of a stop until no further call is taken. A callback that stops its own server waits in vain."""
+
 _WATCH_S = 0.25
 """Seconds between two looks at the program's main thread."""
 
 
-class GivenPool:
+class GivenPool(ThreadPool):
     """A pool that its user made and ends, as an ``Executor``: it takes ``limit`` tasks at a time."""
 
-    def __init__(self, pool: Pool, limit: int) -> None:
-        self._pool, self.limit = pool, limit
-        self.workers = int(getattr(pool, "_max_workers", limit))
+    def __init__(self, pool: ThreadPoolExecutor, limit: int) -> None:
+        self._pool, self.workers, self.limit = pool, pool._max_workers, limit
         self._lock = threading.Lock()  # guards the next two
         self._accepted = self._paused = 0
+        self._stopping = False
 
     def pause(self, count: int) -> None:
         """Adds to the number of tasks that wait for a client. They keep their threads."""
@@ -74,41 +78,15 @@ class GivenPool:
         """See ``Executor``; without tasks that wait for a client."""
         return self._accepted - self._paused
 
-    @property
-    def busy(self) -> int:
-        """See ``Executor``."""
-        return min(self.under_way, self.workers)
-
-    def execute(self, task: Task) -> None:
-        """Gives ``task`` to the pool. Raises Overloaded at the limit, Unavailable where its user has ended it."""
-        with self._lock:
-            if self._accepted >= self.limit:
-                raise Overloaded("Concurrent RPC limit exceeded!")
-            self._accepted += 1
-        try:
-            self._pool.submit(self._run, task)
-        except RuntimeError as error:
-            self._ended()
-            raise Unavailable(str(error)) from error
-
-    def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to the pool, as far as there is room; returns the number accepted. Never blocks."""
-        return execute_each(self.execute, tasks)
-
-    reader = staticmethod(reading_thread)
-    """See ``Executor``."""
+    def submit(self, task: Task) -> "Future[None]":
+        """See ``ThreadPool``. Raises Unavailable where the pool's user has ended it, too."""
+        if self._pool._shutdown:
+            raise Unavailable("the server's pool of threads has ended")
+        return super().submit(task)
 
     def stop(self, grace_s: float) -> bool:
         """Does nothing: the pool is its user's."""
         return True
-
-    def _run(self, task: Task) -> None:
-        run(task)
-        self._ended()
-
-    def _ended(self) -> None:
-        with self._lock:
-            self._accepted -= 1
 
 
 class HandlerServer(RequestServer[GrpcRequest]):
@@ -116,20 +94,23 @@ class HandlerServer(RequestServer[GrpcRequest]):
 
     def __init__(self, protocol: HandlerRequests, pool: GivenPool, options: ServeOptions) -> None:
         self._pause = pool.pause
+        self.draining = threading.Event()
+        """Set once it takes no further calls."""
         unpaused = replace(options, pipeline_max=_RESETS * options.pipeline_max)
         own = options.own or ReadOptions()
         super().__init__(Methods({}, {}), protocol, pool, unpaused, own, sessions=protocol.decoder)
 
     def _run(self) -> None:
         opened = self._opened
-
-        def handled(accepted: socket.socket, peer: Address, now_ns: int) -> HandlerConnection:
-            return HandlerConnection(opened(accepted, peer, now_ns), self._ask, self._pause)
-
-        self._opened: Callable[[socket.socket, Address, int], HandlerConnection] = handled
+        self._opened = lambda *accepted: HandlerConnection(opened(*accepted), self._ask, self._pause)
         super()._run()
 
+    def _drain(self, now_ns: int) -> None:
+        super()._drain(now_ns)
+        self.draining.set()
+
     def _end(self) -> None:
+        self.draining.set()
         for connection in self._connections.by_fd.values():
             assert isinstance(connection, HandlerConnection)
             connection.cancel()
@@ -198,6 +179,8 @@ class Server(grpc.Server):
             self._end(0)
         else:
             threading.Thread(target=self._end, args=(grace,), name="server-stop").start()
+            for each in self._serving:
+                each.draining.wait(_DRAIN_S)
         return self._ended
 
     def wait_for_termination(self, timeout: float | None = None) -> bool:
@@ -237,7 +220,7 @@ class Server(grpc.Server):
 
 
 def server(
-    thread_pool: Pool,
+    thread_pool: ThreadPoolExecutor,
     handlers: Sequence[grpc.GenericRpcHandler] | None = None,
     interceptors: Sequence[grpc.ServerInterceptor] | None = None,
     options: Sequence[tuple[str, Any]] | None = None,
