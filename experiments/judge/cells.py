@@ -1,9 +1,9 @@
 """Cells: every quantity of a cell with its interval over blocks, and the verdicts on the declared ratios. Pure.
 
 The unit is the block. A ratio's value in a block is the mean of its pairs' log-ratios. It is LESS or MORE if its
-interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. It is SAME
-if it is neither, and the interval lies inside 0.95 to 1.05. It is never SAME where the load was near its limit and the
-ratio is of what the load decides then. A verdict needs values of ``BLOCKS_MIN`` blocks.
+interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. It is
+EQUIVALENT if it is neither, and the interval lies inside 0.95 to 1.05. It is never EQUIVALENT where the load was near
+its limit and the ratio is of what the load decides then. A verdict needs values of ``BLOCKS_MIN`` blocks.
 
 Two sorts of cells are left out. From the one the hypervisor took the cores: the rule is that for rounds of a sweep, and
 looks at nothing that they say. The other has more errors than gate 4 lets pass.
@@ -12,16 +12,14 @@ looks at nothing that they say. The other has more errors than gate 4 lets pass.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from experiments.design.cells import Cell, CellRatio, Cells
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.ratios import is_robbed
 from experiments.judge.stats import Estimate, holm, positive_interval, ratio_interval, sign_flip_p
+from experiments.judge.verdicts import OF_QUANTITIES, Verdict, ruled
 from experiments.results.cells import CellBlock, CellSeen
-
-CellVerdict = Literal["LESS", "MORE", "SAME", "INCONCLUSIVE"]
 
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
@@ -101,11 +99,11 @@ class CellJudged:
     seen: Estimate
     """Estimate of above ÷ below."""
     p_holm: float
-    verdict: CellVerdict | None
+    verdict: Verdict | None
     """None: too few blocks for any verdict, or not all that were planned."""
     load_limited: bool = False
     """True where it is a ratio of times or rates, and the load was near its limit in one of its cells (gate 7): it
-    cannot be SAME."""
+    cannot be EQUIVALENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +194,9 @@ def _is_load_limited(plan: Cells, blocks: Sequence[CellBlock], cell: Cell, limit
     return _mean(shares) > limits.load_share
 
 
-def _verdict(seen: Estimate, p_holm: float, limits: Limits, load_limited: bool) -> CellVerdict:
-    if p_holm < limits.level and (seen.high < 1 or seen.low > 1):
-        return "LESS" if seen.high < 1 else "MORE"
-    if load_limited:
-        return "INCONCLUSIVE"
-    return "SAME" if limits.equivalent_low < seen.low and seen.high < limits.equivalent_high else "INCONCLUSIVE"
+def _verdict(seen: Estimate, p_holm: float, limits: Limits, load_limited: bool) -> Verdict:
+    verdict = ruled(OF_QUANTITIES, seen, p_holm, limits.level, limits)
+    return Verdict.INCONCLUSIVE if load_limited and verdict is Verdict.EQUIVALENT else verdict
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -8,7 +8,6 @@ either. Holm's correction goes over the steps of one curve. Pure. Left out: what
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 
 from experiments.design.arms import Arm
@@ -16,18 +15,17 @@ from experiments.design.limits import Limits
 from experiments.judge import ratios
 from experiments.judge.gates import arm_refusals
 from experiments.judge.stats import Estimate, holm, ratio_interval, sign_flip_p
-from experiments.judge.verdicts import Judgement
+from experiments.judge.verdicts import OF_GROWTH, Judgement, Verdict, ruled
 from experiments.results.observed import ALL
 
 
-class Direction(Enum):
-    """Direction in which a step leads."""
-
-    RISES = "rises"
-    FALLS = "falls"
-    FLAT = "is flat"
-    """Difference too small to count: the interval lies inside 0.95 to 1.05, and reaches 1."""
-    OPEN = "is not known to rise or fall"
+SAID = {
+    Verdict.GROWS: "rises",
+    Verdict.FALLS: "falls",
+    Verdict.FLAT: "is flat",
+    Verdict.INCONCLUSIVE: "is not known to rise or fall",
+}
+"""Words of a step's verdict in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +38,12 @@ class Step:
     p_holm: float
     """Holm's p over the steps of a curve."""
 
-    def direction(self, judgement: Judgement) -> Direction:
-        """Direction of the step. A step whose whole interval is above 1 is not flat, however small it is. OPEN at no
-        look."""
-        level, limits = judgement.sweep.level, judgement.sweep.limits
-        if judgement.look is None:
-            return Direction.OPEN
-        if self.p_holm < level and self.ratio.low > 1:
-            return Direction.RISES
-        if self.p_holm < level and self.ratio.high < 1:
-            return Direction.FALLS
-        return Direction.FLAT if self.is_small(limits) and self.ratio.low <= 1 else Direction.OPEN
+    def verdict(self, judgement: Judgement) -> Verdict:
+        """Verdict on the step. A step whose whole interval is above 1 is not FLAT, however small it is. INCONCLUSIVE at
+        no look."""
+        verdict = ruled(OF_GROWTH, self.ratio, self.p_holm, judgement.sweep.level, judgement.sweep.limits)
+        is_open = judgement.look is None or (verdict is Verdict.FLAT and self.ratio.low > 1)
+        return Verdict.INCONCLUSIVE if is_open else verdict
 
     def is_small(self, limits: Limits) -> bool:
         """True where its interval lies inside 0.95 to 1.05, whether or not it reaches 1."""

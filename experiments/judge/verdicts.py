@@ -6,7 +6,8 @@ decide. Growth with the clients has two verdicts, against 1 and against the numb
 the same zone as around 1: an interval from 1.92 to 1.96 with twice the clients is SUBLINEAR by less than 5 %. An
 interval's confidence is 1 − the look's level. A sweep that stands at no look has no verdicts: its numbers are shown,
 and how many blocks it has of how many. Where the load took over 80 % of its core in a closed loop, the times are those
-of client and server together: then there is no verdict on the server. Pure.
+of client and server together: then there is no verdict on the server. Steps of a curve and ratios of cells are ruled by
+the same test (``ruled``), in words of their own: GROWS, FALLS, FLAT; LESS, MORE, EQUIVALENT. Pure.
 """
 
 import math
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from experiments.design.arms import Comparison, Kind
+from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.gates import Refusal, block_refusals, far_end, halves_contradict, limiting_load, too_small
@@ -35,19 +37,35 @@ class Verdict(Enum):
     SUBLINEAR = "SUBLINEAR"
     SUPERLINEAR = "SUPERLINEAR"
     PROPORTIONAL = "PROPORTIONAL"
+    LESS = "LESS"
+    MORE = "MORE"
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
-_AGAINST_1 = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
-_AGAINST_CLIENTS = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
+Words = tuple[Verdict, Verdict, Verdict]
+"""Verdicts for a ratio under, over and about the value that it is tested against."""
 
-_WORDS: Mapping[Kind, tuple[tuple[Verdict, Verdict, Verdict], ...]] = {
-    "ratio": (_AGAINST_1,),
-    "same": (_AGAINST_1,),
-    "growth": ((Verdict.FALLS, Verdict.GROWS, Verdict.FLAT), _AGAINST_CLIENTS),
+OF_TIMES: Words = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
+OF_QUANTITIES: Words = (Verdict.LESS, Verdict.MORE, Verdict.EQUIVALENT)
+OF_GROWTH: Words = (Verdict.FALLS, Verdict.GROWS, Verdict.FLAT)
+
+_AGAINST_CLIENTS: Words = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
+
+_WORDS: Mapping[Kind, tuple[Words, ...]] = {
+    "ratio": (OF_TIMES,),
+    "same": (OF_TIMES,),
+    "growth": (OF_GROWTH, _AGAINST_CLIENTS),
     "per client": (_AGAINST_CLIENTS,),
 }
-"""Verdicts for a ratio under, over and about the value that it is tested against; for growth, of both tests."""
+"""Words of each test of a comparison; growth has two tests."""
+
+
+def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limits) -> Verdict:
+    """Verdict of one test. ``at``: the ratio ÷ the value that it is tested against, its interval of 1 − the level."""
+    under, over, about = words
+    if p_holm < level and (at.high < 1 or at.low > 1):
+        return under if at.high < 1 else over
+    return about if limits.equivalent_low < at.low and at.high < limits.equivalent_high else Verdict.INCONCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +298,13 @@ def _ruling(sweep: Sweep, one: Values | None, against: float, p_holm: float, fam
     if one is None:
         return Ruling(against, 1.0, Verdict.INCONCLUSIVE)
     tests = _tested_against(one.comparison)
-    under, over, about = _WORDS[one.comparison.kind][tests.index(against)]
-    values = _against(one, against)
+    words, values = _WORDS[one.comparison.kind][tests.index(against)], _against(one, against)
     at = ratio_interval(values, 1 - sweep.level)
-    low, high = sweep.limits.equivalent_low, sweep.limits.equivalent_high
-    refused = bool(one.refusals)
-    if not refused and p_holm < sweep.level and (at.high < 1 or at.low > 1):
-        return Ruling(against, p_holm, under if at.high < 1 else over)
-    if not refused and low < at.low and at.high < high:
-        return Ruling(against, p_holm, about)
-    return Ruling(against, p_holm, Verdict.INCONCLUSIVE, blocks_needed(values, family, sweep.level, (low, high)))
+    verdict = ruled(words, at, p_holm, sweep.level, sweep.limits)
+    if verdict is not Verdict.INCONCLUSIVE and not one.refusals:
+        return Ruling(against, p_holm, verdict)
+    about = sweep.limits.equivalent_low, sweep.limits.equivalent_high
+    return Ruling(against, p_holm, Verdict.INCONCLUSIVE, blocks_needed(values, family, sweep.level, about))
 
 
 def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:

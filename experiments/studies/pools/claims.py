@@ -9,7 +9,7 @@ server that is not built here is NOT TESTABLE.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict
+from experiments.judge.cells import CellJudged, CellsJudged
 from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
@@ -115,22 +115,22 @@ def _size(cells: CellsJudged) -> str:
     )
 
 
-def all_are(wanted: CellVerdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
+def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
     """CONFIRMED where all ratios are as wanted, and beyond the bound; CONTRADICTED where one is decided otherwise.
 
-    A ratio that is SAME, with an interval on the wanted side of the bound, is decided neither way.
+    A ratio that is EQUIVALENT, with an interval on the wanted side of the bound, is decided neither way.
     """
     return joined([_one_is(wanted, each, bound) for each in judged])
 
 
-def _one_is(wanted: CellVerdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
-    if judged is None or judged.verdict in (None, "INCONCLUSIVE"):
+def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
+    if judged is None or judged.verdict in (None, Verdict.INCONCLUSIVE):
         return "INCONCLUSIVE"
-    seen, less = judged.seen, wanted == "LESS"
+    seen, less = judged.seen, wanted is Verdict.LESS
     is_beyond, is_short = (seen.high < bound, seen.low >= bound) if less else (seen.low > bound, seen.high <= bound)
-    if judged.verdict == "SAME":
+    if judged.verdict is Verdict.EQUIVALENT:
         return "INCONCLUSIVE" if is_beyond else "CONTRADICTED"
-    if judged.verdict != wanted or is_short:
+    if judged.verdict is not wanted or is_short:
         return "CONTRADICTED"
     return "CONFIRMED" if is_beyond else "INCONCLUSIVE"
 
@@ -150,7 +150,7 @@ def words(judged: CellJudged | None, label: str = "") -> str:
     interval = between if has_interval(judged.seen) else TOO_FEW
     title = label or judged.ratio.title
     return (
-        f"{title} is {value} ({interval}, {judged.verdict})"
+        f"{title} is {value} ({interval}, {judged.verdict.value})"
         if judged.verdict
         else f"{title}: no verdict, {value} ({interval})"
     )
@@ -169,14 +169,14 @@ def _pool_takes_processor(of: Measured) -> Finding:
     judged = _each(of.cells, "pool_cpu_percent")
     beside = _told(_each(of.cells, "pool_cpu_us"))
     said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
-    return all_are("MORE", judged), said
+    return all_are(Verdict.MORE, judged), said
 
 
 def _pool_takes_processor_side(of: Measured) -> Side:
     """Side on the theme: a pool that takes less of the processor contradicts the claim, and makes a difference."""
     judged = _each(of.cells, "pool_cpu_percent")
-    verdict = all_are("MORE", judged)
-    differs = any(each is not None and each.verdict in ("LESS", "MORE") for each in judged)
+    verdict = all_are(Verdict.MORE, judged)
+    differs = any(each is not None and each.verdict in (Verdict.LESS, Verdict.MORE) for each in judged)
     if verdict == "CONFIRMED" or (verdict == "CONTRADICTED" and differs):
         return "for"
     return "against" if verdict == "CONTRADICTED" else "open"
@@ -185,7 +185,7 @@ def _pool_takes_processor_side(of: Measured) -> Side:
 def _go_leads_past_the_threads(of: Measured) -> Finding:
     few, many = (of.cells.judged.get(f"crossing_{pool}") for pool in (FEW, MANY))
     return (
-        joined([all_are("LESS", [few], FAR_LESS), all_are("MORE", [many])]),
+        joined([all_are(Verdict.LESS, [few], FAR_LESS), all_are(Verdict.MORE, [many])]),
         f"Share of the processor: {words(few)}; {words(many)}. Far less is {FAR_LESS:g} or under here. "
         "At which pool in between Go takes over is NOT TESTABLE on two cores: the document's machine had more.",
     )
@@ -195,12 +195,12 @@ def _connections_take_less(of: Measured) -> Finding:
     judged = _each(of.cells, "connections_cpu_percent")
     beside = _told(_each(of.cells, "connections_cpu_us"))
     said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
-    return all_are("LESS", judged), said
+    return all_are(Verdict.LESS, judged), said
 
 
 def _pool_takes_memory(of: Measured) -> Finding:
     judged = rust, go = _each(of.cells, "pool_memory_mib")
-    verdict = all_are("MORE", judged)
+    verdict = all_are(Verdict.MORE, judged)
     if rust is not None and go is not None and verdict == "CONFIRMED" and rust.seen.low <= go.seen.high:
         verdict = "CONTRADICTED" if rust.seen.high < go.seen.low else "INCONCLUSIVE"
     return verdict, f"Memory: {_told(judged)}."
@@ -216,11 +216,15 @@ def _every_cell(cells: CellsJudged, quantity: str) -> list[CellJudged | None]:
 
 
 def _counts(judged: Sequence[CellJudged | None]) -> str:
-    """Number of cells by verdict: ``LESS in 17 of 18 cells, SAME in 1``."""
-    said = [each.verdict or "no verdict" if each else "not measured" for each in judged]
+    """Number of cells by verdict: ``LESS in 17 of 18 cells, EQUIVALENT in 1``."""
+    said = ["not measured" if each is None else _verdict(each) for each in judged]
     found: Mapping[str, int] = {each: said.count(each) for each in dict.fromkeys(said)}
     first, *others = (f"{name} in {count}" for name, count in found.items())
     return ", ".join((f"{first} of {len(judged)} cells", *others))
+
+
+def _verdict(judged: CellJudged) -> str:
+    return judged.verdict.value if judged.verdict else "no verdict"
 
 
 def _rust_takes_less_memory(of: Measured) -> Finding:
@@ -229,7 +233,7 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
     highest = max((each.seen.high for each in judged if each is not None and has_interval(each.seen)), default=None)
     ends = f"; the highest end of an interval is {highest:.2f}" if highest is not None else ""
     return (
-        all_are("LESS", judged, MUCH_LESS),
+        all_are(Verdict.LESS, judged, MUCH_LESS),
         f"Rust ÷ Go: {_counts(judged)}{ends}. Much less is under {MUCH_LESS:.2f} here. Together {together}.",
     )
 
@@ -254,7 +258,7 @@ def _rust_is_faster(of: Measured) -> Finding:
     together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
     return (
-        all_are("LESS", judged),
+        all_are(Verdict.LESS, judged),
         f"Rust ÷ Go: {_counts(judged)}. Together: {together}. Its table 2 has {broken} of 18 otherwise. "
         f"{_limited(of.cells)} {_by_turns(of.seen)}".rstrip(),
     )
@@ -266,14 +270,14 @@ def _limited(cells: CellsJudged) -> str:
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
         f"In {over} of {len(own)} cells of both the load took over 80 % of its core. Such times are of client and "
-        "server together, as the document's are: there is no verdict on the servers, and SAME is said of none."
+        "server together, as the document's are: there is no verdict on the servers, and EQUIVALENT is said of none."
     )
 
 
 def _rust_transfers_more(of: Measured) -> Finding:
     judged = _every_cell(of.cells, "received_kb_s")
     verdicts = [each.verdict for each in judged if each is not None]
-    more, less = (verdicts.count(each) / max(1, len(judged)) for each in ("MORE", "LESS"))
+    more, less = (verdicts.count(each) / max(1, len(judged)) for each in (Verdict.MORE, Verdict.LESS))
     verdict: ClaimVerdict = "CONTRADICTED" if less > 1 - ALMOST else "INCONCLUSIVE"
     verdict = "CONFIRMED" if more >= ALMOST else verdict
     return (
@@ -286,10 +290,10 @@ def _rust_transfers_more(of: Measured) -> Finding:
 def _many_connections(of: Measured) -> Finding:
     connecting, processed = (_each(of.cells, f"connections_{each}") for each in ("connect_ms", "processing_ms"))
     connect, processing = (of.cells.judged.get(f"last_{each}") for each in ("connect_ms", "processing_ms"))
-    bounded = all_are("MORE", [*connecting, *processed], MUCH_MORE)
+    bounded = all_are(Verdict.MORE, [*connecting, *processed], MUCH_MORE)
     told = {"CONFIRMED": "All grow much", "CONTRADICTED": "Not all grow much", "INCONCLUSIVE": "Growth is not decided"}
     return (
-        joined([bounded, all_are("MORE", [connect]), all_are("LESS", [processing])]),
+        joined([bounded, all_are(Verdict.MORE, [connect]), all_are(Verdict.LESS, [processing])]),
         f"{told[bounded]}. Connecting: {_told(connecting)}. Processing: {_told(processed)}. "
         f"Much is over {MUCH_MORE:g} times here. Both together are N ÷ throughput: "
         "100 times the connections take 100 times as long at the same throughput, whatever the server does. "
@@ -300,7 +304,7 @@ def _many_connections(of: Measured) -> Finding:
 def _put_takes_more(of: Measured) -> Finding:
     judged = _each(of.cells, "put_get_cpu_us")
     return (
-        all_are("MORE", judged),
+        all_are(Verdict.MORE, judged),
         f"Processor time a request: {_told(judged)}. Memory is not compared: one process answers both.",
     )
 
@@ -326,7 +330,7 @@ def _rust_wins_otherwise(of: Measured) -> Finding:
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
     time_get, time_put, memory, many = (of.cells.judged.get(each) for each in names)
     return (
-        joined([all_are("LESS", [*_of_servers([time_get, time_put]), memory]), all_are("MORE", [many])]),
+        joined([all_are(Verdict.LESS, [*_of_servers([time_get, time_put]), memory]), all_are(Verdict.MORE, [many])]),
         f"Time: {words(time_get)}; {words(time_put)}. Memory: {words(memory)}. Processor: {words(many)}.",
     )
 

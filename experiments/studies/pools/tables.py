@@ -137,7 +137,7 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
         (
             each.ratio.title,
             QUANTITIES[each.ratio.quantity],
-            (f"**{each.verdict}**" if each.verdict else "no verdict") + LIMITED_MARK * each.load_limited,
+            (f"**{each.verdict.value}**" if each.verdict else "no verdict") + LIMITED_MARK * each.load_limited,
             *ratio_words(each.seen),
             f"{each.p_holm:.2g}",
             str(each.seen.n),
@@ -148,8 +148,8 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
     note = (
         "Geometric means over all cells that differ in nothing else. LESS and MORE need an interval that excludes 1. "
         "They also need Holm's p of the sign-flip test over blocks under 0.05. "
-        "SAME is an interval inside 0.95 to 1.05. "
-        "A time or a rate is never SAME where the load took over 80 % of its core: †."
+        "EQUIVALENT is an interval inside 0.95 to 1.05. "
+        "A time or a rate is never EQUIVALENT where the load took over 80 % of its core: †."
     )
     head = ("A ÷ B", "of", "Verdict", "Ratio", "95 % interval", "p (Holm)", "Blocks")
     return Table(head, tuple(lines), 3, notes=(note,)).markdown

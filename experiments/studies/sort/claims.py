@@ -11,8 +11,8 @@ from itertools import pairwise, product
 from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
 from experiments.judge.stats import Estimate
-from experiments.judge.steps import Direction, steps
-from experiments.judge.verdicts import Judged, Verdict
+from experiments.judge.steps import SAID, steps
+from experiments.judge.verdicts import OF_GROWTH, Judged, Verdict, ruled
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
 from experiments.show.figures.style import label
 from experiments.show.numbers import has_interval, number, percent, ratio_words
@@ -71,30 +71,26 @@ def _falls_with_calls(found: Measured) -> Finding:
     )
 
 
-def _falling(directions: Mapping[str, Direction]) -> Finding:
+def _falling(directions: Mapping[str, Verdict]) -> Finding:
     """Confirmed where every step falls, contradicted where one rises or is flat; the steps that do not fall, in
     sentences."""
-    where: dict[Direction, list[str]] = {}
+    where: dict[Verdict, list[str]] = {}
     for name, each in directions.items():
         where.setdefault(each, []).append(name)
-    others = {each: names for each, names in where.items() if each is not Direction.FALLS}
+    others = {each: names for each, names in where.items() if each is not Verdict.FALLS}
     every = "every step" if len(where) == 1 else None
-    words = "".join(f"The mean {each.value} at {every or '; '.join(names)}. " for each, names in others.items())
-    if others.keys() & {Direction.RISES, Direction.FLAT}:
+    words = "".join(f"The mean {SAID[each]} at {every or '; '.join(names)}. " for each, names in others.items())
+    if others.keys() & {Verdict.GROWS, Verdict.FLAT}:
         return "CONTRADICTED", words
     return ("INCONCLUSIVE" if others else "CONFIRMED"), words
 
 
-def _direction(found: Measured, fewer_over_more: Estimate | None) -> Direction:
-    """Direction of a step of cold runs; OPEN before all planned blocks were measured."""
+def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
+    """Verdict on a step of cold runs, by its interval alone; INCONCLUSIVE before all planned blocks were measured."""
     if fewer_over_more is None or not _carries(fewer_over_more) or not found.cold_whole:
-        return Direction.OPEN
-    if fewer_over_more.low > 1:
-        return Direction.FALLS
-    if fewer_over_more.high < 1:
-        return Direction.RISES
-    flat = LIMITS.equivalent_low < fewer_over_more.low and fewer_over_more.high < LIMITS.equivalent_high
-    return Direction.FLAT if flat else Direction.OPEN
+        return Verdict.INCONCLUSIVE
+    under, over, about = OF_GROWTH
+    return ruled((over, under, about), fewer_over_more, p_holm=0.0, level=LIMITS.level, limits=LIMITS)
 
 
 def _first_calls(found: Measured) -> dict[str, Estimate | None]:
@@ -114,13 +110,13 @@ def _first_call_side(found: Measured) -> Side:
 
 def _falls_with_length(found: Measured) -> Finding:
     """Judged by every step to ten times the numbers, of every mechanism and algorithm."""
-    judgement, directions, shown = found.parts["sort_array_len"], dict[str, Direction](), list[str]()
+    judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
         own = {each.above: each for each in steps(judgement, arms)}
         for (few, many), arm in zip(pairwise(LENGTHS), arms[1:], strict=True):
             name = f"{label(mechanism)}, {ALGORITHMS[algorithm]}, {many:,} ÷ {few:,} numbers"
-            directions[name] = own[arm].direction(judgement) if arm in own else Direction.OPEN
+            directions[name] = own[arm].verdict(judgement) if arm in own else Verdict.INCONCLUSIVE
             if arm in own:
                 value, ends = ratio_words(own[arm].ratio)
                 shown.append(f"{name} {value} ({ends})")

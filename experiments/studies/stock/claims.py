@@ -14,7 +14,7 @@ from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge.gates import arm_refusals
 from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
-from experiments.judge.steps import Direction, Step, mean_log_ratios, steps
+from experiments.judge.steps import Step, mean_log_ratios, steps
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Theme, not_measured
 from experiments.show.numbers import counted, number, ratio_words
@@ -106,7 +106,7 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
             ends += " The claim is about what clients wait for, so it can be judged all the same."
         missing = len(arms) - 1 - len(own)
         lacks = f" Of {counted(missing, 'step')} the gates left no block." if missing and own else ""
-        others = [each for each in own if each.direction(judgement) is not Direction.RISES]
+        others = [each for each in own if each.verdict(judgement) is not Verdict.GROWS]
         words = f"{ends} {step_by_step(own)}{contrary(judgement, others)}{lacks}"
         return _rising(judgement, own, all_measured=not missing), words
 
@@ -115,10 +115,10 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
 
 def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
     """Verdict on the steps of a figure; a step without a block does not rise."""
-    directions = {each.direction(judgement) for each in own}
-    if directions & {Direction.FLAT, Direction.FALLS}:
+    directions = {each.verdict(judgement) for each in own}
+    if directions & {Verdict.FLAT, Verdict.FALLS}:
         return "CONTRADICTED"
-    return "CONFIRMED" if directions == {Direction.RISES} and all_measured else "INCONCLUSIVE"
+    return "CONFIRMED" if directions == {Verdict.GROWS} and all_measured else "INCONCLUSIVE"
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:

@@ -17,8 +17,8 @@ from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge.points import Point, points
-from experiments.judge.steps import Direction, steps
-from experiments.judge.verdicts import Judged, Judgement
+from experiments.judge.steps import steps
+from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Seen
 from experiments.show.figures import clients as over_clients
@@ -222,7 +222,7 @@ def _contrary(judgement: Judgement, name: str) -> str:
     own = steps(judgement, arms)
     up_to = name.startswith(TO_POOL)
     others = [
-        each for each in own if not (each.is_small(limits) if up_to else each.direction(judgement) is Direction.RISES)
+        each for each in own if not (each.is_small(limits) if up_to else each.verdict(judgement) is Verdict.GROWS)
     ]
     missing = max(0, len(arms) - 1) - len(own)
     lacks = f" Of {counted(missing, 'step')} the gates left no block." if missing and judgement.blocks else ""

@@ -9,8 +9,8 @@ from statistics import fmean
 from experiments.design.arms import Arm, Comparison
 from experiments.judge import gates, ratios
 from experiments.judge.points import stages
-from experiments.judge.steps import Direction, Step
-from experiments.judge.verdicts import Judged, Judgement
+from experiments.judge.steps import SAID, Step
+from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
 from experiments.results.stages import StageSummary
 from experiments.show.figures import style
@@ -98,11 +98,11 @@ def step_by_step(own: Sequence[Step]) -> str:
 
 def contrary(judgement: Judgement, own: Sequence[Step]) -> str:
     """Steps that do not bear a claim out, in a sentence for each direction; empty without any, and at no look."""
-    where: dict[Direction, list[str]] = {}
+    where: dict[Verdict, list[str]] = {}
     for each in own if judgement.look is not None else ():
         ends = f"from {each.below.connections} to {each.above.connections}"
-        where.setdefault(each.direction(judgement), []).append(ends)
-    return "".join(f" Latency {of.value} {', '.join(places)} clients." for of, places in where.items())
+        where.setdefault(each.verdict(judgement), []).append(ends)
+    return "".join(f" Latency {SAID[of]} {', '.join(places)} clients." for of, places in where.items())
 
 
 def label(arm: Arm) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from experiments.design.cells import Cell, CellRatio
 from experiments.judge.cells import QUANTITIES, judge_cells
+from experiments.judge.verdicts import Verdict
 from experiments.results.cells import CellSeen
 from experiments.results.observed import RoundSeen
 from tests.unit.experiments.cells_seen import FEW, MANY, RATIO, SEEN, block, plan, slower
@@ -38,15 +39,15 @@ def test_quantities() -> None:
     )
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(2.0, "MORE"), (0.5, "LESS"), (1.0, "SAME")])
-def test_a_verdict_is_of_the_blocks(factor: float, verdict: str, rng: random.Random) -> None:
+@pytest.mark.parametrize(("factor", "verdict"), [(2.0, Verdict.MORE), (0.5, Verdict.LESS), (1.0, Verdict.EQUIVALENT)])
+def test_a_verdict_is_of_the_blocks(factor: float, verdict: Verdict, rng: random.Random) -> None:
     """Ten that agree to a per cent; the noise is the same up as down, so that equal cells are no chance's victims."""
     of = plan(10)
     drawn = [rng.gauss(0, 0.01) for _ in range(5)]
     noisy = [factor * math.exp(sign * each) for each in drawn for sign in (1, -1)]
     blocks = [block(number, of, partial(slower, by=by)) for number, by in enumerate(noisy, 1)]
     one = judge_cells(of, blocks).judged["pool"]
-    assert one.verdict == verdict
+    assert one.verdict is verdict
     assert one.seen.low < factor * 1.02
     assert one.seen.high > factor * 0.98
     assert one.seen.n == 10
@@ -58,7 +59,7 @@ def test_too_few_blocks_have_no_verdict() -> None:
     blocks = [block(number, of, lambda cell: slower(cell, 2.0)) for number in range(1, 7)]
     assert judge_cells(of, blocks).judged["pool"].verdict is None
     assert judge_cells(plan(5), blocks[:5]).judged["pool"].verdict is None
-    assert judge_cells(plan(6), blocks).judged["pool"].verdict == "MORE"
+    assert judge_cells(plan(6), blocks).judged["pool"].verdict is Verdict.MORE
     assert judge_cells(of, []).judged == {}
 
 
@@ -67,9 +68,9 @@ def test_a_family_is_corrected_together() -> None:
     other = CellRatio("other", "the other way", (FEW,), (MANY,), "response_ms")
     of = plan(6, (RATIO, other))
     blocks = [block(number, of, lambda cell: slower(cell, 2.0)) for number in range(1, 7)]
-    assert {each.verdict for each in judge_cells(of, blocks).judged.values()} == {"INCONCLUSIVE"}
+    assert {each.verdict for each in judge_cells(of, blocks).judged.values()} == {Verdict.INCONCLUSIVE}
     apart = plan(6, (RATIO, replace(other, family="apart")))
-    assert [each.verdict for each in judge_cells(apart, blocks).judged.values()] == ["MORE", "LESS"]
+    assert [each.verdict for each in judge_cells(apart, blocks).judged.values()] == [Verdict.MORE, Verdict.LESS]
 
 
 def test_a_robbed_cell_is_left_out() -> None:
@@ -107,10 +108,10 @@ def test_times_of_a_load_near_its_limit_are_never_the_same() -> None:
     def seen(cell: Cell, share: float) -> CellSeen:
         return replace(SEEN, client_cpu_s=SEEN.load_s * (share if cell == FEW else 0.5))
 
-    for share, verdict in ((0.79, "SAME"), (0.81, "INCONCLUSIVE")):
+    for share, verdict in ((0.79, Verdict.EQUIVALENT), (0.81, Verdict.INCONCLUSIVE)):
         judged = judge_cells(of, [block(number, of, partial(seen, share=share)) for number in range(1, 11)])
         assert judged.is_load_limited(FEW) == judged.judged["pool"].load_limited == (share > 0.8)
-        assert (judged.judged["pool"].verdict, judged.judged["cpu"].verdict) == (verdict, "SAME")
+        assert (judged.judged["pool"].verdict, judged.judged["cpu"].verdict) == (verdict, Verdict.EQUIVALENT)
 
 
 def test_few_samples_have_no_maximum() -> None:

@@ -5,8 +5,8 @@ import pytest
 from experiments.design.arms import Arm, Group
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
-from experiments.judge.steps import Direction, steps
-from experiments.judge.verdicts import Judgement, judge
+from experiments.judge.steps import steps
+from experiments.judge.verdicts import Judgement, Verdict, judge
 from tests.unit.experiments.blocks import World, blocks
 
 ARMS = tuple(Arm(read(f"sockets clients={clients}")) for clients in (1, 2, 3))
@@ -25,21 +25,21 @@ def curve(*means_us: float, number: int = 10, scatter: float = 0.002, failed: in
     return judge(sweep, blocks(sweep, number, world))
 
 
-def directions(of: Judgement) -> list[Direction]:
+def directions(of: Judgement) -> list[Verdict]:
     """Of every step that has a block."""
-    return [each.direction(of) for each in steps(of, ARMS)]
+    return [each.verdict(of) for each in steps(of, ARMS)]
 
 
 @pytest.mark.parametrize(
     ("means_us", "expected"),
     [
-        ((100.0, 130.0, 150.0), [Direction.RISES, Direction.RISES]),
-        ((100.0, 80.0, 150.0), [Direction.FALLS, Direction.RISES]),
-        ((100.0, 100.0, 150.0), [Direction.FLAT, Direction.RISES]),
-        ((100.0, 102.0, 102.0), [Direction.RISES, Direction.FLAT]),
+        ((100.0, 130.0, 150.0), [Verdict.GROWS, Verdict.GROWS]),
+        ((100.0, 80.0, 150.0), [Verdict.FALLS, Verdict.GROWS]),
+        ((100.0, 100.0, 150.0), [Verdict.FLAT, Verdict.GROWS]),
+        ((100.0, 102.0, 102.0), [Verdict.GROWS, Verdict.FLAT]),
     ],
 )
-def test_each_step_leads_somewhere_by_itself(means_us: tuple[float, ...], expected: list[Direction]) -> None:
+def test_each_step_leads_somewhere_by_itself(means_us: tuple[float, ...], expected: list[Verdict]) -> None:
     """A small rise that is certain is a rise, and is small."""
     found = curve(*means_us)
     assert directions(found) == expected
@@ -49,8 +49,8 @@ def test_each_step_leads_somewhere_by_itself(means_us: tuple[float, ...], expect
 
 def test_a_step_is_open_where_it_is_not_certain_and_at_no_look() -> None:
     """Blocks that scatter by half show no 10 %; however clear they are, seven of ten blocks decide nothing."""
-    assert directions(curve(100.0, 110.0, 120.0, scatter=0.5)) == [Direction.OPEN] * 2
-    assert directions(curve(100.0, 200.0, 400.0, number=7)) == [Direction.OPEN] * 2
+    assert directions(curve(100.0, 110.0, 120.0, scatter=0.5)) == [Verdict.INCONCLUSIVE] * 2
+    assert directions(curve(100.0, 200.0, 400.0, number=7)) == [Verdict.INCONCLUSIVE] * 2
 
 
 def test_a_step_with_an_arm_that_gates_left_out_is_missing() -> None:

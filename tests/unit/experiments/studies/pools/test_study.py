@@ -9,10 +9,10 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.design.cells import Cell, CellRatio
 from experiments.design.setting import read
-from experiments.judge.cells import CellJudged, CellsJudged, CellVerdict, judge_cells
+from experiments.judge.cells import CellJudged, CellsJudged, judge_cells
 from experiments.judge.stats import Estimate
 from experiments.judge.stress import judge_stress
-from experiments.judge.verdicts import judge
+from experiments.judge.verdicts import Verdict, judge
 from experiments.results.cells import CellSeen
 from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
 from experiments.show.content import Seen, Theme, content
@@ -133,7 +133,7 @@ def test_no_process_is_compared_with_itself() -> None:
             assert all(above.start != below.start for above, below in zip(ratio.above, ratio.below, strict=True))
 
 
-def one(verdict: CellVerdict | None, low: float, high: float) -> CellJudged:
+def one(verdict: Verdict | None, low: float, high: float) -> CellJudged:
     """A ratio with its interval."""
     ratio = CellRatio("a", "a", (FEW,), (MANY,), "response_ms")
     return CellJudged(ratio, {}, Estimate((low * high) ** 0.5, low, high, 10), 0.01, verdict)
@@ -142,23 +142,23 @@ def one(verdict: CellVerdict | None, low: float, high: float) -> CellJudged:
 @pytest.mark.parametrize(
     ("found", "bound", "verdict"),
     [
-        (one("LESS", 0.3, 0.5), 1.0, "CONFIRMED"),
-        (one("MORE", 1.1, 1.2), 1.0, "CONTRADICTED"),
-        (one("SAME", 0.98, 1.02), 1.0, "CONTRADICTED"),
-        (one("SAME", 0.96, 0.99), 1.0, "INCONCLUSIVE"),
-        (one("INCONCLUSIVE", 0.3, 1.2), 1.0, "INCONCLUSIVE"),
+        (one(Verdict.LESS, 0.3, 0.5), 1.0, "CONFIRMED"),
+        (one(Verdict.MORE, 1.1, 1.2), 1.0, "CONTRADICTED"),
+        (one(Verdict.EQUIVALENT, 0.98, 1.02), 1.0, "CONTRADICTED"),
+        (one(Verdict.EQUIVALENT, 0.96, 0.99), 1.0, "INCONCLUSIVE"),
+        (one(Verdict.INCONCLUSIVE, 0.3, 1.2), 1.0, "INCONCLUSIVE"),
         (one(None, 0.3, 0.5), 1.0, "INCONCLUSIVE"),
         (None, 1.0, "INCONCLUSIVE"),
-        (one("LESS", 0.3, 0.5), 0.6, "CONFIRMED"),
-        (one("LESS", 0.5, 0.7), 0.6, "INCONCLUSIVE"),
-        (one("LESS", 0.7, 0.8), 0.6, "CONTRADICTED"),
-        (one("SAME", 0.96, 0.99), 0.6, "CONTRADICTED"),
+        (one(Verdict.LESS, 0.3, 0.5), 0.6, "CONFIRMED"),
+        (one(Verdict.LESS, 0.5, 0.7), 0.6, "INCONCLUSIVE"),
+        (one(Verdict.LESS, 0.7, 0.8), 0.6, "CONTRADICTED"),
+        (one(Verdict.EQUIVALENT, 0.96, 0.99), 0.6, "CONTRADICTED"),
     ],
 )
 def test_a_claim_of_less(found: CellJudged | None, bound: float, verdict: str) -> None:
     """By the verdict, and where it says far less, by the bound: which the whole interval must be under."""
-    assert all_are("LESS", [found], bound) == verdict
-    assert all_are("LESS", [one("LESS", 0.1, 0.2), found], bound) == verdict
+    assert all_are(Verdict.LESS, [found], bound) == verdict
+    assert all_are(Verdict.LESS, [one(Verdict.LESS, 0.1, 0.2), found], bound) == verdict
 
 
 def test_bounds_are_what_the_document_calls_so() -> None:
