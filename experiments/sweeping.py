@@ -6,12 +6,12 @@ What ``compare`` and ``run`` share. Nothing else joins measuring and judging.
 import random
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
-from experiments.design.sweep import Slices, Sweep
+from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import Judgement, judge
-from experiments.measure import block, windows
 from experiments.measure.bench import Bench
 from experiments.measure.progress import Progress
 from experiments.measure.runner import Asked, run_sweep
@@ -21,6 +21,9 @@ from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
 """What the blocks so far show, in a few words and without a verdict."""
+
+OBSERVERS = {Slices: "experiments.measure.slices", Windows: "experiments.measure.windows"}
+"""Module that observes a block, by the turns of a sweep. Only the one that is asked for is loaded."""
 
 SEEDS = 1_000_000
 """A seed is drawn from so many: short enough to be typed."""
@@ -53,9 +56,11 @@ def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Se
     whole block kept.
     """
 
+    observe = import_module(OBSERVERS[type(sweep.turns)]).measure
+
     def measure(number: int, attempt: int) -> Block:
-        how = block.measure if isinstance(sweep.turns, Slices) else windows.measure
-        return how(sweep, number, attempt, on, progress.within)
+        block: Block = observe(sweep, number, attempt, on, progress.within)
+        return block
 
     def ended(done: Sequence[Block]) -> None:
         progress.ended(len(done), seen(judge(sweep, done)))
@@ -71,8 +76,3 @@ def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Se
         return judge(sweep, run_sweep(sweep, folder, resume, measure, asked))
     finally:
         progress.clear()
-
-
-def kept(folder: Path) -> Judgement:
-    """What a folder holds, judged by the limits that it states. Raises UsageError."""
-    return judge(files.read_sweep(folder), files.counting(files.read_blocks(folder)))

@@ -60,11 +60,11 @@ PLANTED = [
     ("load", "clients/load/somewhere.py", "import os"),
     ("experiments", "experiments/judge/stats.py", "from experiments.show import tables"),
     ("experiments", "experiments/show/tables.py", "from experiments import studies"),
-    ("experiments", "experiments/measure/block.py", "from experiments.judge import verdicts"),
+    ("experiments", "experiments/measure/slices.py", "from experiments.judge import verdicts"),
     ("experiments", "experiments/design/arms.py", "from experiments.results import observed"),
     ("experiments", "experiments/somewhere.py", "import os"),
     ("prediction", "experiments/recommend/model.py", "import time"),
-    ("measuring", "experiments/show/tables.py", "from experiments.measure import block"),
+    ("measuring", "experiments/show/tables.py", "from experiments.measure import slices"),
     ("measuring", "experiments/judge/stats.py", "import subprocess"),
     ("studies", "experiments/studies/stock/answers.py", "from experiments.studies import server_cost"),
 ]

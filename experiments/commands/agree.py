@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.judge.agreement import CONFIDENCE, SPREAD_FROM, Agreement, Pooled, agreements, differences
+from experiments.judge.agreement import CONFIDENCE, Agreement, Pooled, agreements, differences
+from experiments.judge.stats import SPREAD_FROM
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results import earlier, environment, files
 from experiments.results.earlier import EARLIER_FILE, EarlierRun, Ratio

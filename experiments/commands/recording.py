@@ -12,20 +12,14 @@ import experiments.studies
 from experiments.compare.sweep import PART as COMPARED
 from experiments.compare.sweep import again as of_compare
 from experiments.design.sweep import Sweep
-from experiments.results import foretold
-from experiments.results.alone import ALONE_FILE
-from experiments.results.cells import CELLS_FILE
-from experiments.results.cold import COLD_FILE
+from experiments.kinds import prediction
+from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.results.files import SWEEP_FILE, read_sweep
-from experiments.results.foretold import FORETOLD_FILE
-from experiments.results.received import RECEIVED_FILE
-from experiments.results.stress import STRESS_FILE
 from experiments.show import content, gallery, report
 from experiments.show.content import Content
 from experiments.show.figures.style import Picture, data_of
 from experiments.studies import PARTS
 from experiments.studies.study import Part, Scale, Study
-from experiments.sweeping import kept
 from experiments.verify import Design, Expected
 from stock_service.rpc.process.command_line import Parser
 
@@ -46,9 +40,10 @@ def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") ->
 
 def read(folder: Path) -> Content:
     """Reads a folder of results, with all that its part says of it. Raises UsageError."""
-    found = content.read(folder, {name: part for name, (_, part) in PARTS.items()}, recorded_beside(folder))
-    study, _ = PARTS[found.judgement.sweep.part]
-    return replace(found, document=study.document)
+    name = read_sweep(folder).part
+    parts = {name: PARTS[name][1]} if name in PARTS else {}
+    found = content.read(folder, parts, recorded_beside(folder))
+    return replace(found, document=PARTS[name][0].document)
 
 
 def recorded_beside(folder: Path) -> Mapping[str, Path]:
@@ -72,7 +67,7 @@ def expected(folder: Path) -> Expected:
     digest = sha256((folder / SWEEP_FILE).read_bytes()).hexdigest()
     former = digest in FORMER_DESIGNS.read_text(encoding="utf-8")
     if sweep.part == COMPARED:
-        return Expected({}, (Design(of_compare(sweep), {}, {}),), former)
+        return Expected({}, (Design(of_compare(sweep), (), {}),), former)
     if sweep.part not in PARTS:
         return Expected({}, ())
     return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)), former)
@@ -100,18 +95,6 @@ def beside(part: Part) -> tuple[str, ...]:
     return (*([part.first] if part.first else []), *part.also, *part.after)
 
 
-def apart(part: Part, scale: Scale) -> dict[str, object]:
-    """Plans of the measurements apart from a part's sweep, by the files' names."""
-    plans = {
-        ALONE_FILE: part.alone and part.alone(scale),
-        COLD_FILE: part.cold(scale),
-        RECEIVED_FILE: part.received(scale),
-        CELLS_FILE: part.cells and part.cells(scale),
-        STRESS_FILE: part.stress and part.stress(scale),
-    }
-    return {name: plan for name, plan in plans.items() if plan is not None}
-
-
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
     """Sweeps that a part makes of every scale that ``run`` could have had: by profile, clients, blocks and peers."""
     study, part = PARTS[sweep.part]
@@ -119,7 +102,7 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
     counts = sorted({arm.connections for arm in sweep.arms})
     foretell = None
     if part.first and part.foretell and (folder / part.first / SWEEP_FILE).exists():
-        foretell = partial(part.foretell, kept(folder / part.first))
+        foretell = partial(part.foretell, content.judged(folder / part.first))
     for usual in study.scales.values():
         scale = replace(usual, seed=sweep.seed, peers=peers, foretell=foretell)
         several = [scale, *(replace(scale, clients=tuple(counts[:most])) for most in range(1, len(counts) + 1))]
@@ -128,7 +111,7 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
             with suppress(ValueError):  # of a scale that could decide nothing
                 asked = replace(each, looks=at)
                 made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)
-                yield Design(made, apart(part, asked), {name: name for name in beside(part)})
+                yield Design(made, part.runs(asked), {name: name for name in beside(part)})
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
@@ -147,9 +130,9 @@ def _foretold(folder: Path, found: Content) -> str:
     assert part.foretell is not None
     first = found.seen.after[part.first]
     told = [part.foretell(first, arm.setting) for arm in found.judgement.sweep.arms]
-    written_at, kept = foretold.load(folder)
-    text = foretold.text(told, written_at)
-    if text == foretold.text(kept, written_at):  # as it is read: with the defaults of factors that came later
+    written_at, kept = prediction.load(folder)
+    text = prediction.text(told, written_at)
+    if text == prediction.text(kept, written_at):  # as it is read: with the defaults of factors that came later
         return (folder / FORETOLD_FILE).read_text(encoding="utf-8")
     return text
 

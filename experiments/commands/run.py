@@ -6,6 +6,7 @@ It is a study's first part by the study's name, or any part by its own; ``all`` 
 import argparse
 import shlex
 import sys
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,29 +16,29 @@ from pathlib import Path
 from typing import get_args
 
 from experiments.commands import estimate, run_all
-from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, apart, beside, read
+from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, beside, read
 from experiments.commands.run_all import ALL, Planned
 from experiments.design.factors import LOAD_PROGRAMS
-from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN, Sweep
+from experiments.design.limits import BLOCKS_MAX
+from experiments.design.sweep import BLOCKS_MIN, Sweep
 from experiments.design.words import WORDS
 from experiments.judge.verdicts import Judgement
-from experiments.measure import alone, cells, cold, received, stress
+from experiments.kinds import Plan, kind_of, prediction
+from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.measure.bench import CATALOG, Bench, bench
-from experiments.measure.load_programs import Absent, LoadProgram, http_load, load_programs
+from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.progress import Progress
-from experiments.measure.runner import check_free
+from experiments.measure.runner import check_free, run_beside
 from experiments.peers import is_built, why_absent
-from experiments.results import foretold
-from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.machine import TICK_S
 from experiments.results.observed import Block
 from experiments.show import report
-from experiments.show.content import Content
+from experiments.show.content import Content, judged
 from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
 from experiments.studies import PARTS, STUDIES
 from experiments.studies.study import Part, ProfileName, Scale, Study
-from experiments.sweeping import add_seed, kept, measured, seed_for
+from experiments.sweeping import add_seed, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser, integer
 
@@ -58,7 +59,7 @@ def add_options(parser: Parser) -> None:
     parser.epilog = WORDS
     add(
         "name",
-        choices=[ALL, *PARTS],
+        choices=ChainMap({ALL: None}, PARTS),  # type: ignore[arg-type]  # names alone are asked for
         metavar="NAME",
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
@@ -129,7 +130,7 @@ def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
     scale = scale_of(study, part, options)
     unmeasured = tuple(each for each in others if each not in (part.first, *part.also, *part.after))
     if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
-        scale = replace(scale, foretell=partial(part.foretell, kept(folder / part.first)))
+        scale = replace(scale, foretell=partial(part.foretell, judged(folder / part.first)))
     try:
         sweep = _sweep(part, scale)
     except UsageError:  # measuring it says so, in a line of its own
@@ -144,7 +145,7 @@ def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
     """The files and folders that measuring a part leaves beside its sweep."""
-    return (*([FORETOLD_FILE] if part.first else []), *apart(part, scale), *beside(part))
+    return (*([FORETOLD_FILE] if part.first else []), *(kind_of(plan).file for plan in part.runs(scale)), *beside(part))
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
@@ -154,10 +155,7 @@ def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
 
 
 def _after_s(study: Study, part: Part, scale: Scale) -> float:
-    lone = part.alone and part.alone(scale)
-    table, stressed = part.cells and part.cells(scale), part.stress and part.stress(scale)
-    by_http_s = estimate.cells_s(table) + estimate.stress_s(stressed)
-    return estimate.after_s(_after(study, part, scale), lone, part.cold(scale), part.received(scale)) + by_http_s
+    return estimate.after_s(_after(study, part, scale), part.runs(scale))
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:
@@ -186,7 +184,7 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
     sweep = _sweep(part, scale)
     if scale.foretell is not None and not (folder / FORETOLD_FILE).exists():
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        foretold.save(folder, [scale.foretell(arm.setting) for arm in sweep.arms], now)
+        prediction.save(folder, [scale.foretell(arm.setting) for arm in sweep.arms], now)
     progress = Progress(sweep, sys.stderr, _after_s(study, part, scale))
 
     def seen(judgement: Judgement) -> str:
@@ -194,19 +192,10 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
             _say_busy(progress, judgement.blocks[0])
         return ratio_so_far(judgement)
 
-    with _foreign(sweep) as there:
+    with _foreign(arm.setting.text("client") for arm in sweep.arms) as there:
         measured(sweep, replace(on, load_programs=there), folder, progress, seen, resume)
-    if part.alone is not None:
-        progress.say("servers by themselves")
-        alone.run(part.alone(scale), folder, resume, on)
-    if (runs := part.cold(scale)) is not None:
-        progress.say("cold runs")
-        cold.run(runs, folder, resume, on)
-    if (told := part.received(scale)) is not None:
-        progress.say("what receivers tell")
-        received.run(told, folder, resume, on)
-    if part.cells is not None or part.stress is not None:
-        _measure_by_http(part, scale, on, folder, resume, progress)
+    for plan in part.runs(scale):
+        _measure_beside(plan, on, folder, resume, progress)
     for name, after in _after(study, part, scale).items():
         progress.say(f"{study.parts[name].title}: {counted(after.looks[0], 'block')}")
         measured(after, on, folder / name, Progress(after, sys.stderr), ratio_so_far, resume)
@@ -232,26 +221,21 @@ def _first(study: Study, part: Part, scale: Scale) -> Sweep:
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
 
-def _measure_by_http(part: Part, scale: Scale, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
-    """Measures the cells and stress of a part, a server at a time, with the C client for HTTP/1.1."""
-    with http_load() as load:
-        if part.cells is not None:
-            table = part.cells(scale)
+def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
+    """Measures a run beside the sweep, into the folder of the sweep."""
+    kind = kind_of(plan)
 
-            def watch(number: int) -> None:
-                progress.say(f"{len(table.cells)} cells: block {number} of {table.blocks}")
+    def began(done: int) -> None:
+        progress.say(f"{kind.title}: block {done + 1} of {plan.blocks}")
 
-            cells.run(table, folder, resume, on, load, watch)
-        if part.stress is not None:
-            progress.say("servers under stress")
-            stress.run(part.stress(scale), folder, resume, on, load)
+    with _foreign([kind.program] if kind.program else []) as there:
+        run_beside(plan, folder, resume, replace(on, load_programs=there), began)
 
 
 @contextmanager
-def _foreign(sweep: Sweep) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load programs that a sweep's arms ask for, built if they must be. Raises UsageError where one is absent."""
-    asked = dict.fromkeys(arm.setting.text("client") for arm in sweep.arms)
-    with load_programs([name for name in asked if name in LOAD_PROGRAMS]) as found:
+def _foreign(clients: Iterable[str]) -> Iterator[Mapping[str, LoadProgram]]:
+    """The load programs among these clients, built if they must be. Raises UsageError where one is absent."""
+    with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
         for name, program in found.items():
             if isinstance(program, Absent):

@@ -26,16 +26,17 @@ from experiments.compare.sweep import LOOKS, is_running, side, sweep
 from experiments.design.arms import Arm
 from experiments.design.factors import FACTORS, Factor
 from experiments.design.levels import Level, shown
+from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting, setting
-from experiments.design.sweep import BLOCKS_MAX
 from experiments.design.words import WORDS
 from experiments.measure.bench import CATALOG, Bench, bench, exits, running_at, server_command
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
 from experiments.results import environment
 from experiments.results.files import SWEEP_FILE
+from experiments.show.content import judged
 from experiments.show.sentences import ratio_so_far
-from experiments.sweeping import add_seed, kept, measured, seed_for
+from experiments.sweeping import add_seed, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer
 from stock_service.rpc.transports import TRANSPORTS
@@ -176,12 +177,12 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
     with tempfile.TemporaryDirectory() as scratch:
         folder, code = options.out or Path(scratch), 0
         try:
-            measured(planned, on, folder, Progress(planned, sys.stderr), ratio_so_far)
+            judgement = measured(planned, on, folder, Progress(planned, sys.stderr), ratio_so_far)
         except KeyboardInterrupt:
             code = INTERRUPTED_EXIT
             if not (folder / SWEEP_FILE).exists():
                 return code
-        judgement = kept(folder)
+            judgement = judged(folder)
         found = outcome(judgement, environment.load(folder))
     print("\n".join([found.sentence, *table(found)]))
     if options.json is not None:

@@ -18,9 +18,9 @@ from experiments.design.factors import FACTORS, GRPC_GO, LOAD_PROGRAMS
 from experiments.design.levels import parsed_mix, shown
 from experiments.design.setting import Setting
 from experiments.measure.bench import Bench, exits, running_at, server_command
-from experiments.measure.block import load_plan
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
+from experiments.measure.slices import load_plan
 from experiments.peers import PEER_CLIENT
 from experiments.services import OURS, SERVICES, STOCK
 from experiments.services.workloads import names_of, request_types

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+BLOCKS_MAX = 40
+"""Blocks of a sweep, at most: the exact sign-flip test then takes some 0.2 s."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

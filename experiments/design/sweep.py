@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from experiments.design.arms import Arm, Comparison, Group, ServerKey, by_name
 from experiments.design.factors import FACTORS
-from experiments.design.limits import LIMITS, Limits
+from experiments.design.limits import BLOCKS_MAX, LIMITS, Limits
 from experiments.design.setting import Setting
 
 SERVERS_MAX = 11
@@ -31,8 +31,8 @@ PAIRS_NEAR_1, PAIRS = 60, 15
 BLOCKS_MIN = 6
 """Fewest blocks with which a test can reach p < 0.05, however clear the data: with 5 the least p is 2 ÷ 2^5."""
 
-BLOCKS_MAX = 40
-"""Blocks of a sweep, at most: the exact sign-flip test then takes some 0.2 s."""
+REPEATED_SHARE = 5
+"""One of so many blocks may be run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,11 @@ class Sweep:
     def level(self) -> float:
         """Level of one look."""
         return self.limits.level / len(self.looks)
+
+    @property
+    def repeats_max(self) -> int:
+        """Number of blocks that may be run again."""
+        return -(-self.looks[-1] // REPEATED_SHARE)
 
     @property
     def has_verdicts(self) -> bool:

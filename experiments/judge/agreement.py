@@ -30,7 +30,7 @@ import scipy
 from experiments.design.arms import Comparison
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
-from experiments.judge.stats import Deviation, Estimate
+from experiments.judge.stats import SPREAD_FROM, Deviation, Estimate
 from experiments.judge.verdicts import Judged, Judgement, contradict
 from experiments.results.earlier import EarlierRun
 from experiments.results.fingerprint import Sources, differing
@@ -38,9 +38,6 @@ from experiments.results.fingerprint import Sources, differing
 CONFIDENCE = 0.95
 
 NO_FINGERPRINT = "a fingerprint is missing"
-
-SPREAD_FROM = 3
-"""Runs from which on there is a range, a deviation between runs and a prediction interval."""
 
 
 @dataclass(frozen=True, slots=True)

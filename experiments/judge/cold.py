@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.design.cold import Cold, ColdCell
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
 from experiments.judge.ratios import is_robbed
 from experiments.judge.stats import Estimate, mean_interval, positive_interval, ratio_interval
-from experiments.results.cold import ColdBlock, ColdRow, rows
+from experiments.kinds.cold import Cold, ColdBlock, ColdCell, ColdRow, rows
 
 CONFIDENCE = 0.95
 
@@ -37,13 +36,22 @@ class OneOff:
         return self.each_us.value + self.once_us.value / calls
 
 
-def counting_rows(plan: Cold, blocks: Sequence[ColdBlock], limits: Limits = LIMITS) -> tuple[ColdRow, ...]:
-    """The rows of all blocks, of the runs that were not robbed of time."""
+@dataclass(frozen=True, slots=True)
+class ColdRuns:
+    """Rows of cold runs."""
+
+    rows: Sequence[ColdRow] = ()
+    is_whole: bool = True
+    """True where all blocks of the plan were measured: fewer decide no claim."""
+
+
+def judged(plan: Cold, blocks: Sequence[ColdBlock], limits: Limits = LIMITS) -> ColdRuns:
+    """Rows of all blocks, of the runs that were not robbed of time."""
     found: list[ColdRow] = []
     for block in blocks:
         robbed = [place for place, run in enumerate(block.runs) if is_robbed(limits, run.machine, block.cores)]
         found += rows(plan, block, robbed)
-    return tuple(found)
+    return ColdRuns(tuple(found), len(blocks) >= plan.blocks)
 
 
 def cell_interval(

@@ -22,7 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from experiments.design.sweep import BLOCKS_MAX
+from experiments.design.limits import BLOCKS_MAX
+
+SPREAD_FROM = 3
+"""Runs from which on there is a range, a deviation between runs and a prediction interval."""
 
 POWER = 0.8
 """Chance that the stated number of blocks decides, if what was seen so far holds."""

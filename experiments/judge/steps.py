@@ -18,7 +18,6 @@ from experiments.judge.stats import Estimate, holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import OF_GROWTH, Judgement, Verdict, ruled
 from experiments.results.observed import ALL
 
-
 SAID = {
     Verdict.GROWS: "rises",
     Verdict.FALLS: "falls",

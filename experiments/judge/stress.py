@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
-from experiments.design.stress import Stress
 from experiments.judge.stats import Estimate, positive_interval
-from experiments.results.stress import KindSeen, StressRepetition
-
-CONFIDENCE = 0.95
+from experiments.kinds.stress import KindSeen, Stress, StressRepetition
 
 TOTAL = "TOTAL"
 
@@ -44,21 +42,21 @@ class StressJudged:
         return next((each for each in self.rows if (each.server, each.kind) == (server, kind)), None)
 
 
-def judge_stress(plan: Stress, seen: Sequence[StressRepetition]) -> StressJudged:
+def judged(plan: Stress, seen: Sequence[StressRepetition], limits: Limits = LIMITS) -> StressJudged:
     """Rows of every server, the total last."""
     rows: list[StressRow] = []
     right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
     for place, server in enumerate(plan.servers):
         runs = [repetition.servers[place] for repetition in seen]
         for number, kind in enumerate(plan.kinds):
-            rows += _row(server, kind.name, [(run.kinds[number],) for run in runs])
-        rows += _row(server, TOTAL, [run.kinds for run in runs])
+            rows += _row(server, kind.name, [(run.kinds[number],) for run in runs], 1 - limits.level)
+        rows += _row(server, TOTAL, [run.kinds for run in runs], 1 - limits.level)
         right[server] = sum(final.right for run in runs for final in run.final)
         wrong[server] = sum(final.wrong for run in runs for final in run.final)
     return StressJudged(plan, len(seen), tuple(rows), right, wrong)
 
 
-def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]]) -> list[StressRow]:
+def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:
     """A row of kinds that ran together, from the first one's begin to the last one's end; none without runs."""
     if not runs:
         return []
@@ -75,5 +73,5 @@ def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]]) -> list
         rates.append((sums[0] / lasted_s, sums[1] / lasted_s, sums[2] / lasted_s) if lasted_s else (0.0, 0.0, 0.0))
     errors = sum(each.errors for kinds in runs for each in kinds)
     samples = sum(each.requests for kinds in runs for each in kinds) + errors
-    hz, received, sent = (positive_interval([each[column] for each in rates], CONFIDENCE) for column in range(3))
+    hz, received, sent = (positive_interval([each[column] for each in rates], confidence) for column in range(3))
     return [StressRow(server, kind, samples, errors, hz, received, sent)]

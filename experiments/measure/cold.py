@@ -4,22 +4,18 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from clients.load.record.cold_run import ColdRun
 from clients.load.run import cold as cold_load
 from experiments.design.arms import ServerKey
-from experiments.design.cold import Cold
+from experiments.kinds.cold import Cold, ColdBlock, ColdSeen
 from experiments.measure import peer_clients
-from experiments.measure.apart import Kept
 from experiments.measure.bench import Bench, server_command
-from experiments.measure.block import load_plan
 from experiments.measure.others import MachineWatch
 from experiments.measure.peer_clients import PeerRun
 from experiments.measure.programs import Program, kept_to
+from experiments.measure.slices import load_plan
 from experiments.peers import PEER_CLIENT
-from experiments.results import cold as results
-from experiments.results.cold import ColdBlock, ColdSeen
 from experiments.results.machine import calibrated_us, cores
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
@@ -27,13 +23,6 @@ from stock_service.trading.model import Status
 
 RUN_S = 600.0
 """Longest time for a run's calls: a hundred times what 10,000 calls on gRPC take here."""
-
-KEPT = Kept(results.COLD_FILE, results.save, results.load)
-
-
-def run(plan: Cold, folder: Path, resume: bool, bench: Bench) -> tuple[ColdBlock, ...]:
-    """Measures every block that the folder lacks. See ``Kept.run``, and ``measure`` for what it raises."""
-    return KEPT.run(plan, plan.blocks, folder, resume, lambda number: measure(plan, number, bench))
 
 
 def measure(plan: Cold, number: int, bench: Bench) -> ColdBlock:

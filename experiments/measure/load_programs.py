@@ -279,15 +279,13 @@ class CHttpClient:
         return replace(told, cpu_share=share, all_requests=answered, reply=seen.first_reply)
 
 
-@contextmanager
-def http_load() -> Iterator[HttpLoad]:
-    """The C client for HTTP/1.1, built; gone afterwards. Raises Absent where it cannot be built."""
-    with load_programs(("c-http",)) as found:
-        program = found["c-http"]
-        if isinstance(program, Absent):
-            raise program
-        assert isinstance(program, CHttpClient)
-        yield program.program
+def http_load(programs: Mapping[str, LoadProgram | Absent]) -> HttpLoad:
+    """The C client for HTTP/1.1 among load programs. Raises Absent where it cannot be built."""
+    program = programs["c-http"]
+    if isinstance(program, Absent):
+        raise program
+    assert isinstance(program, CHttpClient)
+    return program.program
 
 
 def _found(name: str, scratch: Path) -> LoadProgram | Absent:

@@ -1,4 +1,4 @@
-"""Runs a sweep's blocks until they are enough, and keeps each at once.
+"""Runs blocks until they are enough, of a sweep or of a run beside it, and keeps each at once.
 
 Whether to go on, and whether a block is to be run again, is asked of functions: nothing here judges. A block that was
 robbed of time is run again once, at most for a fifth of the sweep's blocks; every attempt is kept, and the last counts.
@@ -6,100 +6,184 @@ What is interrupted can be resumed: whole blocks stay, and the next one begins.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
 from experiments.design.sweep import Sweep
+from experiments.kinds import Block as AnyBlock
+from experiments.kinds import Kind, Plan, kind_of
+from experiments.kinds.prediction import FORETOLD_FILE
+from experiments.measure.bench import Bench
 from experiments.results import environment, files, rows
-from experiments.results.environment import Environment
-from experiments.results.foretold import FORETOLD_FILE
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
 
-REPEATED_SHARE = 5
-"""One of so many blocks may be run again."""
+P = TypeVar("P")
+B = TypeVar("B", bound=AnyBlock)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Questions that are asked while a sweep runs."""
+class Asked(Generic[B]):
+    """Questions that are asked while blocks are measured."""
 
-    goes_on: Callable[[Sequence[Block]], bool]
-    """Tells if more blocks are needed, at each declared look but the last."""
-    is_robbed: Callable[[Block], bool]
-    """Tells if a block lost so much time to others that it is run again."""
+    goes_on: Callable[[Sequence[B]], bool]
+    """Tells if more blocks are needed; for a sweep, at each declared look but the last."""
     began: Callable[[int], None]
     """Told before a block: how many are done."""
-    ended: Callable[[Sequence[Block]], None]
+    is_robbed: Callable[[B], bool] = lambda _: False
+    """Tells if a block lost so much time to others that it is run again."""
+    ended: Callable[[Sequence[B]], None] = lambda _: None
     """Told after each block that counts: all that are done."""
-    again: Callable[[Block], None]
+    again: Callable[[B], None] = lambda _: None
     """Told that this block is run once more."""
 
 
+class _Kept(Protocol[P, B]):
+    """Way in which a run is kept in a folder."""
+
+    @property
+    def file(self) -> str:
+        """File that is there once the run was begun."""
+
+    def begin(self, folder: Path, plan: P) -> None: ...
+
+    def load(self, folder: Path) -> tuple[P, Sequence[B]]: ...
+
+    def add(self, folder: Path, plan: P, blocks: Sequence[B]) -> None:
+        """Keeps the last of these blocks; the others are kept."""
+
+
+class _Swept:
+    """A sweep has a folder of its own, and its blocks one by one."""
+
+    file = files.SWEEP_FILE
+
+    def begin(self, folder: Path, plan: Sweep) -> None:
+        if not (folder / FORETOLD_FILE).exists():  # it was made for this sweep
+            check_free(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        environment.save(environment.look(), folder)
+        files.write_sweep(folder, plan)  # last: with it the folder is a sweep's
+
+    def load(self, folder: Path) -> tuple[Sweep, Sequence[Block]]:
+        files.drop_torn(folder)
+        return files.read_sweep(folder), files.read_blocks(folder)
+
+    def add(self, folder: Path, plan: Sweep, blocks: Sequence[Block]) -> None:
+        files.append_block(folder, blocks[-1])
+        _write_rows(folder, plan, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """A run of another kind has a file in the folder of a sweep, or in one of its own."""
+
+    kind: Kind[Any, Any]
+
+    @property
+    def file(self) -> str:
+        return self.kind.file
+
+    def begin(self, folder: Path, plan: Plan) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / environment.ENVIRONMENT_FILE).exists():
+            check_same(folder)
+        else:
+            environment.save(environment.look(), folder)
+        self.kind.save(folder, plan, ())
+
+    def load(self, folder: Path) -> tuple[Plan, Sequence[Any]]:
+        plan, blocks = self.kind.load(folder)
+        return plan, blocks
+
+    def add(self, folder: Path, plan: Plan, blocks: Sequence[Any]) -> None:
+        self.kind.save(folder, plan, blocks)
+
+
 def run_sweep(
-    sweep: Sweep, folder: Path, resume: bool, measure: Callable[[int, int], Block], asked: Asked
+    sweep: Sweep, folder: Path, resume: bool, measure: Callable[[int, int], Block], asked: Asked[Block]
 ) -> tuple[Block, ...]:
-    """Measures block after block; gives those that count. ``measure`` does one: its number, and which attempt.
+    """Measures the blocks of a sweep; gives those that count. ``measure`` does one: its number, and which attempt.
 
     Raises UsageError where the folder holds another sweep, or one and ``resume`` is not asked for; OSError where it
     cannot be written. What ``measure`` raises ends the sweep, which can be resumed.
     """
-    kept = list(_begun(sweep, folder, resume))
-    done = list(files.counting(kept))
+
+    def goes_on(done: Sequence[Block]) -> bool:
+        return len(done) < sweep.looks[-1] and (len(done) not in sweep.looks or asked.goes_on(done))
+
+    done = _run(_Swept(), sweep, folder, resume, measure, replace(asked, goes_on=goes_on), sweep.repeats_max)
+    _write_rows(folder, sweep, done)
+    return done
+
+
+def run_beside(plan: Plan, folder: Path, resume: bool, on: Bench, began: Callable[[int], None]) -> tuple[Any, ...]:
+    """Measures the blocks of a run of another kind; gives all. ``began`` is told before each how many are done.
+
+    Raises as ``run_sweep``, and UsageError where the folder holds what was measured on another machine.
+    """
+    kind = kind_of(plan)
+    observe = import_module(f"experiments.measure.{kind.name}").measure
+    asked: Asked[Any] = Asked(goes_on=lambda done: len(done) < plan.blocks, began=began)
+    return _run(_Beside(kind), plan, folder, resume, lambda number, _: observe(plan, number, on), asked)
+
+
+def _run(
+    by: _Kept[P, B],
+    plan: P,
+    folder: Path,
+    resume: bool,
+    measure: Callable[[int, int], B],
+    asked: Asked[B],
+    repeats_max: int = 0,
+) -> tuple[B, ...]:
+    kept = list(_begun(by, plan, folder, resume))
+
+    def measured(number: int, attempt: int) -> B:
+        kept.append(measure(number, attempt))
+        by.add(folder, plan, kept)
+        return kept[-1]
+
+    done = list({each.number: each for each in kept}.values())
     repeated = len(kept) - len(done)
-    if done and done[-1].attempt == 1 and asked.is_robbed(done[-1]) and repeated < repeats_max(sweep):
+    once = done and [each.number for each in kept].count(done[-1].number) == 1
+    if once and asked.is_robbed(done[-1]) and repeated < repeats_max:
         done.pop()
-    while _goes_on(sweep, done, asked):
-        number, attempt = len(done) + 1, 1
+    while asked.goes_on(done):
+        number = len(done) + 1
         asked.began(len(done))
-        if kept and kept[-1].number == number:  # it was robbed, and its repetition interrupted
-            block = kept[-1]
-        else:
-            block = measure(number, attempt)
-            files.append_block(folder, block)
-        if asked.is_robbed(block) and repeated < repeats_max(sweep):
+        # a block that is there was robbed, and its repetition interrupted
+        block = kept[-1] if kept and kept[-1].number == number else measured(number, 1)
+        if asked.is_robbed(block) and repeated < repeats_max:
             asked.again(block)
             repeated += 1
-            block = measure(number, attempt + 1)
-            files.append_block(folder, block)
+            block = measured(number, 2)
         done.append(block)
-        files.write_at_once(folder / rows.ROWS_FILE, rows.table(sweep, done).encode())
         asked.ended(done)
-    files.write_at_once(folder / rows.ROWS_FILE, rows.table(sweep, done).encode())
     environment.finish(folder)
     return tuple(done)
 
 
-def repeats_max(sweep: Sweep) -> int:
-    """Number of blocks of a sweep that may be run again."""
-    return -(-sweep.looks[-1] // REPEATED_SHARE)
-
-
-def _goes_on(sweep: Sweep, done: Sequence[Block], asked: Asked) -> bool:
-    """True where another block is to be measured."""
-    if len(done) >= sweep.looks[-1]:
-        return False
-    return len(done) not in sweep.looks or asked.goes_on(done)
-
-
-def _begun(sweep: Sweep, folder: Path, resume: bool) -> tuple[Block, ...]:
-    """Blocks of this sweep that the folder holds; a new folder is begun."""
-    now = environment.look()
-    if not (folder / files.SWEEP_FILE).exists():
-        if not (folder / FORETOLD_FILE).exists():  # it was made for this sweep
-            check_free(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        environment.save(now, folder)
-        files.write_sweep(folder, sweep)  # last: with it the folder is a sweep's
+def _begun(by: _Kept[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
+    """Blocks of this plan that the folder holds; a run that is not there is begun."""
+    if not (folder / by.file).exists():
+        by.begin(folder, plan)
         return ()
     if not resume:
-        raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
-    if files.read_sweep(folder) != sweep:
+        given, allowed = f"a folder with {by.file}", "--resume to go on with it, or another folder"
+        raise UsageError(f"--out {folder}", given, allowed)
+    begun, blocks = by.load(folder)
+    if begun != plan:
         allowed = "the very options that it was begun with (or another folder)"
-        raise UsageError(f"--resume {folder}", "another sweep", allowed)
-    check_same(folder, environment.load(folder), now)
-    files.drop_torn(folder)
-    return files.read_blocks(folder)
+        raise UsageError(f"--resume {folder}", f"another plan in {by.file}", allowed)
+    check_same(folder)
+    return blocks
+
+
+def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
+    files.write_at_once(folder / rows.ROWS_FILE, rows.table(sweep, files.counting(blocks)).encode())
 
 
 def check_free(folder: Path) -> None:
@@ -108,8 +192,9 @@ def check_free(folder: Path) -> None:
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty one")
 
 
-def check_same(folder: Path, then: Environment, now: Environment) -> None:
+def check_same(folder: Path) -> None:
     """Refuses to add blocks of other code, versions or another machine. Raises UsageError."""
+    then, now = environment.load(folder), environment.look()
     for before, here in zip(then.decisive(), now.decisive(), strict=True):
         if before != here:
             allowed = "the same code, versions and machine for all blocks (or another folder)"

@@ -4,44 +4,33 @@ The last reads are by our own client, one after the other on one connection: the
 """
 
 import json
-import random
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.design.stress import FinalState, Stress, StressKind
-from experiments.measure.apart import Kept
+from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, Stress, StressKind, StressRepetition, StressSeen
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
+from experiments.measure.load_programs import http_load
 from experiments.measure.programs import Program, ProgramFailed
-from experiments.results import stress as results
-from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
 from stock_service.rpc.errors import NotFound
 from stock_service.rpc.transports import Address, Connection, load
 
 READ_S = 5.0
 """Longest time for one read at the end; a millisecond is usual."""
 
-KEPT = Kept(results.STRESS_FILE, results.save, results.load)
 
-
-def run(plan: Stress, folder: Path, resume: bool, bench: Bench, load: HttpLoad) -> tuple[StressRepetition, ...]:
-    """Measures every repetition that the folder lacks. See ``Kept.run``, and ``measure`` for what it raises."""
-    return KEPT.run(plan, plan.repetitions, folder, resume, lambda number: measure(plan, number, bench, load))
-
-
-def measure(plan: Stress, number: int, bench: Bench, load: HttpLoad) -> StressRepetition:
+def measure(plan: Stress, number: int, bench: Bench) -> StressRepetition:
     """Every server once, in random order. Blocks for as long as it takes.
 
     Raises ProgramFailed where a server does not start or fails, where the client does, or where what comes before the
     kinds is not answered whole; a Fault where the server cannot be read in the end.
     """
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    order = random.Random(f"{plan.part}/stress/{number}").sample(range(len(plan.servers)), len(plan.servers))
-    seen = {place: _seen(plan, plan.servers[place], bench, load) for place in order}
+    client = http_load(bench.load_programs)
+    seen = {place: _seen(plan, plan.servers[place], bench, client) for place in plan.order(number)}
     return StressRepetition(
         number=number,
         started_at=started_at,

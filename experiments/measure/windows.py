@@ -34,10 +34,10 @@ from experiments.design.slots import order, seed_of, starts
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure import peer_clients
 from experiments.measure.bench import Bench, running_at
-from experiments.measure.block import Servers, Watch, load_plan, look, robbed_rounds, started
 from experiments.measure.load_programs import Ask, LoadProgram
 from experiments.measure.others import MachineWatch
 from experiments.measure.programs import kept_to
+from experiments.measure.slices import Servers, Watch, load_plan, look, robbed_rounds, started
 from experiments.peers import PEER_CLIENT
 from experiments.results.machine import calibrated_us, cores
 from experiments.results.observed import (

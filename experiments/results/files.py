@@ -117,12 +117,7 @@ def read_sweep(folder: Path) -> Sweep:
     """The sweep that a folder holds. UsageError where there is none, or one of another version."""
     file = folder / SWEEP_FILE
     try:
-        content = file.read_bytes()
-        version = msgspec.json.decode(content, type=dict[str, Any]).get("format")
-        if version != FORMAT:
-            given = "no format" if version is None else f"format {version}"
-            raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
-        return _known(file, msgspec.json.decode(content, type=SweepFile))
+        return _known(file, msgspec.json.decode(of_this_format(file), type=SweepFile))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(str(folder), _no_results(folder), MEASURED) from error
     except (OSError, ValueError, IndexError) as error:
@@ -137,6 +132,16 @@ def _known(file: Path, content: SweepFile) -> Sweep:
         raise UsageError(
             str(file), f"{error.option} {error.given}", f"what this version has: {error.allowed}"
         ) from error
+
+
+def of_this_format(file: Path) -> bytes:
+    """Content of a JSON file. Raises UsageError for one of another version, OSError, ValueError."""
+    content = file.read_bytes()
+    version = msgspec.json.decode(content, type=dict[str, Any]).get("format")
+    if version != FORMAT:
+        given = "no format" if version is None else f"format {version}"
+        raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
+    return content
 
 
 def damage(error: Exception) -> str:
@@ -223,7 +228,7 @@ def _sweep(file: SweepFile) -> Sweep:
 def append_block(folder: Path, block: Block) -> None:
     """Adds a block to the folder's; it is on the disk when this returns. Raises OSError."""
     line = msgspec.json.encode(block, enc_hook=_encoded)
-    digests = _digest((folder / SWEEP_FILE).read_bytes()) + b" " + _digest(line)
+    digests = digest((folder / SWEEP_FILE).read_bytes()) + b" " + digest(line)
     with (folder / BLOCKS_FILE).open("ab") as file:
         file.write(gzip.compress(line + b" " + digests + b"\n", mtime=0))
         file.flush()
@@ -233,11 +238,11 @@ def append_block(folder: Path, block: Block) -> None:
 def read_blocks(folder: Path) -> tuple[Block, ...]:
     """Every whole block of a folder, every attempt, in order. UsageError where one, or the sweep, was edited."""
     file = folder / BLOCKS_FILE
-    sweep = _digest((folder / SWEEP_FILE).read_bytes()) if (folder / SWEEP_FILE).exists() else b""
+    sweep = digest((folder / SWEEP_FILE).read_bytes()) if (folder / SWEEP_FILE).exists() else b""
     blocks = []
     for number, whole in enumerate(_lines(file), 1):
         line, of_sweep, of_line = whole.rsplit(b" ", 2) if whole.count(b" ") > 1 else (whole, sweep, b"")
-        if of_line != _digest(line):
+        if of_line != digest(line):
             raise UsageError(f"{file} line {number}", "a block that was edited", AS_WRITTEN)
         if of_sweep != sweep:
             given = f"a sweep that was edited after block {number}{_edited_limits(folder)}"
@@ -304,7 +309,8 @@ def _edited_limits(folder: Path) -> str:
     return f", with {', '.join(found)}" if found else ""
 
 
-def _digest(content: bytes) -> bytes:
+def digest(content: bytes) -> bytes:
+    """Digest that a file ends with, so that an edited one is known."""
     return hashlib.sha256(content).hexdigest()[:_DIGITS].encode()
 
 

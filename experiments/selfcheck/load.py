@@ -14,8 +14,8 @@ from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.run import fleet, priority
 from experiments.design.sweep import Sweep
 from experiments.measure.bench import CATALOG, bench
-from experiments.measure.block import measure
 from experiments.measure.programs import Program, ProgramFailed
+from experiments.measure.slices import measure
 from experiments.results.machine import cores
 from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding

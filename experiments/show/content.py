@@ -7,28 +7,20 @@ any of it looks, and whether it is true, which ``judge`` decides.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, Literal, Protocol, TypeVar
 
-from experiments.design.cold import Cold
-from experiments.design.foretold import Foretold
-from experiments.design.received import Received
 from experiments.design.sweep import Sweep
 from experiments.judge.agreement import with_deviation
-from experiments.judge.alone import Lone, lone_servers
-from experiments.judge.cells import CellsJudged, judge_cells
-from experiments.judge.cold import counting_rows
-from experiments.judge.received import counting_rows as received_rows
-from experiments.judge.stress import StressJudged, judge_stress
 from experiments.judge.verdicts import Judged, Judgement, judge
+from experiments.kinds import kept, prediction
+from experiments.kinds.prediction import Foretold
 from experiments.peers import PEERS
-from experiments.results import alone, cells, cold, foretold, received, stress
-from experiments.results.cold import ColdRow
 from experiments.results.earlier import of_study
 from experiments.results.environment import ENVIRONMENT_FILE, Environment, load
 from experiments.results.files import SWEEP_FILE, counting, read_blocks, read_sweep
-from experiments.results.received import ReceivedRow
 from experiments.show import version
 from experiments.show.figures import ratios
 from experiments.show.figures.style import Picture
@@ -148,28 +140,20 @@ class Seen:
 
     main: Judgement
     after: Mapping[str, Judgement] = field(default_factory=dict)
-    alone: Sequence[Lone] = ()
-    """The part's servers by themselves."""
-    cold: Sequence[ColdRow] = ()
-    """The part's cold runs."""
-    cold_whole: bool = True
-    """True where all blocks of their plan were measured: fewer decide no claim."""
-    received: Sequence[ReceivedRow] = ()
-    """Rows of the part's receivers."""
-    received_whole: bool = True
-    """True where all blocks of the receivers' plan were measured."""
+    runs: tuple[object, ...] = ()
+    """Runs of other kinds beside the sweep, each as its kind judges it."""
     environment: Environment | None = None
     """None where no record of the machine stands beside the results."""
     version: Version = UNKNOWN
     """Version of its servers, clients and peers, beside those that are here."""
-    cells: CellsJudged | None = None
-    """The part's cells; None: they were not measured."""
-    stress: StressJudged | None = None
-    """The part's servers under stress; None: they were not measured."""
     foretold: Sequence[Foretold] = ()
     """Predictions for the sweep's arms, made before it."""
     beside: Mapping[str, Judgement] = field(default_factory=dict)
     """Other parts that were recorded beside this one, by their names."""
+
+    def of(self, judged: type[Data]) -> Data | None:
+        """The run beside the sweep that is judged so; None where it was not measured."""
+        return next((each for each in self.runs if isinstance(each, judged)), None)
 
 
 class Shows(Protocol):
@@ -254,34 +238,25 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
     Sweeps that ran after it lie in folders inside, named after their parts; what is not there was not run. ``beside``:
     the folders of other parts by which its claims go.
     """
-    main = _judged(folder)
+    main = judged(folder)
     if main.sweep.part not in parts:
         given = f"results of {main.sweep.part}, which is no part of a study here"
         raise UsageError(str(folder), given, "those of a study that `list` names; `verify` reads any")
     part = parts[main.sweep.part]
     inside = (*part.also, *part.after, *([part.first] if part.first else []))
-    after = {name: _judged(folder / name) for name in inside if (folder / name / SWEEP_FILE).exists()}
+    after = {name: judged(folder / name) for name in inside if (folder / name / SWEEP_FILE).exists()}
     environment = load(folder) if (folder / ENVIRONMENT_FILE).exists() else None
-    servers = lone_servers(*alone.load(folder)) if (folder / alone.ALONE_FILE).exists() else ()
-    limits = main.sweep.limits
-    once = cold.load(folder) if (folder / cold.COLD_FILE).exists() else None
-    told = received.load(folder) if (folder / received.RECEIVED_FILE).exists() else None
-    table = judge_cells(*cells.load(folder), limits) if (folder / cells.CELLS_FILE).exists() else None
-    stressed = judge_stress(*stress.load(folder)) if (folder / stress.STRESS_FILE).exists() else None
     seen = Seen(
         main,
         after,
-        servers,
-        cold=() if once is None else counting_rows(*once, limits),
-        cold_whole=once is None or _is_whole(*once),
-        received=() if told is None else received_rows(*told, limits),
-        received_whole=told is None or _is_whole(*told),
+        runs=tuple(
+            import_module(f"experiments.judge.{name}").judged(*run, main.sweep.limits)
+            for name, run in kept(folder).items()
+        ),
         environment=environment,
         version=version.of(environment, [arm.setting for each in (main, *after.values()) for arm in each.sweep.arms]),
-        cells=table,
-        stress=stressed,
-        foretold=foretold.load(folder)[1] if (folder / foretold.FORETOLD_FILE).exists() else (),
-        beside={name: _judged(each) for name, each in beside.items()},
+        foretold=prediction.load(folder)[1] if (folder / prediction.FORETOLD_FILE).exists() else (),
+        beside={name: judged(each) for name, each in beside.items()},
     )
     return content(part, seen)
 
@@ -318,13 +293,9 @@ def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
             yield name
 
 
-def _is_whole(plan: Cold | Received, measured: Sequence[object]) -> bool:
-    """True where every block of a plan was measured."""
-    return len(measured) >= plan.blocks
-
-
-def _judged(folder: Path) -> Judgement:
-    """A folder's run, judged, with the deviation that earlier runs on such a machine show."""
+def judged(folder: Path) -> Judgement:
+    """Sweep of a folder, judged by its own limits, with the deviation that earlier runs on such a machine show. Raises
+    UsageError."""
     judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
     if not (folder / ENVIRONMENT_FILE).exists():
         return judgement

@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments.judge.points import points
 from experiments.show import content, tables
 from experiments.show.figures.style import data_of
+from experiments.show.themes import card
 from stock_service.rpc.errors import UsageError
 
 
@@ -68,7 +69,7 @@ class Notebook:
 
     def card(self) -> Told:
         """The replication card."""
-        return Told(tables.card(self.content.claims).markdown)
+        return Told(card(self.content.claims).markdown)
 
     def section(self, title: str) -> Told:
         """A further part of the report, without its figures. UsageError for a title that no part has."""

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from experiments.judge.agreement import SPREAD_FROM
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import SPREAD_FROM, Estimate
 
 NOTHING = "–"
 """Sign for a value that was not measured."""

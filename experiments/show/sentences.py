@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from experiments.design.arms import Measure
-from experiments.design.sweep import BLOCKS_MAX, BLOCKS_MIN
+from experiments.design.limits import BLOCKS_MAX
+from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import POWER, Deviation
 from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
 from experiments.show.numbers import TOO_FEW, counted, has_interval, percent, ratio_words
@@ -26,6 +27,8 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.SUBLINEAR: "Latency grows by less than the clients do: twice the clients, less than twice the latency.",
     Verdict.PROPORTIONAL: "Latency grows as the clients do, to within 5 %: twice the clients, twice the latency.",
     Verdict.SUPERLINEAR: "Latency grows by more than the clients do: twice the clients, more than twice the latency.",
+    Verdict.LESS: "A has less of the quantity than B.",
+    Verdict.MORE: "A has more of the quantity than B.",
     Verdict.INCONCLUSIVE: "These blocks do not decide it. It does not mean that there is no difference.",
 }
 """Meaning of each verdict on A ÷ B."""

@@ -18,7 +18,6 @@ from experiments.results import observed
 from experiments.results.environment import UNKNOWN, Busy, Environment
 from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, FATES, KEPT, RoundSeen
-from experiments.show.content import Claim
 from experiments.show.figures.style import label
 from experiments.show.numbers import (
     NOTHING,
@@ -154,12 +153,6 @@ def points(shown: Sequence[Point]) -> Table:
     notes += [FEW_NOTE] * any(point.percentile_us(99) is None for point in shown)
     notes += [TWINS_NOTE] * bool(twins)
     return Table(head, tuple(lines), len(varied) + bool(twins) + 1, tuple(notes))
-
-
-def card(claims: Iterable[Claim]) -> Table:
-    """The replication card."""
-    lines = tuple((claim.text, f"**{claim.verdict}**", claim.said) for claim in claims)
-    return Table(("What the original says", "Our data", "Our numbers"), lines, 3)
 
 
 def refusals(judgement: Judgement) -> Table:

@@ -36,6 +36,12 @@ class Stance:
         return f"Only {enumeration(decided)} decides it: its data speak {words}."
 
 
+def card(claims: Iterable[Claim]) -> Table:
+    """The replication card."""
+    lines = tuple((claim.text, f"**{claim.verdict}**", claim.said) for claim in claims)
+    return Table(("What the original says", "Our data", "Our numbers"), lines, 3)
+
+
 def stances(claims: Mapping[str, Sequence[Claim]]) -> tuple[Stance, ...]:
     """Every theme that any claim is about; ``claims`` are each study's, by its name."""
     return tuple(_stances(claims))

@@ -1,22 +1,59 @@
-"""The studies, a folder each. To add one: its folder, and a line in ``STUDIES``."""
+"""The studies, a folder each. To add one: its folder, with a ``Study`` of its name in capitals, and a line in STUDIES.
 
-from collections.abc import Mapping
+A study is imported when it is asked for: each brings some nine modules, and most commands need one study.
+"""
 
-from experiments.studies.greeter import GREETER
-from experiments.studies.pool_size import POOL_SIZE
-from experiments.studies.pools import POOLS
-from experiments.studies.server_cost import SERVER_COST
-from experiments.studies.sockets import SOCKETS
-from experiments.studies.sort import SORT
-from experiments.studies.stock import STOCK
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
 from experiments.studies.study import Part, Study
 
-STUDIES: Mapping[str, Study] = {
-    each.name: each for each in (STOCK, SERVER_COST, SORT, SOCKETS, GREETER, POOLS, POOL_SIZE)
-}
+
+class _Studies(Mapping[str, Study]):
+    """Studies by name."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __getitem__(self, name: str) -> Study:
+        if name not in self._names:
+            raise KeyError(name)
+        study: Study = getattr(import_module(f"{__name__}.{name}"), name.upper())
+        return study
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Parts(Mapping[str, tuple[Study, Part]]):
+    """Parts of all studies by name. The first part of a study has the study's name."""
+
+    def __getitem__(self, name: str) -> tuple[Study, Part]:
+        for study in (STUDIES[each] for each in sorted(STUDIES, key=lambda each: each != name)):
+            if name in study.parts:
+                return study, study.parts[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for study in STUDIES.values() for name in study.parts)
+
+    def __len__(self) -> int:
+        return sum(len(study.parts) for study in STUDIES.values())
+
+
+STUDIES: Mapping[str, Study] = _Studies(
+    "stock",
+    "server_cost",
+    "sort",
+    "sockets",
+    "greeter",
+    "pools",
+    "pool_size",
+)
 """Every study by its name."""
 
-PARTS: Mapping[str, tuple[Study, Part]] = {
-    name: (study, part) for study in STUDIES.values() for name, part in study.parts.items()
-}
-"""Every part that can be run, by its name; a study's first part also has the study's name."""
+PARTS: Mapping[str, tuple[Study, Part]] = _Parts()
+"""Every part that can be run, by its name."""

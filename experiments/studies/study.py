@@ -9,15 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.design.alone import Alone
-from experiments.design.cells import Cells
-from experiments.design.cold import Cold
-from experiments.design.foretold import Foretold
-from experiments.design.received import Received
 from experiments.design.setting import Setting
-from experiments.design.stress import Stress
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import Judgement
+from experiments.kinds import Plan
+from experiments.kinds.prediction import Foretold
 from experiments.peers import PEERS
 from experiments.show.content import Answer, Claim, Section, Seen
 from experiments.show.figures.style import Picture
@@ -73,16 +69,8 @@ class Part:
     """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
     beside: tuple[str, ...] = ()
     """Parts, of any study, by which claims of this one go where they were recorded beside it."""
-    alone: Callable[[Scale], Alone] | None = None
-    """Servers that are looked at by themselves after it, into its own folder."""
-    cold: Callable[[Scale], Cold | None] = lambda _: None
-    """Cold runs that are made after it, into its own folder; None for none."""
-    received: Callable[[Scale], Received | None] = lambda _: None
-    """Runs that receivers report on, made after it, into its own folder; None for none."""
-    cells: Callable[[Scale], Cells] | None = None
-    """Cells that are measured after it, a server at a time, into its own folder."""
-    stress: Callable[[Scale], Stress] | None = None
-    """Servers that are put under stress after it, into its own folder."""
+    runs: Callable[[Scale], Sequence[Plan]] = lambda _: ()
+    """Runs of other kinds that are made after it, into its own folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,18 +20,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from experiments.design.cold import Cold
 from experiments.design.factors import FACTORS
 from experiments.design.former import FORMER
 from experiments.design.levels import shown
-from experiments.design.received import Received
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import judge
-from experiments.results import alone, cells, cold, environment, files, foretold, received, rows, stress
-from experiments.results.foretold import FORETOLD_FILE
+from experiments.kinds import KINDS, Kind, Plan, kept, kind_of, prediction
+from experiments.kinds.prediction import FORETOLD_FILE
+from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.show.version import without
-from experiments.verify.blocks import Timed, block_faults, machine_faults, time_faults
+from experiments.verify.blocks import block_faults, machine_faults, time_faults
 
 TEXTS_FILE = "texts.sha256"
 """Digests of the report, the figures and the machine's record of a recording whose edition is over; ``sha256sum
@@ -43,8 +42,8 @@ class Design:
     """The sweep that a part makes at one scale."""
 
     sweep: Sweep
-    apart: Mapping[str, object]
-    """Plans of the measurements apart from the sweep, by the files' names."""
+    runs: Sequence[Plan]
+    """Runs of other kinds beside it."""
     folders: Mapping[str, str]
     """Parts whose sweeps are measured before and after it, by the folders' names."""
 
@@ -92,22 +91,20 @@ def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]
         yield from machine_faults(environment.load(folder), every)
     else:
         yield f"no {environment.ENVIRONMENT_FILE}"
-    for name, read in APART.items():
-        if (folder / name).exists():
-            plan, seen = read(folder)
-            yield from (f"{name}: {said}" for said in _apart_faults(plan, seen))
+    for name, run in kept(folder).items():
+        yield from (f"{KINDS[name].file}: {said}" for said in _run_faults(KINDS[name], *run))
 
 
-def _apart_faults(plan: object, seen: Sequence[Timed]) -> Iterator[str]:
-    """Faults of what was measured apart: numbers and times, copies, and the order where that was written down."""
+def _run_faults(kind: Kind[Any, Any], plan: Any, seen: Sequence[Any]) -> Iterator[str]:
+    """Faults of a run beside the sweep: numbers and times, copies, and the order where that was written down."""
     if [each.number for each in seen] != list(range(1, len(seen) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(each.number) for each in seen)}"
     yield from time_faults(seen)
     for place, one in enumerate(seen):
         for other in seen[:place]:
-            if _measured(one) == _measured(other):
+            if getattr(one, kind.measured) == getattr(other, kind.measured):
                 yield f"blocks {other.number} and {one.number} are the same"
-        if isinstance(plan, Cold | Received) and plan.order(one.number) != tuple(each.cell for each in _measured(one)):
+        if kind.measured == "runs" and plan.order(one.number) != tuple(each.cell for each in one.runs):
             yield f"block {one.number}: its runs are not in the order that seed {plan.seed} draws"
 
 
@@ -124,11 +121,12 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
         apart = min(([*_unlike(sweep, each.sweep)] for each in as_judged), key=len)
         yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {', '.join(apart)}"
         return
-    for name, plan in design.apart.items():
-        if not (folder / name).exists():
-            yield f"{folder / name}: not there"
-        elif APART[name](folder)[0] != plan:
-            yield f"{folder / name}: {sweep.part} is designed with another plan"
+    for plan in design.runs:
+        kind = kind_of(plan)
+        if not (folder / kind.file).exists():
+            yield f"{folder / kind.file}: not there"
+        elif kind.load(folder)[0] != plan:
+            yield f"{folder / kind.file}: {sweep.part} is designed with another plan"
     for name, part in design.folders.items():
         if not (folder / name / files.SWEEP_FILE).exists():
             yield f"{folder / name}: not there"
@@ -176,37 +174,18 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[s
 
 def unfinished(folder: Path) -> Iterator[str]:
     """Measurements beside the sweep that were broken off: they have fewer blocks than their own plan."""
-    for name, read in APART.items():
-        if (folder / name).exists():
-            plan, seen = read(folder)
-            planned = plan.blocks if hasattr(plan, "blocks") else plan.repetitions
-            if len(seen) < planned:
-                yield f"{folder / name}: broken off after {len(seen)} of {planned} blocks"
+    for name, (plan, seen) in kept(folder).items():
+        if len(seen) < plan.blocks:
+            yield f"{folder / KINDS[name].file}: broken off after {len(seen)} of {plan.blocks} blocks"
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
     """A fault where the predictions were written after the first block had begun."""
     if not (folder / FORETOLD_FILE).exists():
         return
-    written_at, _ = foretold.load(folder)
+    written_at, _ = prediction.load(folder)
     if every and datetime.fromisoformat(written_at) > datetime.fromisoformat(every[0].started_at):
         yield f"{folder / FORETOLD_FILE}: written at {written_at}, the first block began at {every[0].started_at}"
-
-
-APART: Mapping[str, Callable[[Path], tuple[Any, Sequence[Any]]]] = {
-    alone.ALONE_FILE: alone.load,
-    cold.COLD_FILE: cold.load,
-    received.RECEIVED_FILE: received.load,
-    cells.CELLS_FILE: cells.load,
-    stress.STRESS_FILE: stress.load,
-}
-"""Files of measurements apart from a sweep, each with the function that reads its plan and its blocks."""
-
-
-def _measured(block: Any) -> tuple[Any, ...]:
-    """Fields that a block measured apart holds beside number, times and machine."""
-    found: tuple[Any, ...] = next(getattr(block, name) for name in ("runs", "cells", "servers") if hasattr(block, name))
-    return found
 
 
 def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:

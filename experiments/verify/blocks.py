@@ -19,7 +19,6 @@ from experiments.design.arms import Arm
 from experiments.design.slots import order, seed_of, starts
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 from experiments.judge.ratios import column, is_robbed_block, used_whole
-from experiments.measure.runner import repeats_max
 from experiments.results.environment import Environment
 from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, Answered, Block
@@ -72,10 +71,10 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
             yield f"block {number} has the attempts {', '.join(map(str, numbers))}: they count from 1"
         if any(not is_robbed_block(sweep.limits, block) for block in of_one[:-1]):
             yield f"block {number} was run again, and had not been robbed"
-        if len(of_one) == 1 and again < repeats_max(sweep) and is_robbed_block(sweep.limits, of_one[0]):
+        if len(of_one) == 1 and again < sweep.repeats_max and is_robbed_block(sweep.limits, of_one[0]):
             yield f"block {number} was robbed of time, and was not run again"
-    if again > repeats_max(sweep):
-        yield f"{again} blocks were run again, allowed: {repeats_max(sweep)}"
+    if again > sweep.repeats_max:
+        yield f"{again} blocks were run again, allowed: {sweep.repeats_max}"
 
 
 def time_faults(every: Sequence[Timed]) -> Iterator[str]:

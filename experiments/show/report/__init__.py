@@ -21,6 +21,7 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS
+from experiments.show.themes import card
 
 FAMILIES = {"same": tables.TWINS_HEADING}
 """Headings of families of comparisons."""
@@ -79,7 +80,7 @@ def _given(content: Content) -> dict[str, object]:
         "unfinished": judgement.look is None,
         "questions": tuple(_questions(content)),
         "card_heading": "What the original claims" if content.document else "What the study claims beforehand",
-        "card": tables.card(content.claims).markdown if content.claims else "",
+        "card": card(content.claims).markdown if content.claims else "",
         "sections": tuple(_sections(content)),
         "others": tuple(_others(content)),
         "points": tuple(_points(content)),

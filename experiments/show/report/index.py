@@ -15,7 +15,7 @@ from experiments.show.content import Claim, ClaimVerdict, Content
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING
 from experiments.show.report.rendering import html_of, markdown_of
-from experiments.show.tables import Table, card
+from experiments.show.tables import Table
 
 MARKDOWN, HTML = "index.md", "index.html"
 
@@ -136,9 +136,9 @@ def _glance(entries: Sequence[Entry]) -> Table:
 def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
     """Every claim of every document; a short table has the first sentence on its numbers."""
     told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
-    cards = [(name, card(claims)) for name, claims in told.items()]
+    cards = [(name, themes.card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)
-    return Table(("Study", *card(()).head), lines, 4)
+    return Table(("Study", *themes.card(()).head), lines, 4)
 
 
 def _first(claim: Claim) -> Claim:

@@ -21,7 +21,7 @@ GREETER = Study(
             claims=claims.claims,
             sections=tables.sections,
             peers=(sweeps.PEER,),
-            cold=sweeps.cold,
+            runs=lambda scale: (sweeps.cold(scale),),
         )
     },
     scales={

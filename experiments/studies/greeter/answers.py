@@ -11,7 +11,7 @@ from experiments.show.content import Answer, Seen
 from experiments.show.numbers import number
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.greeter import original
-from experiments.studies.greeter.rates import from_cold, rates
+from experiments.studies.greeter.rates import cold_runs, from_cold, rates
 from experiments.studies.greeter.sweeps import IN_FLIGHT, LABELS, ONE, two
 from experiments.studies.greeter.wording import NOT_MEASURED, microseconds, milliseconds, per_second
 
@@ -24,7 +24,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 def _round_trip(seen: Seen) -> Answer:
     told = []
     for language, name in LABELS.items():
-        run = from_cold(seen.cold, ONE[language])
+        run = from_cold(cold_runs(seen).rows, ONE[language])
         if run is not None:
             told.append(
                 f"In {name} a call takes {milliseconds(run.rest_us)} once it is warm. The first call of a fresh client "

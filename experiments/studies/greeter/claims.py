@@ -11,7 +11,7 @@ from experiments.judge.verdicts import Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme
 from experiments.show.numbers import number
 from experiments.studies.greeter import original
-from experiments.studies.greeter.rates import from_cold, rates
+from experiments.studies.greeter.rates import cold_runs, from_cold, rates
 from experiments.studies.greeter.sweeps import IN_FLIGHT, LABELS, ONE, two
 from experiments.studies.greeter.wording import NOT_MEASURED, brief, ends, microseconds, milliseconds, per_second
 
@@ -36,7 +36,7 @@ def _round_trip(seen: Seen) -> Finding:
     told = [
         f"{milliseconds(run.as_timed_us)} in {name}"
         for language, name in LABELS.items()
-        if (run := from_cold(seen.cold, ONE[language])) is not None
+        if (run := from_cold(cold_runs(seen).rows, ONE[language])) is not None
     ]
     here = f" Here a call that connects takes {', '.join(told)}." if told else ""
     return "NOT TESTABLE", f"{_CONTEXT}{here}"
@@ -46,7 +46,7 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
     """Contradicted where a call timed in this way takes longer or shorter than the others, by over 5 %."""
     if not has_cpp(seen.main):
         return "NOT TESTABLE", NOT_MEASURED
-    run, beside = (from_cold(seen.cold, ONE[each]) for each in (CPP, PYTHON))
+    run, beside = (from_cold(cold_runs(seen).rows, ONE[each]) for each in (CPP, PYTHON))
     if run is None:
         return "INCONCLUSIVE", "No cold run counts."
     said = (
@@ -57,13 +57,13 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
     )
     if beside is not None:
         said += f" Python: {number(beside.as_timed_over_rest.value)} times{ends(beside.as_timed_over_rest, 1)}."
-    return (_same(seen.main, run.as_timed_over_rest) if seen.cold_whole else "INCONCLUSIVE"), said
+    return (_same(seen.main, run.as_timed_over_rest) if cold_runs(seen).is_whole else "INCONCLUSIVE"), said
 
 
 def _first_call_side(seen: Seen) -> Side:
     """Side by the first call alone: the claim's call has connecting in it."""
-    run, most = from_cold(seen.cold, ONE[CPP]), seen.main.sweep.limits.equivalent_high
-    if run is None or seen.main.look is None or not seen.cold_whole or run.first_over_rest.n < BLOCKS_MIN:
+    run, most = from_cold(cold_runs(seen).rows, ONE[CPP]), seen.main.sweep.limits.equivalent_high
+    if run is None or seen.main.look is None or not cold_runs(seen).is_whole or run.first_over_rest.n < BLOCKS_MIN:
         return "open"
     if run.first_over_rest.low > most:
         return "for"

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
-from experiments.results.cold import ColdRow
+from experiments.kinds.cold import ColdRow
 from experiments.show.content import Seen
 from experiments.show.figures import costs, ratios
 from experiments.show.figures.style import Picture
 from experiments.studies.greeter import original
-from experiments.studies.greeter.rates import Rates, from_cold, rates
+from experiments.studies.greeter.rates import Rates, cold_runs, from_cold, rates
 from experiments.studies.greeter.sweeps import LABELS, ONE, two
 
 ORIGINAL = "the original"
@@ -21,7 +21,9 @@ GRPC = "grpc"
 def pictures(seen: Seen) -> Sequence[Picture]:
     """First calls and warm ones, throughput, clocks, and the comparisons."""
     return (
-        costs.picture("first_call", "The first call of a fresh client, and the others", tuple(_calls(seen.cold))),
+        costs.picture(
+            "first_call", "The first call of a fresh client, and the others", tuple(_calls(cold_runs(seen).rows))
+        ),
         costs.picture("throughput", "Throughput: each client's, and the server's", (_rates(seen.main),)),
         costs.picture("clocks", "What a reply takes, by three clocks", tuple(_clocks(seen.main))),
         ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline"))),

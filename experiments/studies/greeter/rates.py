@@ -14,11 +14,13 @@ import numpy as np
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
+from experiments.judge.cold import ColdRuns
 from experiments.judge.points import CONFIDENCE
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judgement
-from experiments.results.cold import ColdRow
+from experiments.kinds.cold import ColdRow
 from experiments.results.observed import ALL, Block, SliceColumns
+from experiments.show.content import Seen
 from experiments.studies.greeter.original import CALLS
 
 
@@ -98,6 +100,11 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
     if len(estimates) < len(found):
         return None
     return Rates(gates.is_load_limited(sweep, blocks, arm), *estimates)
+
+
+def cold_runs(seen: Seen) -> ColdRuns:
+    """The cold runs; no rows where none were measured."""
+    return seen.of(ColdRuns) or ColdRuns()
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
-from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
+from experiments.kinds.cold import Cold, ColdCell
 from experiments.studies.greeter.original import CALLS
 from experiments.studies.study import Scale
 

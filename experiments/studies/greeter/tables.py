@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
-from experiments.results.cold import ColdRow
+from experiments.kinds.cold import ColdRow
 from experiments.show.content import Section, Seen
 from experiments.show.numbers import NOTHING, number
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.greeter import original
-from experiments.studies.greeter.rates import FromCold, Rates, from_cold, rates
+from experiments.studies.greeter.rates import FromCold, Rates, cold_runs, from_cold, rates
 from experiments.studies.greeter.sweeps import IN_FLIGHT, LABELS, LIBRARY, ONE, asynchronous, two
 from experiments.studies.greeter.wording import ends, milliseconds, per_second
 
@@ -18,14 +18,14 @@ def sections(seen: Seen) -> tuple[Section, ...]:
     """The original's numbers beside ours; calls from cold; what every arm's clients said of themselves."""
     return (
         Section("The original beside ours", original_table(seen)),
-        Section("From cold: connecting, first call, the others", cold_table(seen.cold)),
+        Section("From cold: connecting, first call, the others", cold_table(cold_runs(seen).rows)),
         Section("Rates and clocks", rates_table(seen.main)),
     )
 
 
 def original_table(seen: Seen) -> str:
     """Table of every number of the document, with ours in both languages."""
-    cold = {language: from_cold(seen.cold, ONE[language]) for language in LABELS}
+    cold = {language: from_cold(cold_runs(seen).rows, ONE[language]) for language in LABELS}
     one = {language: rates(seen.main, ONE[language]) for language in LABELS}
     pair = {language: rates(seen.main, two(language)) for language in LABELS}
     low, high = original.LATENCY_MS

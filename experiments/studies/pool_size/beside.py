@@ -15,12 +15,12 @@ from functools import lru_cache
 from statistics import fmean, median
 
 from experiments.design.arms import Arm
-from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting
 from experiments.judge.gates import arm_refusals
 from experiments.judge.points import CONFIDENCE, points
 from experiments.judge.stats import Estimate, median_interval
 from experiments.judge.verdicts import Judgement
+from experiments.kinds.prediction import Foretold
 from experiments.recommend.model import USEFUL_SHARE
 from experiments.results.observed import ALL
 from experiments.show.content import Seen

@@ -20,11 +20,11 @@ from statistics import median
 
 from experiments.design.arms import Arm
 from experiments.design.demands import Demands
-from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.verdicts import Judgement
+from experiments.kinds.prediction import Foretold
 from experiments.results.observed import ALL, Block
 from experiments.studies.pool_size import foretold
 from experiments.studies.pool_size.sweeps import busy, no_work, one, probes, work_of

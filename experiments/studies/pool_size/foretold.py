@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from experiments.design.demands import Demands
 from experiments.design.factors import FREE
-from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting
+from experiments.kinds.prediction import Foretold
 from experiments.peers import FREE_THREADED
 from experiments.recommend.event_loop import event_loop_hz
 from experiments.recommend.model import bounds, capacity_hz, predict

@@ -25,8 +25,7 @@ POOLS = Study(
             sections=sections,
             peers=(*PEERS.values(), DEBUG),
             beside=(EXECUTORS,),
-            cells=cells,
-            stress=stress,
+            runs=lambda scale: (cells(scale), stress(scale)),
         )
     },
     scales={

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from experiments.judge.cells import CellsJudged
+from experiments.judge.stress import StressJudged
+from experiments.judge.table import CellsJudged
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
@@ -30,10 +31,10 @@ NOT_CONCLUDED = (
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Five questions, as far as they were measured."""
     found = [_languages(seen), _debug(seen.main)]
-    if seen.cells is not None:
-        found += [_pool(seen.cells), _connections(seen.cells)]
-    if seen.stress is not None:
-        found.append(_stress(seen))
+    if (cells := seen.of(CellsJudged)) is not None:
+        found += [_pool(cells), _connections(cells)]
+    if (stress := seen.of(StressJudged)) is not None:
+        found.append(_stress(stress))
     return tuple(found)
 
 
@@ -73,7 +74,8 @@ def _languages(seen: Seen) -> Answer:
 def _at_its_levels(seen: Seen) -> Iterator[str]:
     """Sentence on the document's own connections, where the sweep by turns has others."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
-    own = [] if seen.cells is None else [seen.cells.judged[name] for name in names if name in seen.cells.judged]
+    cells = seen.of(CellsJudged)
+    own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]
     if own:
         levels = ", ".join(f"{each:,}" for each in CONNECTIONS)
         told = "; ".join(map(words, own))
@@ -148,11 +150,10 @@ def _connections(cells: CellsJudged) -> Answer:
     )
 
 
-def _stress(seen: Seen) -> Answer:
-    assert seen.stress is not None
-    rows = [row for row in seen.stress.rows if row.kind == "TOTAL"]
+def _stress(seen: StressJudged) -> Answer:
+    rows = [row for row in seen.rows if row.kind == "TOTAL"]
     errors, samples = sum(row.errors for row in rows), sum(row.samples for row in rows)
-    wrong, right = sum(seen.stress.wrong.values()), sum(seen.stress.right.values())
+    wrong, right = sum(seen.wrong.values()), sum(seen.right.values())
     return Answer(
         "Does every key end as its last writer left it, with three kinds of request at once?",
         f"{errors} errors in {samples:,} requests; {right:,} of {right + wrong:,} keys are as they should be.",

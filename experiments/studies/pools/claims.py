@@ -9,7 +9,8 @@ server that is not built here is NOT TESTABLE.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.judge.cells import CellJudged, CellsJudged
+from experiments.judge.stress import StressJudged
+from experiments.judge.table import CellJudged, CellsJudged
 from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
@@ -61,16 +62,18 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    if seen.cells is None:
+    cells = seen.of(CellsJudged)
+    if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED, entry.theme)
-    if not all(any(cell.setting["language"] == each for cell in seen.cells.plan.cells) for each in BOTH):
+    if not all(any(cell.setting["language"] == each for cell in cells.plan.cells) for each in BOTH):
         return Claim(entry.text, "NOT TESTABLE", NOT_HERE, entry.theme)
-    return entry.claim(Measured(seen, seen.cells))
+    return entry.claim(Measured(seen, cells))
 
 
 def _sized(claim: Claim, seen: Seen) -> Claim:
     """The claim with the size of a cell behind its numbers."""
-    return claim if seen.cells is None else replace(claim, said=f"{claim.said} {_size(seen.cells)}".rstrip())
+    cells = seen.of(CellsJudged)
+    return claim if cells is None else replace(claim, said=f"{claim.said} {_size(cells)}".rstrip())
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
@@ -310,12 +313,13 @@ def _put_takes_more(of: Measured) -> Finding:
 
 
 def _no_errors(of: Measured) -> Finding:
-    if of.seen.stress is None:
+    stress = of.seen.of(StressJudged)
+    if stress is None:
         return "NOT TESTABLE", NOT_MEASURED
-    own = [server for server in of.seen.stress.plan.servers if server["language"] in BOTH]
-    rows = [row for row in of.seen.stress.rows if row.server in own and row.kind == "TOTAL"]
-    errors, wrong = sum(row.errors for row in rows), sum(of.seen.stress.wrong[server] for server in own)
-    right = sum(of.seen.stress.right[server] for server in own)
+    own = [server for server in stress.plan.servers if server["language"] in BOTH]
+    rows = [row for row in stress.rows if row.server in own and row.kind == "TOTAL"]
+    errors, wrong = sum(row.errors for row in rows), sum(stress.wrong[server] for server in own)
+    right = sum(stress.right[server] for server in own)
     least = min((row.samples for row in rows), default=0)
     verdict: ClaimVerdict = "CONTRADICTED" if errors or wrong else "CONFIRMED"
     return (

@@ -6,10 +6,10 @@ is about; its figures 1 and 2, pictures of JMeter's tables, are one figure of th
 
 from collections.abc import Sequence
 
-from experiments.design.cells import Cell
-from experiments.judge.cells import CellsJudged
 from experiments.judge.stats import Estimate
 from experiments.judge.stress import StressJudged
+from experiments.judge.table import CellsJudged
+from experiments.kinds.table import Cell
 from experiments.show.content import Seen
 from experiments.show.figures import beside
 from experiments.show.figures.beside import Axis, Row, Series
@@ -30,15 +30,15 @@ POOL_AXIS = "threads of the pool"
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """A figure for each column and request; throughput under stress."""
     drawn: list[Picture] = []
-    if seen.cells is not None:
+    if (cells := seen.of(CellsJudged)) is not None:
         for quantity, (name, title, unit, pinned) in COLUMNS.items():
             for verb in VERBS:
-                rows = [_row(seen.cells, quantity, verb, each, pinned) for each in CONNECTIONS]
+                rows = [_row(cells, quantity, verb, each, pinned) for each in CONNECTIONS]
                 axis = Axis(POOL_AXIS, unit, {float(pool): str(pool) for pool in POOLS})
                 told = f"{title}: {verb.upper()}, over the pool"
                 drawn.append(beside.picture(f"{name}_{verb}", told, axis, [row for row in rows if row.ours]))
-    if seen.stress is not None:
-        drawn.append(_stress(seen.stress))
+    if (stress := seen.of(StressJudged)) is not None:
+        drawn.append(_stress(stress))
     return tuple(drawn)
 
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from itertools import product
 
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
-from experiments.design.cells import TURNS_MIN, Cell, CellRatio, Cells
 from experiments.design.setting import Setting, setting
-from experiments.design.stress import FinalState, Stress, StressKind
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
+from experiments.kinds.stress import FinalState, Stress, StressKind
+from experiments.kinds.table import TURNS_MIN, Cell, CellRatio, Cells
 from experiments.peers import PYTHON
 from experiments.studies.pools.original import REQUESTS
 from experiments.studies.study import Scale
@@ -180,11 +180,12 @@ class Table:
         connections: Sequence[int] | None = None,
         verbs: Sequence[str] = VERBS,
         pinned: bool = True,
-    ) -> tuple[Cell, ...]:
-        """Cells of a language; all pools or connections unless told."""
+    ) -> tuple[int, ...]:
+        """Places of the cells of a language; all pools or connections unless told."""
         own_pools = pools or (self.pools if pinned else self.free_pools)
         own_connections = connections or (self.connections if pinned else self.free_connections)
-        return tuple(self._cells[language, *key, pinned] for key in product(own_pools, own_connections, verbs))
+        places = {key: place for place, key in enumerate(self._cells)}
+        return tuple(places[language, *key, pinned] for key in product(own_pools, own_connections, verbs))
 
 
 def cells(scale: Scale) -> Cells:

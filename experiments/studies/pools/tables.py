@@ -3,9 +3,9 @@ stress test as JMeter has it; every declared ratio; faults of the document's tab
 
 from collections.abc import Iterable, Iterator
 
-from experiments.design.cells import Cell
-from experiments.judge.cells import CellJudged, CellsJudged
 from experiments.judge.stress import StressJudged
+from experiments.judge.table import CellJudged, CellsJudged
+from experiments.kinds.table import Cell
 from experiments.show.content import Section, Seen
 from experiments.show.numbers import NOTHING, number, ratio_words
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
@@ -46,12 +46,12 @@ QUANTITIES = {
 def sections(seen: Seen) -> tuple[Section, ...]:
     """All tables, as far as they were measured."""
     found: list[Section] = []
-    if seen.cells is not None:
+    if (cells := seen.of(CellsJudged)) is not None:
         for number_, verb in enumerate(VERBS, 1):
-            found += _tables(seen.cells, verb, number_)
-        found.append(Section("All cells, compared", ratio_table(seen.cells.judged.values())))
-    if seen.stress is not None:
-        found.append(Section("Stress test, as JMeter has it", stress_table(seen.stress), ("stress",)))
+            found += _tables(cells, verb, number_)
+        found.append(Section("All cells, compared", ratio_table(cells.judged.values())))
+    if (stress := seen.of(StressJudged)) is not None:
+        found.append(Section("Stress test, as JMeter has it", stress_table(stress), ("stress",)))
     found.append(Section("What is wrong in the document's tables", "\n".join(f"- {each}" for each in faults())))
     return tuple(found)
 

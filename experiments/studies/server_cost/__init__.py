@@ -13,7 +13,7 @@ SERVER_COST = Study(
             pictures=answers.pictures,
             answers=answers.answers,
             sections=answers.sections,
-            alone=sweeps.alone,
+            runs=lambda scale: (sweeps.alone(scale),),
         ),
         "split": Part(
             title="Where a request's processor time goes, on three servers of one executor",

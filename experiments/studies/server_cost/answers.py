@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from experiments.design.arms import Arm
-from experiments.judge.alone import Lone
 from experiments.judge.points import points
+from experiments.judge.standalone import Lone, Standalone
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
@@ -45,9 +45,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def sections(seen: Seen) -> tuple[Section, ...]:
     """Sections of goals, arms, and servers by themselves where they were measured."""
-    told = [Section("Goals", goal_table(goals(seen.main, seen.alone))), Section("Arms", arm_table(seen.main))]
-    if seen.alone:
-        told.append(Section("Servers by themselves", alone_table(seen.alone)))
+    told = [Section("Goals", goal_table(goals(seen.main, _servers(seen)))), Section("Arms", arm_table(seen.main))]
+    if _servers(seen):
+        told.append(Section("Servers by themselves", alone_table(_servers(seen))))
     return tuple(told)
 
 
@@ -55,6 +55,11 @@ def goal_table(all_goals: Iterable[Goal]) -> str:
     """Table of goals: each with its measurement and its state."""
     lines = tuple((each.part, each.bound, each.shown, each.said) for each in all_goals)
     return Table(("what", "goal", "measured, with interval", "the goal is"), lines, texts=4).markdown
+
+
+def _servers(seen: Seen) -> Sequence[Lone]:
+    """Servers by themselves; none where they were not measured."""
+    return (seen.of(Standalone) or Standalone()).servers
 
 
 def arms(seen: Seen) -> tuple[Section, ...]:
@@ -72,7 +77,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     ]
     idle = [
         costs.Row(f"{label(transport)}, {connections(held.connections)}", transport, as_percent(held.idle_share))
-        for lone in seen.alone
+        for lone in _servers(seen)
         for transport in (lone.server.setting.text("transport"),)
         for held in lone.holding
     ]

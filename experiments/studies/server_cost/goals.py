@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.judge.alone import Lone
+from experiments.judge.standalone import Lone
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
 from experiments.show.numbers import has_interval, number, percent, ratio_words, times_between

@@ -11,11 +11,11 @@ with metrics, and with its store on disk.
 
 from dataclasses import replace
 
-from experiments.design.alone import Alone, LoneServer
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.factors import SQLITE, TLS, TOKEN
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep
+from experiments.kinds.standalone import Alone, LoneServer
 from experiments.peers import peer_of
 from experiments.services import NULL, STOCK
 from experiments.studies.study import Scale

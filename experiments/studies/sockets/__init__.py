@@ -26,7 +26,7 @@ SOCKETS = Study(
             peers=sweeps.PEERS,
             also=("socket_bindings",),
             after=("socket_patterns",),
-            received=sweeps.received,
+            runs=lambda scale: (sweeps.received(scale),),
         ),
         "socket_patterns": Part(
             title="Pair beside request-reply, on ZeroMQ and nanomsg",

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from experiments.design.setting import Setting
-from experiments.judge.received import ReceivedRatio, interval, ratios
+from experiments.judge.delivery import ReceivedRatio, interval, ratios
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
-from experiments.results.received import ReceivedRow
+from experiments.kinds.delivery import ReceivedRow
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
 from experiments.show.sentences import to_decide
@@ -16,7 +16,7 @@ from experiments.studies.sockets import lines
 from experiments.studies.sockets.faults import fault_table, spread_table
 from experiments.studies.sockets.original import GRAPHS
 from experiments.studies.sockets.sweeps import APIS, BASE, HEADLINE, NAMES, of, throughput_of, words
-from experiments.studies.sockets.wording import ABSENT, brief, over_cells, standing
+from experiments.studies.sockets.wording import ABSENT, brief, delivered, over_cells, standing
 
 NOT_CONCLUDED = (
     "How the APIs do between two machines: all of this is on the loopback of one.",
@@ -139,7 +139,7 @@ def _timer(seen: Seen) -> Answer:
     for rate_hz in dict.fromkeys(rate for rate, _ in GRAPHS):
         of_rate = [of(api, *cell) for cell in GRAPHS if cell[0] == rate_hz for api in APIS]
         cycles, true = (
-            [each.value for each in (interval(seen.received, at, value) for at in of_rate) if each]
+            [each.value for each in (interval(delivered(seen).rows, at, value) for at in of_rate) if each]
             for value in (cycle_us, response_us)
         )
         if cycles and true:
@@ -164,7 +164,7 @@ def _most(seen: Seen) -> Answer:
 def throughput_ratios(seen: Seen) -> tuple[ReceivedRatio, ...]:
     """Ratio of each pair that was measured, as one family."""
     pairs = [(throughput_of(above), throughput_of(below)) for above, below in THROUGHPUT_PAIRS]
-    return ratios(seen.received, pairs, received_hz)
+    return ratios(delivered(seen).rows, pairs, received_hz)
 
 
 def ratio_told(each: ReceivedRatio) -> str:
@@ -211,8 +211,8 @@ def throughput_table(seen: Seen) -> str:
 def _throughput_lines(seen: Seen) -> Iterator[tuple[str, ...]]:
     for api in APIS:
         at = throughput_of(api)
-        rate = interval(seen.received, at, received_hz)
-        seconds = [count for row in seen.received if row.cell.setting == at for count in row.seconds]
+        rate = interval(delivered(seen).rows, at, received_hz)
+        seconds = [count for row in delivered(seen).rows if row.cell.setting == at for count in row.seconds]
         if rate is None:
             continue
         megabytes = number(rate.value * at.whole("size") / 1e6)
@@ -222,7 +222,7 @@ def _throughput_lines(seen: Seen) -> Iterator[tuple[str, ...]]:
 
 
 def _shown(seen: Seen, at: Setting, value: Callable[[ReceivedRow], float | None], unit: float) -> str:
-    found: Estimate | None = interval(seen.received, at, value)
+    found: Estimate | None = interval(delivered(seen).rows, at, value)
     if found is None:
         return NOTHING
     return f"{number(found.value / unit)}" + (f" ({times_between(found, unit)})" if has_interval(found) else "")

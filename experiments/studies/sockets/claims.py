@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from statistics import stdev
 
 from experiments.design.sweep import BLOCKS_MIN
-from experiments.judge.received import ReceivedRatio
+from experiments.judge.delivery import ReceivedRatio
 from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.results.received import RECEIVED_FILE
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme
 from experiments.show.numbers import number, ratio_words
 from experiments.studies.sockets import lines
@@ -25,6 +24,7 @@ from experiments.studies.sockets.wording import (
     ABSENT,
     brief,
     counted_messages,
+    delivered,
     over_cells,
     size_log_ratios,
     spread,
@@ -105,19 +105,21 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
     """
 
     def finding(seen: Seen) -> Finding:
-        others = [told_log_ratios(seen.received, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
+        others = [
+            told_log_ratios(delivered(seen).rows, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")
+        ]
         beside = _spread_at_the_client(seen.main, cell)
         if not all(others):
             return "NOT TESTABLE", f"The receivers told nothing of it. {beside}"
         intervals = [ratio_interval(each, 1 - LEVEL) for each in others]
-        runs = {api: [row for row in seen.received if row.cell.setting == of(api, *cell)] for api in NAMES}
+        runs = {api: [row for row in delivered(seen).rows if row.cell.setting == of(api, *cell)] for api in NAMES}
         told = [f"{NAMES[api]} {number(stdev(row.cycle_us or 0.0 for row in runs[api]))} µs" for api in _THREE]
         few, each_s = len(runs["zeromq"]), runs["zeromq"][0].cell.seconds
         text = (
             f"Standard deviation of the thesis' timer, at the receiver: {', '.join(told)}, of {few} means of {each_s} "
             f"s an API; the thesis had 3,600 of a second. {beside}"
         )
-        if few < BLOCKS_MIN or not seen.received_whole:
+        if few < BLOCKS_MIN or not delivered(seen).is_whole:
             return "INCONCLUSIVE", f"{text} So few of the thesis' samples decide nothing."
         p_values = holm([sign_flip_p([each - math.log(MUCH_MORE) for each in of_one]) for of_one in others])
         apart = [p < LEVEL and not at.low <= MUCH_MORE <= at.high for p, at in zip(p_values, intervals, strict=True)]
@@ -194,9 +196,9 @@ def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen
             if each.above["transport"] == "nanomsg" and each.below["transport"] in others
         ]
         if len(asked) < len(others):
-            return "NOT TESTABLE", f"An API that it compares is not built here, or there is no {RECEIVED_FILE}."
+            return "NOT TESTABLE", "An API that it compares is not built here, or receivers reported nothing."
         text = " ".join(map(ratio_told, asked))
-        if not seen.received_whole or any(each.ratio.n < BLOCKS_MIN for each in asked):
+        if not delivered(seen).is_whole or any(each.ratio.n < BLOCKS_MIN for each in asked):
             return "INCONCLUSIVE", f"{text} Too few blocks, or not all of the plan: they decide nothing."
         if all(map(inside, asked)):
             return "CONFIRMED", text

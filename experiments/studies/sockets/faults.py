@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from experiments.judge.received import interval
+from experiments.judge.delivery import interval
 from experiments.judge.verdicts import Judgement
 from experiments.show.content import Seen
 from experiments.show.numbers import number, percent, times_between
 from experiments.show.tables import Table
 from experiments.studies.sockets.original import GRAPHS, SIZES
 from experiments.studies.sockets.sweeps import APIS, BASE, HEADLINE, NAMES, of, words
-from experiments.studies.sockets.wording import Spread, brief, spread
+from experiments.studies.sockets.wording import Spread, brief, delivered, spread
 
 READ_BYTES, REPLY_BYTES = 99_999, 18
 """Bytes in appendix B: read at once by its Berkeley server, and sent as its answer."""
@@ -61,8 +61,8 @@ def fault_table(seen: Seen) -> str:
 
 def _timer(seen: Seen) -> str:
     cell = next(iter(GRAPHS))
-    cycle = interval(seen.received, of(BASE, *cell), lambda row: row.cycle_us)
-    true = interval(seen.received, of(BASE, *cell), lambda row: row.response_us)
+    cycle = interval(delivered(seen).rows, of(BASE, *cell), lambda row: row.cycle_us)
+    true = interval(delivered(seen).rows, of(BASE, *cell), lambda row: row.response_us)
     if cycle is None or true is None:
         return NOT_MEASURED
     return (

@@ -3,16 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from experiments.design.arms import Arm
+from experiments.judge.delivery import interval
 from experiments.judge.points import points
-from experiments.judge.received import interval
 from experiments.judge.stats import Estimate
+from experiments.kinds.delivery import ReceivedRow
 from experiments.results.observed import ALL
-from experiments.results.received import ReceivedRow
 from experiments.show.content import Seen
 from experiments.show.figures import bars
 from experiments.show.figures.style import Picture
 from experiments.studies.sockets.original import GRAPHS
 from experiments.studies.sockets.sweeps import APIS, of, throughput_of, words
+from experiments.studies.sockets.wording import delivered
 
 
 def graphs(seen: Seen) -> Sequence[Picture]:
@@ -22,13 +23,13 @@ def graphs(seen: Seen) -> Sequence[Picture]:
     drawn = []
     for cell, number in GRAPHS.items():
         client = [(api, means.get(Arm(of(api, *cell)))) for api in APIS]
-        receiver = [(api, interval(seen.received, of(api, *cell), lambda row: row.cycle_us)) for api in APIS]
+        receiver = [(api, interval(delivered(seen).rows, of(api, *cell), lambda row: row.cycle_us)) for api in APIS]
         panels = [
             bars.Panel("Response time, at the client", "µs", list(_bars(client, 1.0))),
             bars.Panel("As the original timed it, at the receiver", "ms", list(_bars(receiver, 1000.0))),
         ]
         drawn.append(bars.picture(f"graph_{number}", f"Graph {number}. Response time, {words(*cell)}", panels))
-    throughput = [(api, interval(seen.received, throughput_of(api), _received_hz)) for api in APIS]
+    throughput = [(api, interval(delivered(seen).rows, throughput_of(api), _received_hz)) for api in APIS]
     panel = bars.Panel("Counted at the receiver", "messages a second", list(_bars(throughput, 1.0)))
     return (*drawn, bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel]))
 

@@ -8,9 +8,9 @@ Afterwards fresh servers tell what they received: the original's timer beside th
 """
 
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
-from experiments.design.received import Received, ReceivedCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
+from experiments.kinds.delivery import Received, ReceivedCell
 from experiments.studies.sockets.original import GRAPHS, SIZES, THROUGHPUT_SAMPLES
 from experiments.studies.study import Scale
 

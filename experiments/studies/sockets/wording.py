@@ -10,10 +10,12 @@ import numpy as np
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge import ratios
+from experiments.judge.delivery import Delivery
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.kinds.delivery import ReceivedRow
 from experiments.results.observed import ALL
-from experiments.results.received import ReceivedRow
+from experiments.show.content import Seen
 from experiments.show.numbers import counted, number
 from experiments.show.sentences import listed
 from experiments.studies.sockets import sweeps
@@ -21,6 +23,11 @@ from experiments.studies.sockets.original import GRAPHS, RATES, SIZES
 from experiments.studies.sockets.sweeps import NAMES, ratio_name
 
 ABSENT = "Not measured: an API that it compares is not built here, or gates left out its blocks."
+
+
+def delivered(seen: Seen) -> Delivery:
+    """Reports of receivers; no rows where none were measured."""
+    return seen.of(Delivery) or Delivery()
 
 
 def brief(judged: Judged | None) -> str:

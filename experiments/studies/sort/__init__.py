@@ -23,7 +23,7 @@ SORT = Study(
             peers=sweeps.PEERS,
             also=("sort_array_len", "sort_python"),
             after=("sort_python_array_len",),
-            cold=sweeps.cold,
+            runs=sweeps.cold,
         ),
         "sort_array_len": Part(
             title="Arrays of 100, 1,000 and 10,000 numbers, on Go's net/rpc and on gRPC",

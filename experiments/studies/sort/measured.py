@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.design.setting import Setting
+from experiments.judge.cold import ColdRuns
 from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.results.cold import ColdRow
+from experiments.kinds.cold import ColdRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.sentences import listed, ratio_sentence
@@ -60,7 +61,8 @@ def measured(seen: Seen) -> Measured:
     """All measurements of a part."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
-    return Measured(parts, judged, dict(_points(parts)), tuple(seen.cold), seen.cold_whole)
+    cold = seen.of(ColdRuns) or ColdRuns()
+    return Measured(parts, judged, dict(_points(parts)), tuple(cold.rows), cold.is_whole)
 
 
 def _points(parts: Mapping[str, Judgement]) -> Iterator[tuple[Setting, Point]]:

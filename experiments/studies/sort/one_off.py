@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 from experiments.judge.cold import OneOff, cell_interval, one_off, paid_once
 from experiments.judge.stats import Estimate, ratio_interval
-from experiments.results.cold import ColdRow
+from experiments.kinds.cold import ColdRow
 from experiments.studies.sort.original import CALLS
 from experiments.studies.sort.sweeps import ALGORITHMS, MECHANISMS, MERGE, QUICK, go
 

@@ -14,9 +14,9 @@ from functools import cache
 from itertools import product
 
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
-from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.kinds.cold import Cold, ColdCell
 from experiments.show.figures.style import label
 from experiments.studies.sort.original import CALLS
 from experiments.studies.study import Scale
@@ -110,15 +110,15 @@ def python_array_len(scale: Scale) -> Sweep:
     return _python_array_len("sort_python_array_len", scale)
 
 
-def cold(scale: Scale) -> Cold | None:
-    """The original's 12 cells; None where Go's peers are not built."""
+def cold(scale: Scale) -> tuple[Cold, ...]:
+    """The original's 12 cells; no run where Go's peers are not built."""
     if not has_go(scale):
-        return None
+        return ()
     cells = tuple(
         ColdCell(go(mechanism, algorithm), calls, RUNS[calls])
         for mechanism, algorithm, calls in product(MECHANISMS, ALGORITHMS, CALLS)
     )
-    return Cold("sort", "sort", cells, scale.looks[0], scale.seed)
+    return (Cold("sort", "sort", cells, scale.looks[0], scale.seed),)
 
 
 def _mechanisms(length: int, family: str) -> Iterator[Comparison]:

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from clients.load.record.cold_run import ColdRun
-from experiments.design.alone import Alone, LoneServer
-from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import setting
-from experiments.results.alone import HeldSeen, LoneSeen, Repetition
-from experiments.results.cold import ColdBlock, ColdSeen
+from experiments.kinds.cold import Cold, ColdBlock, ColdCell, ColdSeen
+from experiments.kinds.standalone import Alone, HeldSeen, LoneSeen, LoneServer, Repetition
 from experiments.results.observed import RoundSeen
 
 SOCKETS, GRPC = setting(transport="sockets"), setting(transport="grpc")

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from experiments.design.cells import Cell, CellRatio, Cells
 from experiments.design.setting import setting
-from experiments.results.cells import CellBlock, CellSeen
+from experiments.kinds.table import Cell, CellBlock, CellRatio, Cells, CellSeen
 from experiments.results.observed import RoundSeen
 
 BASE = setting(service="entity", transport="http1", connection="per-request", mix="get", client="c-http")
@@ -16,7 +15,8 @@ FREE = Cell(BASE.but(workers=2), requests=100, pinned=False)
 
 CELLS = (FEW, MANY, PUT, FREE)
 
-RATIO = CellRatio("pool", "64 threads ÷ 2", (MANY,), (FEW,), "response_ms")
+RATIO = CellRatio("pool", "64 threads ÷ 2", (1,), (0,), "response_ms")
+"""The cell with many threads ÷ that with few."""
 
 QUIET = RoundSeen(1.0, 0)
 

@@ -1,8 +1,7 @@
 """A small stress test, and what could be seen of it."""
 
 from experiments.design.setting import setting
-from experiments.design.stress import FinalState, Stress, StressKind
-from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
+from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, Stress, StressKind, StressRepetition, StressSeen
 
 SERVER = setting(service="entity", transport="http1", mix="get")
 

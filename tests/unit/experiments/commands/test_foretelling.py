@@ -8,15 +8,16 @@ import pytest
 from experiments.commands import run
 from experiments.design.arms import Arm, Group
 from experiments.design.demands import Demands
-from experiments.design.foretold import Foretold
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge import ratios
 from experiments.judge.verdicts import Judgement
+from experiments.kinds import prediction
+from experiments.kinds.prediction import Foretold
 from experiments.measure.bench import CATALOG, bench
-from experiments.results import files, foretold
+from experiments.results import files
 from experiments.show.content import Seen, read
-from experiments.studies.pool_size import foretold as model
+from experiments.studies.pool_size.foretold import foretell
 from experiments.studies.study import Part, Scale, Study
 from stock_service.rpc.errors import UsageError
 
@@ -29,7 +30,7 @@ def told(judgement: Judgement, of: Setting) -> Foretold:
     """By the processor time of the first part's one arm."""
     cpu_us = ratios.arm_cpu_us(judgement.sweep, judgement.blocks[0], 0)
     assert cpu_us is not None
-    return model.foretell(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
+    return foretell(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
 
 
 def first(scale: Scale) -> Sweep:
@@ -70,16 +71,16 @@ def test_what_is_foretold_is_written_before_it_is_measured(tmp_path: Path) -> No
     """Its rates follow from it; whoever goes on finds it as it was written."""
     folder = tmp_path / "try"
     measure(folder)
-    written_at, (one,) = foretold.load(folder)
+    written_at, (one,) = prediction.load(folder)
     (block,) = files.counting(files.read_blocks(folder))
     (before,) = files.counting(files.read_blocks(folder / "first"))
     began, written, measured = map(datetime.fromisoformat, (before.started_at, written_at, block.started_at))
     assert began <= written <= measured
     assert one.setting == files.read_sweep(folder).arms[0].setting
     assert one.throughput_hz == pytest.approx(one.capacity_hz / 100, rel=0.01)
-    text = (folder / foretold.FORETOLD_FILE).read_text()
+    text = (folder / prediction.FORETOLD_FILE).read_text()
     measure(folder, resume=True)
-    assert (folder / foretold.FORETOLD_FILE).read_text() == text
+    assert (folder / prediction.FORETOLD_FILE).read_text() == text
     seen = read(folder, STUDY.parts).seen
     assert [each.setting for each in seen.foretold] == [one.setting]
     assert len(seen.after["first"].blocks) == 1

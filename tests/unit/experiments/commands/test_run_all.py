@@ -11,13 +11,12 @@ import pytest
 from experiments.commands import estimate, run_all
 from experiments.commands.recording import read
 from experiments.commands.run_all import Planned, check_new, is_whole
-from experiments.design.alone import Alone, LoneServer
-from experiments.design.cold import Cold, ColdCell
-from experiments.design.received import Received, ReceivedCell
 from experiments.design.setting import setting
+from experiments.kinds import KINDS
+from experiments.kinds.cold import BLOCK_S, Cold, ColdCell
+from experiments.kinds.delivery import Received, ReceivedCell
+from experiments.kinds.standalone import Alone, LoneServer
 from experiments.measure.programs import ProgramFailed
-from experiments.results.cold import COLD_FILE
-from experiments.results.cold import save as save_cold
 from experiments.results.files import append_block, write_sweep
 from experiments.show.content import Content
 from experiments.show.report import MARKDOWN
@@ -26,6 +25,8 @@ from experiments.verify import unfinished
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.blocks import blocks
 from tests.unit.experiments.studies.stock.judgements import SCALE, planted
+
+COLD = KINDS["cold"]
 
 SWEEP = STUDIES["stock"].parts["stock"].sweep(SCALE)
 
@@ -134,12 +135,12 @@ def test_a_study_is_whole_at_a_look_with_its_report(tmp_path: Path) -> None:
             (tmp_path / MARKDOWN).write_text("# A report\n")
             assert not is_whole(tmp_path, PLANNED[0])
     assert is_whole(tmp_path, PLANNED[0])
-    beside = replace(PLANNED[0], beside=(COLD_FILE,))
+    beside = replace(PLANNED[0], beside=(COLD.file,))
     assert not is_whole(tmp_path, beside)
-    save_cold(tmp_path, Cold("stock", "stock", (ColdCell(setting(transport="sockets"), 100),), blocks=2), [])
+    COLD.save(tmp_path, Cold("stock", "stock", (ColdCell(setting(transport="sockets"), 100),), blocks=2), [])
     assert not is_whole(tmp_path, beside)
-    assert list(unfinished(tmp_path)) == [f"{tmp_path / COLD_FILE}: broken off after 0 of 2 blocks"]
-    (tmp_path / COLD_FILE).unlink()
+    assert list(unfinished(tmp_path)) == [f"{tmp_path / COLD.file}: broken off after 0 of 2 blocks"]
+    (tmp_path / COLD.file).unlink()
     assert not is_whole(tmp_path, replace(PLANNED[0], sweep=replace(SWEEP, seed=2)))
     (tmp_path / MARKDOWN).unlink()
     assert not is_whole(tmp_path, PLANNED[0])
@@ -160,10 +161,10 @@ def test_what_is_measured_after_a_part_takes_time_too() -> None:
     one = setting(transport="sockets")
     alone = Alone("s", "p", (LoneServer(one, (10,)),), repetitions=5, idle_s=5)
     cold = Cold("s", "p", (ColdCell(one, 100, runs=3),), blocks=10)
-    nothing = estimate.after_s({}, None, None)
-    assert estimate.after_s({}, alone, None) - nothing > 5 * 2 * 5
-    assert estimate.after_s({}, None, cold) - nothing > 10 * estimate.START_S
+    nothing = estimate.after_s({})
+    assert estimate.after_s({}, [alone]) - nothing > 5 * 2 * 5
+    assert estimate.after_s({}, [cold]) - nothing > 10 * BLOCK_S
     peer = setting(service="echo", language="c", transport="berkeley", client="peer")
     received = Received("s", "p", (ReceivedCell(peer, 3),), blocks=4)
-    assert estimate.after_s({}, None, None, received) - nothing > 3 * 4
-    assert estimate.after_s({"later": SWEEP}, None, None) - nothing == SWEEP.looks[-1] * estimate.block_s(SWEEP)
+    assert estimate.after_s({}, [received]) - nothing > 3 * 4
+    assert estimate.after_s({"later": SWEEP}) - nothing == SWEEP.looks[-1] * estimate.block_s(SWEEP)

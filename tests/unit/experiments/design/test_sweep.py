@@ -3,8 +3,9 @@
 import pytest
 
 from experiments.design.arms import Arm, Comparison, Group
+from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import read
-from experiments.design.sweep import BLOCKS_MAX, SERVERS_MAX, Sweep, Windows
+from experiments.design.sweep import SERVERS_MAX, Sweep, Windows
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, ratio, sweep
 
 

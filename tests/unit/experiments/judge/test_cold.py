@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from experiments.judge.cold import cell_interval, counting_rows, fit, one_off, paid_once
+from experiments.judge.cold import cell_interval, fit, judged, one_off, paid_once
 from tests.unit.experiments.apart_seen import COLD, GRPC, SOCKETS, cold_block, cold_run
 
 CALLS = (100, 1_000, 10_000)
@@ -58,7 +58,7 @@ def test_connecting_is_in_the_one_off_cost_where_it_is_asked_for() -> None:
         cold_block(number, [(cell, cold_run(COLD.cells[cell].calls)) for cell in COLD.order(number)])
         for number in (1, 2, 3)
     ]
-    seen = counting_rows(COLD, blocks)
+    seen = judged(COLD, blocks).rows
     for with_connect, once_us in ((False, 400), (True, 600)):
         found = one_off(seen, SOCKETS, with_connect)
         assert found is not None
@@ -76,7 +76,7 @@ def test_connecting_is_in_the_one_off_cost_where_it_is_asked_for() -> None:
 def test_no_interval_of_a_time_reaches_under_0() -> None:
     """A block whose first call took twenty times as long as the others' is far out, and no interval is negative."""
     blocks = [cold_block(n, [(1, cold_run(10, first_us=500.0 if n > 1 else 10_000.0))]) for n in (1, 2, 3)]
-    first = cell_interval(counting_rows(COLD, blocks), COLD.cells[1], "first_call_us")
+    first = cell_interval(judged(COLD, blocks).rows, COLD.cells[1], "first_call_us")
     assert first is not None
     assert 0 < first.low < 1_357 < first.high
     assert first.value == pytest.approx((500 * 500 * 10_000) ** (1 / 3))
@@ -85,7 +85,7 @@ def test_no_interval_of_a_time_reaches_under_0() -> None:
 def test_a_run_that_was_robbed_of_time_does_not_count() -> None:
     """Left out by stolen time, whatever it read."""
     block = cold_block(1, [(1, cold_run(10, first_us=9_000)), (1, cold_run(10)), (4, cold_run(10))], stolen=(0, 2))
-    seen = counting_rows(COLD, [block])
+    seen = judged(COLD, [block]).rows
     assert [(row.cell.setting, row.first_call_us) for row in seen] == [(SOCKETS, 500)]
     first = cell_interval(seen, COLD.cells[1], "first_call_us")
     assert first is not None

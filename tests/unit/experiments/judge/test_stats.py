@@ -10,7 +10,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.design.sweep import BLOCKS_MAX
+from experiments.design.limits import BLOCKS_MAX
 from experiments.judge.stats import (
     blocks_min,
     blocks_needed,

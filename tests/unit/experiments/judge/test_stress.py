@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.judge.stress import TOTAL, judge_stress
-from experiments.results.stress import KindSeen, StressSeen
+from experiments.judge.stress import TOTAL, judged
+from experiments.kinds.stress import KindSeen, StressSeen
 from tests.unit.experiments.stress_seen import PLAN, SERVER, repetition
 
 
 def test_rows_and_total() -> None:
     """KB of 1024 bytes; the total is from the first request of any kind to the last."""
-    found = judge_stress(PLAN, [repetition(1)])
+    found = judged(PLAN, [repetition(1)])
     rows = {row.kind: row for row in found.rows}
     assert list(rows) == ["new", "update", TOTAL]
     assert (rows["new"].throughput_hz.value, rows["update"].throughput_hz.value) == (20, 20)
@@ -23,7 +23,7 @@ def test_rows_and_total() -> None:
 
 def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
     """And an error is a sample."""
-    found = judge_stress(PLAN, [repetition(1, errors=3), repetition(2, wrong=2)])
+    found = judged(PLAN, [repetition(1, errors=3), repetition(2, wrong=2)])
     total = found.row(SERVER, TOTAL)
     assert total is not None
     assert (total.samples, total.errors) == (120, 3)
@@ -37,7 +37,7 @@ def test_a_kind_without_an_answer_has_no_time() -> None:
     (server,) = seen.servers
     late = replace(server.kinds[0], began_ns=5_000_000_000, ended_ns=6_000_000_000)
     none = KindSeen(0, 40, 0, 0, 0.0, 0, 0)
-    found = judge_stress(PLAN, [replace(seen, servers=(StressSeen((late, none), server.final),))])
+    found = judged(PLAN, [replace(seen, servers=(StressSeen((late, none), server.final),))])
     total, update = found.row(SERVER, TOTAL), found.row(SERVER, "update")
     assert total is not None
     assert update is not None

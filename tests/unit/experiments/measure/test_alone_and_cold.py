@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from clients.load.run import fleet
-from experiments.design.alone import Alone, LoneServer
-from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import setting
-from experiments.measure import alone, cold
+from experiments.kinds.cold import Cold, ColdCell, rows
+from experiments.kinds.standalone import Alone, LoneServer
+from experiments.measure import cold, standalone
 from experiments.measure.bench import bench
-from experiments.results.cold import rows
 from stock_service.rpc.transports import TRANSPORTS
 from tests.covering import half
 
@@ -41,7 +40,7 @@ def test_a_server_by_itself_is_seen_with_every_number_of_connections(
     """Its start, and its memory and processor time over the whole watch; whatever it serves."""
     of = setting(transport=transport, service=service, mix="lookup" if service == "stock" else "echo")
     plan = Alone("study", "part", (LoneServer(of, (3, 20)),), 1, 0.05)
-    (server,) = alone.measure(plan, 1, bench(catalog)).servers
+    (server,) = standalone.measure(plan, 1, bench(catalog)).servers
     assert server.ready_ms > 1
     assert [held.connections for held in server.held] == [0, 3, 20]
     for held in server.held:

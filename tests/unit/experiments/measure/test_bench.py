@@ -17,8 +17,8 @@ from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.judge import gates
 from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench, exits, server_command
-from experiments.measure.block import load_plan, measure
 from experiments.measure.load_programs import Absent, Ask, Reading, load_programs
+from experiments.measure.slices import load_plan, measure
 from experiments.results import rows
 from experiments.results.machine import cores
 from experiments.results.observed import KEPT, SILENT

@@ -21,7 +21,7 @@ from experiments.design.sweep import Sweep, Windows
 from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.http_load import HttpAsk, HttpLoad
-from experiments.measure.load_programs import CHttpClient, http_load
+from experiments.measure.load_programs import CHttpClient, http_load, load_programs
 from experiments.measure.programs import ProgramFailed
 from experiments.results.observed import ALL, KEPT, SILENT
 from stock_service.rpc.transports import Address
@@ -33,8 +33,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, r
 @pytest.fixture(scope="module")
 def load() -> Iterator[HttpLoad]:
     """The program, built once."""
-    with http_load() as built:
-        yield built
+    with load_programs(("c-http",)) as built:
+        yield http_load(built)
 
 
 @contextmanager

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from experiments.design.arms import Arm, Group
-from experiments.design.cold import Cold, ColdCell
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge import gates
+from experiments.kinds.cold import Cold, ColdCell
 from experiments.measure import cold, peer_clients, windows
 from experiments.measure.bench import CATALOG, bench, server_command
 from experiments.measure.programs import Program, ProgramFailed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.design.sweep import Sweep
-from experiments.measure.runner import Asked, repeats_max, run_sweep
+from experiments.measure.runner import Asked, run_sweep
 from experiments.results import files, rows
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
@@ -40,7 +40,7 @@ class Run:
         def goes_on(done: Sequence[Block]) -> bool:
             return len(done) < self.enough
 
-        asked = Asked(goes_on, self.robbed, lambda _: None, lambda _: None, lambda _: None)
+        asked = Asked(goes_on, lambda _: None, self.robbed)
         return run_sweep(of, folder, resume, self.measure, asked)
 
 
@@ -63,7 +63,7 @@ def test_at_most_a_fifth_of_the_blocks_is_run_again(tmp_path: Path) -> None:
     """Then they stand."""
     run = Run(robbed=lambda _: True)
     run.run(tmp_path)
-    assert sum(attempt == 2 for _, attempt in run.measured) == repeats_max(OF) == 3
+    assert sum(attempt == 2 for _, attempt in run.measured) == OF.repeats_max == 3
 
 
 def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
         Run(breaks_at=4).run(tmp_path)
     assert len(files.read_blocks(tmp_path)) == 3
     assert len((tmp_path / rows.ROWS_FILE).read_text().splitlines()) > 3
-    with pytest.raises(UsageError, match="a folder with results"):
+    with pytest.raises(UsageError, match=r"a folder with sweep\.json"):
         Run().run(tmp_path)
     again = Run()
     assert len(again.run(tmp_path, resume=True)) == 10
@@ -82,7 +82,7 @@ def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
 def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
     """Not even one of another seed."""
     Run().run(tmp_path)
-    with pytest.raises(UsageError, match="another sweep"):
+    with pytest.raises(UsageError, match=r"another plan in sweep\.json"):
         Run().run(tmp_path, resume=True, of=replace(OF, seed=2))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments.design.stress import FinalState
+from experiments.kinds.stress import FinalState
 from experiments.measure.stress import final_seen
 from stock_service.rpc.errors import Fault, NotFound, Unavailable
 

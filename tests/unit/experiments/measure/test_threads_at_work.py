@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from experiments.design.arms import ServerKey
-from experiments.measure.block import SHARED_S, Servers, executor_cpu_s, look, threads_at_work, threads_cpu_s
 from experiments.measure.programs import Program
+from experiments.measure.slices import SHARED_S, Servers, executor_cpu_s, look, threads_at_work, threads_cpu_s
 from stock_service.rpc.concurrency.executor import tell_name
 
 PREFIX = "planted"

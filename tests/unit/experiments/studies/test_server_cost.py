@@ -8,14 +8,13 @@ from dataclasses import replace
 import pytest
 
 from clients.load.record.times import Times
-from experiments.design.alone import Alone
 from experiments.design.arms import Arm, ServerKey
 from experiments.design.slots import order
 from experiments.design.sweep import PAIRS_NEAR_1, Sweep
-from experiments.judge.alone import Lone, lone_servers
+from experiments.judge.standalone import Standalone, judged
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results.alone import HeldSeen, LoneSeen, Repetition
+from experiments.kinds.standalone import Alone, HeldSeen, LoneSeen, Repetition
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns, Window
 from experiments.services import PLAIN
 from experiments.show.content import Seen
@@ -88,10 +87,10 @@ def _block(
     return Block(block, 1, "", 9.0, True, 900.0, columns, [answered for _ in sweep.arms], servers, rounds)
 
 
-def lone(ready_ms: float, idle_share: float, mib_each: float) -> tuple[Lone, ...]:
+def lone(ready_ms: float, idle_share: float, mib_each: float) -> Standalone:
     """Both servers by themselves, five times, alike but for 1 % of their start-up."""
     plan = alone(SMALL)
-    return lone_servers(plan, [_repetition(plan, at, ready_ms, idle_share, mib_each) for at in range(plan.repetitions)])
+    return judged(plan, [_repetition(plan, at, ready_ms, idle_share, mib_each) for at in range(plan.repetitions)])
 
 
 def _repetition(plan: Alone, at: int, ready_ms: float, idle_share: float, mib_each: float) -> Repetition:
@@ -136,10 +135,10 @@ def test_the_echo_stands_beside_lookup_on_the_same_executor() -> None:
 
 def test_goals_that_are_met_and_missed_are_told_apart() -> None:
     """Eight times, 1.10 times, half a second, a thousandth of a core, 20 and 100 MiB."""
-    good = goals(planted(GOOD), lone(130, 0.0, 0.002))
+    good = goals(planted(GOOD), lone(130, 0.0, 0.002).servers)
     assert set(said(good)) == {"met"}
     assert len(good) == 4 + 2 + (3 + 2) + 2
-    bad = goals(planted(BAD), lone(600, 0.002, 0.03))
+    bad = goals(planted(BAD), lone(600, 0.002, 0.03).servers)
     assert set(said(bad)) == {"MISSED"}
 
 
@@ -154,7 +153,7 @@ def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
 
 def test_nothing_is_said_of_a_goal_before_a_declared_look() -> None:
     """Nine of ten blocks are no verdict; what was looked at alone stands by itself."""
-    found = goals(planted(GOOD, blocks=9), lone(130, 0.0, 0.002))
+    found = goals(planted(GOOD, blocks=9), lone(130, 0.0, 0.002).servers)
     assert said(found)[:4] == ["not concluded: no verdict yet"] * 4
     assert set(said(found)[4:]) == {"met"}
 
@@ -176,7 +175,7 @@ def test_both_questions_are_answered_with_their_numbers() -> None:
 def test_the_sections_have_every_goal_every_arm_and_every_server() -> None:
     """Markdown tables; without a look at servers alone their table is left out."""
     judgement = planted(GOOD)
-    told = {each.title: each.text for each in PART.sections(Seen(judgement, alone=lone(130, 0.0, 0.002)))}
+    told = {each.title: each.text for each in PART.sections(Seen(judgement, runs=(lone(130, 0.0, 0.002),)))}
     assert list(told) == ["Goals", "Arms", "Servers by themselves"]
     arms: list[Arm] = [arm for arm in judgement.sweep.arms if arm.name in told["Arms"]]
     assert len(arms) == 7

@@ -7,10 +7,11 @@ from typing import Any
 
 from experiments.commands import recording
 from experiments.design.arms import Arm, Group
-from experiments.design.cold import Cold, ColdCell
 from experiments.design.slots import order, seed_of
 from experiments.design.sweep import Sweep
-from experiments.results import cold, environment, files, rows
+from experiments.kinds import KINDS
+from experiments.kinds.cold import Cold, ColdBlock, ColdCell
+from experiments.results import environment, files, rows
 from experiments.results.environment import Environment
 from experiments.results.observed import Answered, Block, RoundSeen
 from experiments.show import report
@@ -60,7 +61,7 @@ STUDY = Study(
     "try",
     "A question?",
     {
-        "try": Part("A part", try_sweep, answers, cold=cold_plan, after=("try_after",)),
+        "try": Part("A part", try_sweep, answers, runs=lambda scale: (cold_plan(scale),), after=("try_after",)),
         "try_after": Part("One after it", lambda scale: replace(try_sweep(scale), part="try_after"), answers),
     },
     {"quick": Scale(15, (10, 14), (1,), seed=1)},
@@ -121,12 +122,12 @@ def recorded(folder: Path) -> Path:
     after = replace(of, part="try_after", looks=(3,))
     measured(folder / "try_after", after, [block(after, MEANS, number, 0.02, seed=5) for number in range(1, 4)])
     plan = cold_plan(STUDY.scales["quick"])
-    cold.save(folder, plan, [cold_of(plan, number) for number in range(1, 4)])
+    KINDS["cold"].save(folder, plan, [cold_of(plan, number) for number in range(1, 4)])
     report.write(folder, recording.read(folder))
     return folder
 
 
-def cold_of(plan: Cold, number: int) -> cold.ColdBlock:
+def cold_of(plan: Cold, number: int) -> ColdBlock:
     """A block of cold runs, in their order, unlike any other."""
     runs = [
         (cell, cold_run(plan.cells[cell].calls, 500 + 10 * number + place))

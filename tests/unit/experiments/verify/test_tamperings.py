@@ -10,10 +10,11 @@ import pytest
 
 from experiments.commands import recording
 from experiments.commands.recording import expected
-from experiments.design.cold import Cold
 from experiments.design.limits import LIMITS
 from experiments.design.sweep import Slices, Sweep
-from experiments.results import cold, environment, files, rows
+from experiments.kinds import KINDS
+from experiments.kinds.cold import Cold, ColdBlock
+from experiments.results import environment, files, rows
 from experiments.results.observed import STARTED_LATE, Block
 from experiments.verify import differences
 from stock_service.rpc.errors import UsageError
@@ -125,12 +126,12 @@ def of_machine(text: str, **after: float) -> None:
     tampering(text)(edit)
 
 
-def of_cold(text: str, edit: Callable[[Cold, list[cold.ColdBlock]], tuple[Cold, Sequence[cold.ColdBlock]]]) -> None:
+def of_cold(text: str, edit: Callable[[Cold, list[ColdBlock]], tuple[Cold, Sequence[ColdBlock]]]) -> None:
     """Names one that edits the cold runs."""
 
     def edited(of: Recording) -> None:
-        plan, seen_ = cold.load(of.folder)
-        cold.save(of.folder, *edit(plan, list(seen_)))
+        plan, seen_ = KINDS["cold"].load(of.folder)
+        KINDS["cold"].save(of.folder, *edit(plan, list(seen_)))
 
     tampering(text)(edited)
 
@@ -354,10 +355,8 @@ of_cold(
 of_cold("a cold cell relabelled", lambda plan, every: (
     replace(plan, cells=tuple(replace(each, calls=each.calls + 1) for each in plan.cells)), every
 ))  # fmt: skip
-on_disk("the cold runs deleted", lambda folder: (folder / cold.COLD_FILE).unlink())
-on_disk(
-    "the cold runs edited and no digest made anew", lambda f: replaced(f / cold.COLD_FILE, '"seed": 1', '"seed": 2')
-)
+on_disk("the cold runs deleted", lambda folder: (folder / KINDS["cold"].file).unlink())
+on_disk("the cold runs edited, no digest anew", lambda f: replaced(f / KINDS["cold"].file, '"seed": 1', '"seed": 2'))
 
 # folders inside
 on_disk("the folder inside deleted", lambda folder: shutil.rmtree(folder / "try_after"))

@@ -11,7 +11,8 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
-from experiments.results import environment, files, foretold, rows
+from experiments.kinds import prediction
+from experiments.results import environment, files, rows
 from experiments.results.observed import Block, RoundSeen
 from experiments.verify import TEXTS_FILE, Design, Expected, cut_short, differences, earlier
 from stock_service.rpc.errors import UsageError
@@ -20,7 +21,7 @@ from tests.unit.experiments.verify.edited import machine
 
 OF = sweep(looks=(10, 14))
 FAR, EQUAL = {SOCKETS: 30.0, GRPC: 100.0}, {SOCKETS: 100.0, GRPC: 100.0}
-DESIGNED = (Design(OF, {}, {}),)
+DESIGNED = (Design(OF, (), {}),)
 ROBBED = [RoundSeen(0.2, 40)] * OF.rounds
 
 
@@ -121,7 +122,7 @@ def test_a_recording_with_a_factor_under_its_former_name_passes(tmp_path: Path) 
 def test_what_was_foretold_is_older_than_the_first_block(written_at: str, fine: bool, tmp_path: Path) -> None:
     """One that was written when there was something to see is named."""
     folder = recording(tmp_path, blocks(10))
-    foretold.save(folder, (), written_at)
+    prediction.save(folder, (), written_at)
     found = list(differences(folder, nothing))
     assert [f"written at {written_at}" in each for each in found] == ([] if fine else [True])
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from clients.load.record.cold_run import ColdRun
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.judge.cold import counting_rows
+from experiments.judge.cold import ColdRuns, judged
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results.cold import ColdBlock, ColdRow, ColdSeen
+from experiments.kinds.cold import ColdBlock, ColdSeen
 from experiments.results.observed import ALL, Block, RoundSeen, Window
 from experiments.show.content import Seen
 from experiments.studies.greeter.sweeps import LABELS, ONE, asynchronous, cold, greeter, two
@@ -53,7 +53,7 @@ def seen(
     world = World(lambda arm, _: means.get(arm.setting, 250.0), block_noise=0.002, slice_noise=0.0, effective=2000.0)
     sweep = greeter(scale)
     own = [_with_clocks(block, sweep.arms, cpu_share) for block in blocks(sweep, number, world)]
-    return Seen(judge(sweep, own), cold=rows(scale, number, first_us, connect_us))
+    return Seen(judge(sweep, own), runs=(rows(scale, number, first_us, connect_us),))
 
 
 def judgement(means_us: Mapping[Setting, float] | None = None, number: int = 10, scale: Scale = SCALE) -> Judgement:
@@ -61,7 +61,7 @@ def judgement(means_us: Mapping[Setting, float] | None = None, number: int = 10,
     return seen(means_us, number, scale).main
 
 
-def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> tuple[ColdRow, ...]:
+def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> ColdRuns:
     """Runs in which the calls behind the first take ``REST_US``; Python's and our client's take thrice as long."""
     plan = cold(scale)
     times = {each.setting: 1 if each.setting == ONE[CPP] else 3 for each in plan.cells}
@@ -75,7 +75,7 @@ def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> tuple
             )
             runs.append(ColdSeen(place, run, RoundSeen(1.0, 0)))
         found.append(ColdBlock(block, "2026-01-01T00:00:00+00:00", 9.0, True, 900.0, 2, tuple(runs)))
-    return counting_rows(plan, found)
+    return judged(plan, found)
 
 
 def _with_clocks(block: Block, arms: tuple[Arm, ...], cpu_share: float) -> Block:

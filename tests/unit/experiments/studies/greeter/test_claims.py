@@ -9,6 +9,7 @@ import pytest
 from experiments.design.setting import Setting
 from experiments.show.content import Claim
 from experiments.studies.greeter.claims import ENTRIES, claims
+from experiments.studies.greeter.rates import cold_runs
 from experiments.studies.greeter.sweeps import asynchronous, two
 from tests.unit.experiments.studies.greeter.judgements import ALONE, CPP, PYTHON, seen
 
@@ -66,7 +67,7 @@ def test_the_theme_is_decided_by_the_first_call_alone(first_us: float, side: str
 
 def test_a_part_of_the_cold_runs_decides_nothing() -> None:
     """Nor does it take a side."""
-    found = replace(seen(), cold_whole=False)
+    found = replace(seen(), runs=(replace(cold_runs(seen()), is_whole=False),))
     (claim,) = (each for each in claims(found) if "has just started" in each.text)
     assert (claim.verdict, claim.side) == ("INCONCLUSIVE", "open")
 

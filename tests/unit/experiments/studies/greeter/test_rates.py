@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.studies.greeter.rates import from_cold, rates
+from experiments.studies.greeter.rates import cold_runs, from_cold, rates
 from experiments.studies.greeter.sweeps import ONE, SAME_CLIENT, asynchronous, two
 from tests.unit.experiments.studies.greeter.judgements import CPP, PYTHON, judgement, seen
 
@@ -57,7 +57,7 @@ def test_a_refused_block_is_left_out_alone() -> None:
 
 def test_from_cold_has_ratios_of_each_block() -> None:
     """500 µs first, 1500 to connect, 100 for the others."""
-    run = from_cold(seen().cold, ONE[CPP])
+    run = from_cold(cold_runs(seen()).rows, ONE[CPP])
     assert run is not None
     assert run.first_over_rest.value == pytest.approx(5)
     assert run.as_timed_over_rest.value == pytest.approx(20)

@@ -9,8 +9,8 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.factors import SQLITE
-from experiments.design.foretold import Foretold
 from experiments.judge.verdicts import Judgement, judge
+from experiments.kinds.prediction import Foretold
 from experiments.results.observed import Block, Window
 from experiments.show.content import Seen
 from experiments.studies.pool_size import POOL_SIZE

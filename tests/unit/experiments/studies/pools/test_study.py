@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.design.cells import Cell, CellRatio
 from experiments.design.setting import read
-from experiments.judge.cells import CellJudged, CellsJudged, judge_cells
+from experiments.judge import stress as stress_judge
+from experiments.judge import table
 from experiments.judge.stats import Estimate
-from experiments.judge.stress import judge_stress
+from experiments.judge.table import CellJudged, CellsJudged
 from experiments.judge.verdicts import Verdict, judge
-from experiments.results.cells import CellSeen
-from experiments.results.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
+from experiments.kinds.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
+from experiments.kinds.table import Cell, CellRatio, CellSeen
 from experiments.show.content import Seen, Theme, content
 from experiments.show.themes import stances
 from experiments.studies.pools import POOLS, original, sweeps
 from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, FURTHER, MUCH_LESS, OF_TABLES, all_are, claims
 from experiments.studies.pools.tables import cell_table
 from experiments.studies.study import Scale
-from tests.unit.experiments.cells_seen import FEW, MANY, SEEN, block
+from tests.unit.experiments.cells_seen import SEEN, block
 from tests.unit.experiments.judge.synthetic_blocks import blocks as synthetic
 from tests.unit.experiments.judge.synthetic_blocks import ratio as asked_of
 from tests.unit.experiments.judge.synthetic_blocks import sweep
@@ -50,7 +50,7 @@ def seen_of(cell: Cell) -> CellSeen:
 def judged(scale: Scale = QUICK) -> CellsJudged:
     """Ten blocks without noise."""
     plan = sweeps.cells(scale)
-    return judge_cells(plan, [block(number, plan, seen_of) for number in range(1, plan.blocks + 1)])
+    return table.judged(plan, [block(number, plan, seen_of) for number in range(1, plan.blocks + 1)])
 
 
 def seen(scale: Scale = QUICK, wrong: int = 0, cells: CellsJudged | None = None) -> Seen:
@@ -59,7 +59,9 @@ def seen(scale: Scale = QUICK, wrong: int = 0, cells: CellsJudged | None = None)
     kinds = tuple(KindSeen(each.requests, 0, 0, 10**9, 1.0, 1024, 1024) for each in plan.kinds)
     final = tuple(FinalSeen(each.keys - wrong, wrong, (each.keys,)) for each in plan.final)
     repetition = StressRepetition(1, "2024-01-01", 1.0, True, (StressSeen(kinds, final),) * len(plan.servers))
-    return Seen(judge(sweeps.pools(scale), []), cells=cells, stress=judge_stress(plan, [repetition]))
+    return Seen(
+        judge(sweeps.pools(scale), []), runs=(*([cells] if cells else []), stress_judge.judged(plan, [repetition]))
+    )
 
 
 def test_the_cells_are_the_documents() -> None:
@@ -87,7 +89,7 @@ def test_what_is_not_built_is_left_out() -> None:
     alone = replace(QUICK, peers=frozenset())
     assert {arm.setting["language"] for arm in sweeps.pools(alone).arms} == {"python"}
     assert sweeps.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
-    found = claims(Seen(judge(sweeps.pools(alone), []), cells=judged(alone)))
+    found = claims(Seen(judge(sweeps.pools(alone), []), runs=(judged(alone),)))
     of_peers = [claim for claim in found if "executors" not in claim.said]  # one claim is judged by another part
     assert {claim.verdict for claim in of_peers} == {"NOT TESTABLE"}
     assert "make peers" in of_peers[0].said
@@ -128,14 +130,16 @@ def test_every_connection_has_its_turns() -> None:
 
 def test_no_process_is_compared_with_itself() -> None:
     """Memory is of a process, and cells of one start have the same."""
-    for ratio in sweeps.cells(PAPER).ratios:
+    plan = sweeps.cells(PAPER)
+    for ratio in plan.ratios:
         if ratio.quantity == "memory_mib":
-            assert all(above.start != below.start for above, below in zip(ratio.above, ratio.below, strict=True))
+            pairs = zip(ratio.above, ratio.below, strict=True)
+            assert all(plan.cells[above].start != plan.cells[below].start for above, below in pairs)
 
 
 def one(verdict: Verdict | None, low: float, high: float) -> CellJudged:
     """A ratio with its interval."""
-    ratio = CellRatio("a", "a", (FEW,), (MANY,), "response_ms")
+    ratio = CellRatio("a", "a", (0,), (1,), "response_ms")
     return CellJudged(ratio, {}, Estimate((low * high) ** 0.5, low, high, 10), 0.01, verdict)
 
 
@@ -180,8 +184,8 @@ def test_a_pool_that_takes_less_makes_a_difference_too(by: float, verdict: str, 
     def seen_of_many(cell: Cell) -> CellSeen:
         return replace(SEEN, sampled_cpu_s=0.3 * (by if cell.setting["workers"] == 64 else 1))
 
-    cells = judge_cells(plan, [block(number, plan, seen_of_many) for number in range(1, plan.blocks + 1)])
-    found = claims(Seen(judge(sweeps.pools(QUICK), []), cells=cells))
+    cells = table.judged(plan, [block(number, plan, seen_of_many) for number in range(1, plan.blocks + 1)])
+    found = claims(Seen(judge(sweeps.pools(QUICK), []), runs=(cells,)))
     assert found[1].verdict == verdict
     (of_pool,) = [stance for stance in stances({"pools": found}) if stance.theme is Theme.POOL]
     assert (of_pool.for_it, of_pool.against) == (({"pools": 1}, {}) if speaks_for_it else ({}, {"pools": 1}))

@@ -1,11 +1,13 @@
 """What the study could have seen: means planted by API, and receivers' counts planted beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from experiments.design.arms import Arm
+from experiments.judge.delivery import Delivery
 from experiments.judge.verdicts import Judgement, judge
-from experiments.results.received import ReceivedRow
+from experiments.kinds.delivery import ReceivedRow
 from experiments.show.content import Seen
 from experiments.studies.sockets.sweeps import APIS, received, sockets
 from experiments.studies.study import Scale
@@ -31,8 +33,8 @@ def seen(
 
     if world is not None:
         sweep = sockets(scale)
-        return Seen(judge(sweep, blocks(sweep, number, world)), received=rows(received_hz, scale))
-    return Seen(_judged(tuple(means_us.items()), scale, number), received=rows(received_hz, scale))
+        return Seen(judge(sweep, blocks(sweep, number, world)), runs=(Delivery(rows(received_hz, scale)),))
+    return Seen(_judged(tuple(means_us.items()), scale, number), runs=(Delivery(rows(received_hz, scale)),))
 
 
 @cache
@@ -44,6 +46,11 @@ def _judged(means_us: tuple[tuple[str, float], ...], scale: Scale, number: int) 
         return of[arm.setting.text("transport")] * (1.5 if arm.setting["size"] == 100_000 else 1.0)
 
     return judge(sweep, blocks(sweep, number, World(mean_us, block_noise=0.01, slice_noise=0.02, effective=2000.0)))
+
+
+def with_rows(of: Seen, rows_: Sequence[ReceivedRow], is_whole: bool = True) -> Seen:
+    """The same with other reports of receivers."""
+    return replace(of, runs=(Delivery(rows_, is_whole),))
 
 
 def rows(received_hz: Mapping[str, float], scale: Scale = SCALE) -> tuple[ReceivedRow, ...]:

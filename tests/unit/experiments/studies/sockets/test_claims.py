@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.results.received import ReceivedRow
+from experiments.kinds.delivery import ReceivedRow
 from experiments.show.content import Seen, Theme
 from experiments.studies.sockets import claims as card
 from experiments.studies.sockets.claims import claims
+from experiments.studies.sockets.wording import delivered
 from tests.unit.experiments.blocks import World
-from tests.unit.experiments.studies.sockets.planted import MEANS_US, RECEIVED_HZ, SCALE, seen
+from tests.unit.experiments.studies.sockets.planted import MEANS_US, RECEIVED_HZ, SCALE, seen, with_rows
 
 pytestmark = pytest.mark.slow  # judges sweeps of 20 arms: some 0.3 s each
 
@@ -54,12 +55,12 @@ def test_zeromq_spreads_most_by_the_thesis_own_timer() -> None:
         return 3.0 if arm.setting["transport"] == "berkeley" else 1.0
 
     found = seen(world=World(lambda _, __: 100.0, slice_noise=0.02, pauses=pauses))
-    found = replace(found, received=[replace(row, cycle_us=_cycle_us(row, "zeromq")) for row in found.received])
+    found = with_rows(found, [replace(row, cycle_us=_cycle_us(row, "zeromq")) for row in delivered(found).rows])
     assert verdict(found, "Graph 1: ZeroMQ") == verdict(found, "Graph 3: ZeroMQ") == "INCONCLUSIVE"
     long = seen(scale=replace(SCALE, rounds=60, looks=(14,)), number=14)
     for api, expected in (("zeromq", "CONFIRMED"), ("berkeley", "CONTRADICTED")):
-        wide = [replace(row, cycle_us=_cycle_us(row, api)) for row in long.received]
-        assert verdict(replace(long, received=wide), "Graph 1: ZeroMQ") == expected
+        wide = [replace(row, cycle_us=_cycle_us(row, api)) for row in delivered(long).rows]
+        assert verdict(with_rows(long, wide), "Graph 1: ZeroMQ") == expected
 
 
 def _cycle_us(row: ReceivedRow, widest: str) -> float | None:
@@ -105,16 +106,16 @@ def test_throughput_needs_every_block_that_was_planned() -> None:
     claims_of = ("Graph 5 (", "Graph 5: nanomsg and Berkeley")
     for hz, decided in ((23_000.0, ("CONFIRMED", "CONFIRMED")), (8_000.0, ("CONTRADICTED", "CONTRADICTED"))):
         whole = seen(received_hz=RECEIVED_HZ | {"nanomsg": hz})
-        few = replace(whole, received=tuple(row for row in whole.received if row.block <= 5))
+        few = with_rows(whole, [row for row in delivered(whole).rows if row.block <= 5])
         assert tuple(verdict(whole, each) for each in claims_of) == decided
-        for found in (replace(whole, received_whole=False), few):
+        for found in (with_rows(whole, delivered(whole).rows, is_whole=False), few):
             assert tuple(verdict(found, each) for each in claims_of) == ("INCONCLUSIVE", "INCONCLUSIVE")
 
 
 def test_throughput_is_confirmed_by_the_test_that_contradicts_it() -> None:
     """Seven blocks of four ratios: an interval that excludes 1, and a p that Holm's correction leaves at 0.06."""
     whole = seen(received_hz=RECEIVED_HZ | {"nanomsg": 30_000.0})
-    seven = replace(whole, received=tuple(row for row in whole.received if row.block <= 7))
+    seven = with_rows(whole, [row for row in delivered(whole).rows if row.block <= 7])
     assert verdict(whole, "Graph 5 (") == "CONFIRMED"
     assert verdict(seven, "Graph 5 (") == "INCONCLUSIVE"
 
@@ -182,6 +183,6 @@ def test_what_is_not_built_here_is_not_testable() -> None:
 
 def test_before_a_look_no_measurement_decides() -> None:
     """What is counted in the sources alone is decided, and throughput, which has no look."""
-    early = replace(seen(number=9), received=())
+    early = with_rows(seen(number=9), ())
     decided = [claim.text for claim in claims(early) if claim.verdict in ("CONFIRMED", "CONTRADICTED")]
     assert all("lines" in text for text in decided)

@@ -1,0 +1,87 @@
+"""Reports of receivers, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
+
+A block's value of a cell is its run's. Runs in which the hypervisor took the cores are left out, by the rule that
+rounds of a sweep are left out by. A ratio's interval is Student's t on the logarithms. Two cells differ where it
+excludes 1, and Holm's p, over all ratios that are asked together, is under the level. What is said of several ratios
+at once takes their intervals at Bonferroni's level.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from experiments.design.limits import LIMITS, Limits
+from experiments.design.setting import Setting
+from experiments.judge.ratios import is_robbed
+from experiments.judge.stats import Estimate, holm, ratio_interval, sign_flip_p
+from experiments.kinds.delivery import Received, ReceivedBlock, ReceivedRow, rows
+
+CONFIDENCE = 0.95
+
+Value = Callable[[ReceivedRow], float | None]
+"""Reads a value of a run, such as its throughput."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRatio:
+    """Ratio above ÷ below, over the blocks that have both."""
+
+    above: Setting
+    below: Setting
+    ratio: Estimate
+    together: Estimate
+    """The same ratio, with an interval that holds for all ratios of its family at once."""
+    p_holm: float
+
+    @property
+    def differs(self) -> bool:
+        """True where the two are told apart."""
+        return self.p_holm < 1 - CONFIDENCE and not self.ratio.low <= 1 <= self.ratio.high
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Rows of receivers' reports."""
+
+    rows: Sequence[ReceivedRow] = ()
+    is_whole: bool = True
+    """True where all blocks of the plan were measured: fewer decide no claim."""
+
+
+def judged(plan: Received, blocks: Sequence[ReceivedBlock], limits: Limits = LIMITS) -> Delivery:
+    """Rows of all runs that were not robbed of time."""
+    found: list[ReceivedRow] = []
+    for block in blocks:
+        robbed = [place for place, each in enumerate(block.runs) if is_robbed(limits, each.machine, block.cores)]
+        found += rows(plan, block, robbed)
+    return Delivery(tuple(found), len(blocks) >= plan.blocks)
+
+
+def interval(values: Sequence[ReceivedRow], of: Setting, value: Value) -> Estimate | None:
+    """Geometric mean over the blocks, as all values are positive. None where there is no value."""
+    logs = list(_logs(values, of, value).values())
+    return ratio_interval(logs, CONFIDENCE) if logs else None
+
+
+def ratios(
+    values: Sequence[ReceivedRow], pairs: Sequence[tuple[Setting, Setting]], value: Value
+) -> tuple[ReceivedRatio, ...]:
+    """The ratio of each pair, above ÷ below, as one family; those without a common block are left out."""
+    seen = []
+    for above, below in pairs:
+        over, under = _logs(values, above, value), _logs(values, below, value)
+        common = sorted(over.keys() & under.keys())
+        if common:
+            seen.append((above, below, [over[block] - under[block] for block in common]))
+    strict = 1 - (1 - CONFIDENCE) / max(1, len(seen))
+    adjusted = holm([sign_flip_p(logs) for _, _, logs in seen])
+    return tuple(
+        ReceivedRatio(above, below, ratio_interval(logs, CONFIDENCE), ratio_interval(logs, strict), p)
+        for (above, below, logs), p in zip(seen, adjusted, strict=True)
+    )
+
+
+def _logs(values: Sequence[ReceivedRow], of: Setting, value: Value) -> dict[int, float]:
+    """The logarithm of each block's value."""
+    seen = {row.block: value(row) for row in values if row.cell.setting == of}
+    return {block: math.log(each) for block, each in seen.items() if each}

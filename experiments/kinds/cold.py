@@ -1,0 +1,155 @@
+"""Cold runs: a number of calls of a fresh client process on a fresh connection, several runs a block, in random order.
+
+A **cell** is a setting and a number of calls N. What is paid once, for connecting and for the first call, is spread
+over the N of a run; so a mean over all of a run's calls falls with N as a + b ÷ N, though no call has become faster. A
+block starts its servers afresh, and warms them by calls that count nowhere: only the client is cold. Pure.
+"""
+
+import random
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clients.load.record.cold_run import ColdRun
+from experiments.design.arms import Arm, ServerKey
+from experiments.design.setting import Setting
+from experiments.design.sweep import SERVERS_MAX
+from experiments.peers import PEER_CLIENT
+from experiments.results.observed import RoundSeen
+
+BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
+"""Seconds, about: for the start of a block's servers, for the process of our client and for that of a peer's, and for a
+call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColdCell:
+    """A setting with one client, the number of calls in a run, and the number of runs in a block.
+
+    A mean of few calls varies more, and costs less: such a cell wants more runs.
+    """
+
+    setting: Setting
+    calls: int
+    runs: int = 1
+
+    @property
+    def arm(self) -> Arm:
+        """The same setting as an arm, which is the form that is started."""
+        return Arm(self.setting)
+
+
+@dataclass(frozen=True, slots=True)
+class Cold:
+    """Plan of cold runs. Raises ValueError for one that cannot be carried out."""
+
+    study: str
+    part: str
+    cells: tuple[ColdCell, ...]
+    blocks: int
+    seed: int = 1
+    warm_up_calls: int = 200
+    """Calls of an uncounted run on each server, before the others."""
+
+    def __post_init__(self) -> None:
+        if not self.cells or len({(each.setting, each.calls) for each in self.cells}) != len(self.cells):
+            raise ValueError("cold cells: at least one, each once")
+        if len(self.servers) > SERVERS_MAX:
+            raise ValueError(f"{len(self.servers)} servers in a block, allowed: {SERVERS_MAX}")
+        if min(self.blocks, self.warm_up_calls, *(min(each.calls, each.runs) for each in self.cells)) < 1:
+            raise ValueError("cold runs, blocks and calls: at least one of each")
+        for each in self.cells:
+            of = each.setting
+            if each.arm.connections != 1 or of["connection"] != "kept-alive" or of["rate_hz"] or of["updater"]:
+                raise ValueError(f"{of}: allowed: one client, one kept-alive connection, a closed loop, no updater")
+
+    @property
+    def servers(self) -> tuple[ServerKey, ...]:
+        """Every server process of a block once."""
+        return tuple(dict.fromkeys(each.arm.server for each in self.cells))
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds for all blocks, about."""
+        return self.blocks * (BLOCK_S + sum(map(_lasts_s, self.cells)))
+
+    def order(self, number: int) -> tuple[int, ...]:
+        """The places of a block's cells, each as often as it has runs, in the order in which they run."""
+        places = [place for place in range(len(self.cells)) for _ in range(self.cells[place].runs)]
+        random.Random(f"{self.seed}/cold/{number}").shuffle(places)
+        return tuple(places)
+
+
+def _lasts_s(cell: ColdCell) -> float:
+    start_s = PEER_RUN_S if cell.setting["client"] == PEER_CLIENT else RUN_S
+    return cell.runs * (start_s + cell.calls * CALL_S)
+
+
+@dataclass(frozen=True, slots=True)
+class ColdSeen:
+    """One run, and the machine during it."""
+
+    cell: int
+    """By its place in the plan."""
+    run: ColdRun
+    machine: RoundSeen
+
+
+@dataclass(frozen=True, slots=True)
+class ColdBlock:
+    """One block, its runs in the order in which they ran."""
+
+    number: int
+    """From 1."""
+    started_at: str
+    """ISO 8601, a label."""
+    duration_s: float
+    pinned: bool
+    calibration_us: float
+    """A fixed piece of work on the server's core, before the block."""
+    cores: int
+    runs: tuple[ColdSeen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColdRow:
+    """One cell in one block: means over those of its runs that were answered whole."""
+
+    block: int
+    cell: ColdCell
+    runs: int
+    errors: int
+    """Calls of all its runs that got no valid reply; such a run is in no mean here."""
+    connect_us: float
+    first_call_us: float
+    rest_us_mean: float | None
+    """Of the other calls; None for runs of one call."""
+    mean_us: float
+    """Of all calls of a run, the first among them."""
+    with_connect_us: float
+    """The same with connecting added, spread over the calls."""
+
+
+def rows(plan: Cold, block: ColdBlock, left_out: Sequence[int] = ()) -> Iterator[ColdRow]:
+    """A row for each cell of which a run was answered whole. ``left_out``: runs of the block that do not count."""
+    counting = [each for place, each in enumerate(block.runs) if place not in left_out]
+    for place, cell in enumerate(plan.cells):
+        own = [each.run for each in counting if each.cell == place]
+        whole = [each for each in own if not each.errors and each.rest == cell.calls - 1]
+        first_ns = [each.first_ns for each in whole if each.first_ns is not None]
+        if not first_ns:
+            continue
+        connect_us = statistics.fmean(each.connect_ns for each in whole) / 1000
+        first_us = statistics.fmean(first_ns) / 1000
+        rest_us = statistics.fmean(each.rest_ns for each in whole) / 1000
+        yield ColdRow(
+            block=block.number,
+            cell=cell,
+            runs=len(whole),
+            errors=sum(sum(each.errors.values()) for each in own),
+            connect_us=connect_us,
+            first_call_us=first_us,
+            rest_us_mean=rest_us / (cell.calls - 1) if cell.calls > 1 else None,
+            mean_us=(first_us + rest_us) / cell.calls,
+            with_connect_us=(connect_us + first_us + rest_us) / cell.calls,
+        )

@@ -1,0 +1,84 @@
+"""Predictions for a sweep's arms, with their time: ``foretold.json`` in its folder, written before its first block.
+
+Numbers have six digits, so that another machine's arithmetic computes the same file. Left out: the blocks from which
+the demands were made, which lie in a folder inside; how a study predicts.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from experiments.design.demands import Demands
+from experiments.design.setting import Setting
+from experiments.results import apart
+from experiments.results.files import write_at_once
+
+FORETOLD_FILE = "foretold.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """A prediction, and the values that it was made from."""
+
+    setting: Setting
+    demands: Demands
+    workers: int
+    """Workers of each process in the model."""
+    cores: float
+    """Cores that the server may use; fewer than the machine has where the load runs on them too."""
+    processes: int
+    capacity_hz: float
+    """Throughput that no load can go beyond."""
+    limit: str
+    """Resource that is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    throughput_hz: float
+    """Replies a second: of the closed loop, or of the open loop's rate as far as the capacity allows it."""
+    response_s: float
+    """Mean of a closed loop; 99th percentile of an open loop, inf where the queue grows without end."""
+    useful_workers: int
+    """The smallest pool that gets 95 % of the throughput of any pool, with these clients."""
+    knee_clients: float
+    """Number of clients from which on requests queue."""
+
+
+def text(foretold: Sequence[Foretold], written_at: str) -> str:
+    """The file's text. ``written_at``: ISO 8601, as blocks have it."""
+    kept = [apart.with_levels(msgspec.to_builtins(_rounded(each))) for each in foretold]
+    return apart.text({"written_at": written_at, "foretold": kept})
+
+
+def save(folder: Path, foretold: Sequence[Foretold], written_at: str) -> None:
+    """Writes ``foretold.json``. Raises OSError."""
+    write_at_once(folder / FORETOLD_FILE, text(foretold, written_at).encode())
+
+
+def load(folder: Path) -> tuple[str, tuple[Foretold, ...]]:
+    """When it was written, and what was foretold. UsageError where there is none that can be read."""
+    return apart.read(folder / FORETOLD_FILE, _read)
+
+
+def _read(content: dict[str, Any]) -> tuple[str, tuple[Foretold, ...]]:
+    """Time and predictions of a file's content. JSON has null for an infinite time."""
+    endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]
+    return content["written_at"], msgspec.convert(
+        apart.with_settings(endless), tuple[Foretold, ...], from_attributes=True
+    )
+
+
+def _rounded(one: Foretold) -> Foretold:
+    return replace(
+        one,
+        demands=Demands(*map(_digits, astuple(one.demands))),
+        capacity_hz=_digits(one.capacity_hz),
+        throughput_hz=_digits(one.throughput_hz),
+        response_s=_digits(one.response_s),
+        knee_clients=_digits(one.knee_clients),
+    )
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")

@@ -1,0 +1,119 @@
+"""Servers alone: how soon a server is ready, and what it uses while nobody sends it a request.
+
+Nothing is compared by turns here, as no load shares the machine with the server: each figure is its own. A repetition
+starts every server afresh, one after the other, in random order. Pure.
+"""
+
+import random
+from dataclasses import dataclass
+
+from experiments.design.arms import Arm
+from experiments.design.setting import Setting
+
+HELD_MAX = 15_000
+"""Most connections held: half of the ports that a machine here gives its clients."""
+
+START_S = 0.8
+"""Seconds for the start of a server, about."""
+
+IDLE_S_MAX = 250.0
+"""Longest time of a watch: under the 300 s after which servers here close an idle connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoneServer:
+    """A server, and the numbers of connections that it is to hold: none at first, then each of ``held``, ascending."""
+
+    setting: Setting
+    held: tuple[int, ...] = ()
+
+    @property
+    def arm(self) -> Arm:
+        """The same server as an arm, which is the form that is started."""
+        return Arm(self.setting)
+
+    @property
+    def connections(self) -> tuple[int, ...]:
+        """Every number of connections with which the server is watched."""
+        return 0, *self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """Plan of a measurement of lone servers. Raises ValueError for one that cannot be carried out."""
+
+    study: str
+    part: str
+    servers: tuple[LoneServer, ...]
+    repetitions: int
+    idle_s: float
+    """Seconds for which each number of connections is watched."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.servers or len({each.setting for each in self.servers}) != len(self.servers):
+            raise ValueError("servers alone: at least one, each once")
+        for each in self.servers:
+            if list(each.connections) != sorted(set(each.connections)) or each.connections[-1] > HELD_MAX:
+                raise ValueError(f"{each.setting} holding {each.held}, allowed: ascending, from 1 to {HELD_MAX}")
+        if self.repetitions < 1 or not 0 < self.idle_s <= IDLE_S_MAX:
+            raise ValueError(f"{self.repetitions} repetitions of {self.idle_s:g} s, allowed: from 1, to {IDLE_S_MAX:g}")
+
+    @property
+    def blocks(self) -> int:
+        """Number of repetitions."""
+        return self.repetitions
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds for all repetitions, about."""
+        return self.repetitions * sum(START_S + len(each.connections) * self.idle_s for each in self.servers)
+
+    def order(self, number: int) -> tuple[int, ...]:
+        """The servers of a repetition by their places, in the order in which they are started."""
+        places = range(len(self.servers))
+        return tuple(random.Random(f"{self.seed}/alone/{number}").sample(places, len(places)))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSeen:
+    """A server that holds so many connections, on each of which one call was answered before."""
+
+    connections: int
+    resident_mib: float
+    """At the end of the watch; shared pages counted whole, so that it depends on nobody else."""
+    threads: int
+    cpu_ns: int
+    """Processor time of the server during the watch …"""
+    watched_ns: int
+    """… which took so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoneSeen:
+    """One start of a server."""
+
+    ready_ms: float
+    """From starting its process to its ready line."""
+    held: tuple[HeldSeen, ...]
+    """By ascending connections, none first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """Every server once."""
+
+    number: int
+    """From 1."""
+    started_at: str
+    """ISO 8601, a label."""
+    duration_s: float
+    pinned: bool
+    calibration_us: float
+    """A fixed piece of work on the server's core, before the repetition."""
+    steal_ticks: int
+    """Of 10 ms, of all cores."""
+    servers: tuple[LoneSeen, ...]
+    """In the plan's order."""
+    foreign_ticks: int | None = None
+    """As of a round."""

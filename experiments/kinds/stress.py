@@ -1,0 +1,125 @@
+"""Stress: several kinds of request at once, each over many keys, and then the final state of every key.
+
+A **kind** is a request by a route, sent for each of its keys so many times, on connections that are made anew. Kinds of
+one round are sent at once; those of ``before`` come first, one after the other. Then every key is read, and must be
+as one of its last writers left it. Texts may hold ``{id}``, the key, and ``{turn}``, which of its requests it is. Pure.
+"""
+
+import random
+from dataclasses import dataclass
+
+from experiments.design.setting import Setting
+
+START_S, ANSWERED_HZ, READ_HZ = 1.0, 8000.0, 5000.0
+"""Seconds for a server beside its requests; requests a second, and reads of keys a second. All are about."""
+
+
+@dataclass(frozen=True, slots=True)
+class StressKind:
+    """One request, for the keys ``first_id`` to ``first_id + keys − 1``, each ``per_key`` times."""
+
+    name: str
+    request: str
+    """Method and route, such as ``PUT /entities/{id}``."""
+    first_id: int
+    keys: int
+    per_key: int = 1
+    body: str = ""
+    expect: str | None = None
+    """Body of every reply; None where all only have to be alike."""
+
+    @property
+    def requests(self) -> int:
+        """Requests of all keys together."""
+        return self.keys * self.per_key
+
+
+@dataclass(frozen=True, slots=True)
+class FinalState:
+    """A state to be read of each of these keys at the end: one of ``turns`` states, whole."""
+
+    name: str
+    request: str
+    first_id: int
+    keys: int
+    state: str
+    """A JSON object with ``{id}`` and ``{turn}``; key order and spaces do not matter."""
+    turns: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stress:
+    """Plan of a stress test. Each setting is a server, fresh for each repetition."""
+
+    study: str
+    part: str
+    servers: tuple[Setting, ...]
+    before: tuple[StressKind, ...]
+    kinds: tuple[StressKind, ...]
+    final: tuple[FinalState, ...]
+    connections: int
+    """Connections of each kind."""
+    repetitions: int
+
+    @property
+    def blocks(self) -> int:
+        """Number of repetitions."""
+        return self.repetitions
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds for all repetitions, about."""
+        requests = sum(each.requests for each in (*self.before, *self.kinds))
+        each_s = START_S + requests / ANSWERED_HZ + sum(each.keys for each in self.final) / READ_HZ
+        return self.repetitions * len(self.servers) * each_s
+
+    def order(self, number: int) -> tuple[int, ...]:
+        """The servers of a repetition by their places, in the order in which they are started."""
+        places = range(len(self.servers))
+        return tuple(random.Random(f"{self.part}/stress/{number}").sample(places, len(places)))
+
+
+@dataclass(frozen=True, slots=True)
+class KindSeen:
+    """One kind on one server."""
+
+    requests: int
+    """Answered as they should be."""
+    errors: int
+    began_ns: int
+    ended_ns: int
+    """Of one clock for all kinds."""
+    response_us: float
+    received_bytes: int
+    sent_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinalSeen:
+    """The keys of one final state, read one by one."""
+
+    right: int
+    wrong: int
+    turns: tuple[int, ...]
+    """Number of keys that stood at each turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class StressSeen:
+    """One server: its kinds and final states in the plan's order."""
+
+    kinds: tuple[KindSeen, ...]
+    final: tuple[FinalSeen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StressRepetition:
+    """Every server once, in the plan's order."""
+
+    number: int
+    """From 1."""
+    started_at: str
+    """ISO 8601, a label."""
+    duration_s: float
+    pinned: bool
+    servers: tuple[StressSeen, ...]

@@ -1,0 +1,125 @@
+"""One server by itself: memory, idle processor time, start-up to ready, and connections held.
+
+The server is started as an arm's is, on the same core. Its connections are the lean client's, or its library's where
+there is none. This process makes them, one call answered on each, so that whatever the server keeps for a connection is
+there; then nobody sends. Processor time is the server's own clock, in nanoseconds, so that a watch of seconds sees what
+a thousandth of a core is.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
+from clients.load.plan.workload import Request, Workload
+from clients.load.run.fleet import allow_descriptors
+from clients.load.send.lean import connecting
+from experiments.kinds.standalone import Alone, HeldSeen, LoneSeen, LoneServer, Repetition
+from experiments.measure.bench import Bench, server_command
+from experiments.measure.others import MachineWatch
+from experiments.measure.programs import Program, kept_to
+from experiments.measure.slices import load_plan
+from experiments.results.machine import calibrated_us
+from stock_service.rpc.errors import Unavailable, UsageError
+from stock_service.rpc.transports import Address, Connection, ServeOptions
+from stock_service.rpc.transports import load as load_transport
+from stock_service.trading.catalog_file import load as load_catalog
+
+SETTLE_S = 0.3
+"""After a start, or the last call, before the watch begins: threads that end a task are asleep by then."""
+
+CALL_S = 10.0
+"""For connecting and for the first call of a connection that is to be held; a millisecond is usual."""
+
+_SPARE = 64
+"""Connections that the server may have beside those held, and descriptors that this process needs beside them."""
+
+
+def measure(plan: Alone, number: int, bench: Bench) -> Repetition:
+    """Every server once, in random order. Blocks for as long as it takes.
+
+    Raises ProgramFailed where a server does not start or fails, a Fault where a connection or its call does.
+    """
+    started_at, began_s, machine = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), MachineWatch()
+    with kept_to(bench.server_cores):
+        calibration_us = calibrated_us()
+    seen = {place: _seen(plan.servers[place], plan.idle_s, bench) for place in plan.order(number)}
+    others = machine.seen()
+    return Repetition(
+        number=number,
+        started_at=started_at,
+        duration_s=time.monotonic() - began_s,
+        pinned=bench.server_cores is not None,
+        calibration_us=calibration_us,
+        steal_ticks=others.steal_ticks,
+        foreign_ticks=others.foreign_ticks,
+        servers=tuple(seen[place] for place in range(len(plan.servers))),
+    )
+
+
+def _seen(server: LoneServer, idle_s: float, bench: Bench) -> LoneSeen:
+    """One start of a server, and what was seen until it stopped."""
+    most = server.connections[-1]
+    command = [*server_command(server.arm.server, bench.catalog)]
+    if most + _SPARE > ServeOptions().connections_max:
+        command += ["--connections-max", str(most + _SPARE)]
+    if allow_descriptors(most + _SPARE) < most + _SPARE:
+        raise UsageError("connections held", most, "as many as this process may have open files (ulimit -Hn)")
+    began_s = time.monotonic()
+    with Program(command, bench.server_cores) as program:
+        address = program.ready()
+        ready_ms = (time.monotonic() - began_s) * 1000
+        with kept_to(bench.load_cores), _holding(server, address, bench) as held:
+            watched = tuple(_watched(program, held, connections, idle_s) for connections in server.connections)
+    return LoneSeen(ready_ms, watched)
+
+
+class _Held:
+    """Connections that nobody sends on. Whoever made it closes it."""
+
+    def __init__(self, plan: LoadPlan, requests: Iterator[Request]) -> None:
+        self._connect = connecting(plan)
+        self._requests = requests
+        self._connections: list[Connection] = []
+
+    def grow(self, to: int) -> None:
+        """Holds so many, one call answered on each. Raises a Fault."""
+        while len(self._connections) < to:
+            connection = self._connect(CALL_S)
+            self._connections.append(connection)
+            request = next(self._requests)
+            outcome = request.check(connection.call(request.path, request.payload, CALL_S))
+            if outcome % TYPE_STEP >= FAULT_FIRST:
+                raise Unavailable(f"a reply that is none to {request.path}")
+
+    def close(self) -> None:
+        """Closes all."""
+        while self._connections:
+            self._connections.pop().close()
+
+
+@contextmanager
+def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[_Held]:
+    """Lean connections of the server's kind of load, or its library's where none are spoken; closed at the end."""
+    stocks: Sequence[str] = tuple(stock.name for stock in load_catalog(bench.catalog))
+    plan = replace(load_plan(server.arm, address, bench, tuple(stocks), seed=0), timeout_s=CALL_S)
+    lean = load_transport(plan.transport).codec(address) is not None
+    plan = replace(plan, client="lean" if lean else "library")
+    held = _Held(plan, Workload(plan).requests(0, 0))
+    try:
+        yield held
+    finally:
+        held.close()
+
+
+def _watched(program: Program, held: _Held, connections: int, idle_s: float) -> HeldSeen:
+    """The server with so many connections, over a time in which nobody sends."""
+    held.grow(connections)
+    time.sleep(SETTLE_S)
+    began_ns, cpu_s = time.perf_counter_ns(), program.cpu_s()
+    time.sleep(idle_s)
+    cpu_ns, watched_ns = round((program.cpu_s() - cpu_s) * 1e9), time.perf_counter_ns() - began_ns
+    return HeldSeen(connections, program.resident_mib(), program.threads(), cpu_ns, watched_ns)

@@ -1,0 +1,65 @@
+"""What receivers told, over blocks: means, ratios of the same blocks, and kept as it was."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from experiments.design.setting import setting
+from experiments.judge.delivery import interval, judged, ratios
+from experiments.kinds import KINDS
+from experiments.kinds.delivery import Received, ReceivedBlock, ReceivedCell, ReceivedRow, ReceivedSeen, Told
+from experiments.results.observed import RoundSeen
+
+ONE, OTHER = (setting(service="echo", language="c", transport=each, client="peer") for each in ("nng", "zeromq"))
+PLAN = Received("study", "part", (ReceivedCell(ONE, 2), ReceivedCell(OTHER, 2)), 8)
+
+
+def block(number: int, messages: tuple[int, int], stolen: int = 0) -> ReceivedBlock:
+    """So many messages a second of either; the first run lost so many ticks of its one second."""
+    runs = [
+        ReceivedSeen(place, Told((each, each), 10, 50_000, 330_000, 10, 100_000), RoundSeen(1.0, stolen * (place == 0)))
+        for place, each in enumerate(messages)
+    ]
+    return ReceivedBlock(number, "2026-01-01T00:00:00+00:00", 9.0, True, 900.0, 2, tuple(runs))
+
+
+def hz(row: ReceivedRow) -> float:
+    """Messages a second."""
+    return row.received_hz
+
+
+def test_a_row_has_the_receivers_times_and_the_senders() -> None:
+    """Means over the messages, in µs."""
+    row = judged(PLAN, [block(1, (200, 100))]).rows[0]
+    assert (row.received_hz, row.seconds) == (200, (200, 200))
+    assert (row.answer_us, row.cycle_us, row.response_us) == (5, 33, 10)
+
+
+def test_a_ratio_is_of_the_same_blocks() -> None:
+    """One that is robbed of time is in none."""
+    blocks = [block(number, (200 + number, 100), stolen=100 if number == 8 else 0) for number in range(1, 9)]
+    rows = judged(PLAN, blocks).rows
+    (ratio,) = ratios(rows, [(ONE, OTHER)], hz)
+    assert ratio.ratio.n == 7
+    assert ratio.ratio.value == pytest.approx(math.exp(sum(math.log(2 + n / 100) for n in range(1, 8)) / 7))
+    assert ratio.differs
+    alone = interval(rows, OTHER, hz)
+    assert alone is not None
+    assert alone.value == pytest.approx(100)
+    assert alone.n == 8
+
+
+def test_equal_ones_do_not_differ() -> None:
+    """Blocks that point either way."""
+    rows = judged(PLAN, [block(number, (100 + 5 * (-1) ** number, 100)) for number in range(1, 9)]).rows
+    assert not ratios(rows, [(ONE, OTHER)], hz)[0].differs
+    assert ratios(rows, [(ONE, ONE.but(size=100))], hz) == ()
+    assert interval(rows, ONE.but(size=100), hz) is None
+
+
+def test_blocks_are_kept_as_they_were(tmp_path: Path) -> None:
+    """With their plan."""
+    seen = (block(1, (200, 100)), block(2, (201, 99)))
+    KINDS["delivery"].save(tmp_path, PLAN, seen)
+    assert KINDS["delivery"].load(tmp_path) == (PLAN, seen)

@@ -1,0 +1,43 @@
+"""Plans of servers by themselves: what is refused, and the order of servers."""
+
+import pytest
+
+from experiments.design.setting import setting
+from experiments.kinds.standalone import HELD_MAX, IDLE_S_MAX, Alone, LoneServer
+
+SOCKETS, GRPC = setting(transport="sockets"), setting(transport="grpc")
+
+
+def test_every_repetition_has_every_server_in_an_order_of_its_own() -> None:
+    """Drawn from the seed, so that it can be repeated."""
+    plan = Alone("study", "part", (LoneServer(SOCKETS, (10, 20)), LoneServer(GRPC)), 20, 1.0)
+    orders = [plan.order(number) for number in range(1, 21)]
+    assert set(orders) == {(0, 1), (1, 0)}
+    assert orders == [plan.order(number) for number in range(1, 21)]
+
+
+def test_a_server_is_looked_at_without_connections_first() -> None:
+    """Then with each number that it is to hold."""
+    assert LoneServer(SOCKETS, (10, 20)).connections == (0, 10, 20)
+    assert LoneServer(GRPC).connections == (0,)
+
+
+@pytest.mark.parametrize(
+    ("servers", "repetitions", "idle_s"),
+    [
+        ((), 1, 1.0),
+        ((LoneServer(SOCKETS), LoneServer(SOCKETS, (5,))), 1, 1.0),
+        ((LoneServer(SOCKETS, (20, 10)),), 1, 1.0),
+        ((LoneServer(SOCKETS, (0, 10)),), 1, 1.0),
+        ((LoneServer(SOCKETS, (HELD_MAX + 1,)),), 1, 1.0),
+        ((LoneServer(SOCKETS),), 0, 1.0),
+        ((LoneServer(SOCKETS),), 1, 0.0),
+        ((LoneServer(SOCKETS),), 1, IDLE_S_MAX + 1),
+    ],
+)
+def test_what_could_not_be_looked_at_is_refused(
+    servers: tuple[LoneServer, ...], repetitions: int, idle_s: float
+) -> None:
+    """Nothing, a server twice, connections that do not grow, or longer than a server keeps an idle connection."""
+    with pytest.raises(ValueError, match=r"allowed|at least"):
+        Alone("study", "part", servers, repetitions, idle_s)

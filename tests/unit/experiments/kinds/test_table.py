@@ -1,0 +1,48 @@
+"""Cells: which share a process, in which order they come, and what is refused."""
+
+import pytest
+
+from experiments.kinds.table import Cell, CellRatio, Cells
+from tests.unit.experiments.cells_seen import BASE, CELLS, FEW, FREE, MANY, PUT, plan
+
+
+def test_cells_that_differ_in_the_request_alone_share_a_process() -> None:
+    """Another pool, other connections, or other cores are another start."""
+    assert FEW.start == PUT.start
+    others = (MANY, FREE, Cell(FEW.setting.but(connections=10), 100))
+    assert len({each.start for each in (FEW, *others)}) == 4
+
+
+def test_the_order_is_drawn_anew_for_each_block() -> None:
+    """Every cell once, a start's cells together; the same for the same seed."""
+    of = plan()
+    orders = [of.order(number) for number in range(1, 20)]
+    for order in orders:
+        assert sorted(place for places in order for place in places) == list(range(len(CELLS)))
+        assert all(len({of.cells[place].start for place in places}) == 1 for places in order)
+        assert len(order) == 3
+    assert len(set(orders)) > 5
+    assert plan().order(1) == orders[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "ratios", "blocks"),
+    [
+        ((), (), 1),
+        ((FEW, FEW), (), 1),
+        ((FEW,), (), 0),
+        ((Cell(BASE.but(client="lean"), 1),), (), 1),
+        ((Cell(BASE.but(clients=2), 1),), (), 1),
+        ((Cell(BASE, 0),), (), 1),
+        ((Cell(BASE.but(connections=100), 499),), (), 1),
+        ((FEW,), (CellRatio("a", "a", (1,), (0,), "cpu_us"),), 1),
+        ((FEW, MANY), (CellRatio("a", "a", (1,), (0, 1), "cpu_us"),), 1),
+        ((FEW, MANY), (CellRatio("a", "a", (1,), (0,), "cpu_us"),) * 2, 1),
+    ],
+)
+def test_what_could_not_be_measured_is_refused(
+    cells: tuple[Cell, ...], ratios: tuple[CellRatio, ...], blocks: int
+) -> None:
+    """Where it is made."""
+    with pytest.raises(ValueError):  # noqa: PT011  # each message names what was given
+        Cells("study", "part", cells, ratios, blocks)

@@ -1,0 +1,93 @@
+"""A receiver tells: what it prints at its end is read, and refused where it is not of what was sent.
+
+The peer here is two small scripts, planted under the name of one in Go. The server takes lines, and counts them.
+"""
+
+import sys
+
+import pytest
+
+from experiments.design.setting import setting
+from experiments.kinds.delivery import Received, ReceivedCell, Told
+from experiments.measure import delivery
+from experiments.measure.bench import CATALOG, bench
+from experiments.measure.programs import Program, ProgramFailed
+from experiments.peers import Peer
+
+pytestmark = pytest.mark.slow
+
+SERVER = """
+import json, signal, socket, sys
+def told(*_):
+    for _ in range(min(came, int(sys.argv[-1]))): print(json.dumps({"what": "message", "answer_ns": 5, "cycle_ns": 50}))
+    for _ in range(2): print(json.dumps({"what": "second", "messages": came // 2, "bytes": came // 2 * 8 - LOST}))
+    print(" " * 200_000)
+    sys.stdout.flush()
+    sys.exit(0)
+came = 0
+signal.signal(signal.SIGTERM, told)
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(f"ready 127.0.0.1:{server.getsockname()[1]}", flush=True)
+    while True:
+        connection = server.accept()[0]
+        while connection.recv(8, socket.MSG_WAITALL):
+            came += 1
+            connection.sendall(b".")
+"""
+
+CLIENT = """
+import json, socket, sys
+host, port = sys.argv[1].split(":")
+connection = socket.create_connection((host, int(port)))
+for number in range(20):
+    connection.sendall(b"." * 8), connection.recv(1)
+    if sys.argv[2] != "one-way": print(json.dumps({"what": "call" if number else "first call", "ns": 7}))
+"""
+
+OF = setting(service="sort", language="go", transport="net-rpc", client="peer", size=8)
+
+
+def told(of: ReceivedCell, monkeypatch: pytest.MonkeyPatch, lost: int = 0) -> Told:
+    """What is told of a cell, of a server that miscounts by so many bytes."""
+    server = SERVER.replace("LOST", str(lost))
+    client = CLIENT.replace("{", "{{").replace("}", "}}")
+    words = sys.executable, "-c", client, "{address}", "{pattern}"
+    takes = {"pattern": "--pattern"}
+    start = sys.executable, "-c", server
+    planted = {"planted": Peer("go", "sort", "net-rpc", (), (), start, words, takes, "--report")}
+    for module in ("experiments.peers", "experiments.measure.bench", "experiments.measure.delivery"):
+        monkeypatch.setattr(f"{module}.PEERS", planted)
+    monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
+    (run,) = delivery.measure(Received("study", "part", (of,), 1), 1, bench(CATALOG)).runs
+    return run.told
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_both_sides_tell_of_the_same_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each leaves its first out; more than a pipe holds is read."""
+    assert told(ReceivedCell(OF.but(rate_hz=10.0), 2), monkeypatch) == Told((10, 10), 19, 95, 950, 19, 133)
+
+
+def test_one_way_only_the_receiver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a rate it times no message, and counts all."""
+    assert told(ReceivedCell(OF.but(pattern="one-way"), 1), monkeypatch) == Told((10,), 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lost", "fault"), [(2, 1, "but not whole, each of 8 bytes"), (3, 0, "messages of 2 s came, not of 3 s")]
+)
+def test_what_does_not_fit_together_is_refused(
+    seconds: int, lost: int, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages in part, and seconds that are missing."""
+    with pytest.raises(ProgramFailed, match=fault):
+        told(ReceivedCell(OF.but(rate_hz=10.0), seconds), monkeypatch, lost)
+
+
+def test_a_server_that_does_not_stop_tells_nothing() -> None:
+    """It is reported as any that does not stop."""
+    stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print('ready h:5', flush=True); signal.pause()"
+    program = Program([sys.executable, "-S", "-E", "-c", stubborn])
+    program.first_line(10)
+    with pytest.raises(ProgramFailed, match="did not stop"):
+        program.ended(timeout_s=0.2)

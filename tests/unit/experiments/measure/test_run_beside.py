@@ -1,0 +1,75 @@
+"""Blocks apart from sweeps: each kept at once, gone on with, refused where they would not be of one plan."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.kinds import KINDS
+from experiments.kinds.standalone import Alone, Repetition
+from experiments.measure import standalone
+from experiments.measure.bench import CATALOG, Bench, bench
+from experiments.measure.runner import run_beside
+from experiments.results import environment
+from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.apart_seen import ALONE, repetition
+
+pytestmark = pytest.mark.slow  # looks at the machine: some 0.2 s
+
+
+PLAN, ON = ALONE, bench(CATALOG)
+
+
+class Measuring:
+    """Measures what is planted in place of the kind's observer, and fails at one number."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, fails_at: int = 0) -> None:
+        self.asked: list[int] = []
+        self._fails_at = fails_at
+        patch.setattr(standalone, "measure", self)
+
+    def __call__(self, _: Alone, number: int, __: Bench) -> Repetition:
+        if number == self._fails_at:
+            raise InterruptedError
+        self.asked.append(number)
+        return repetition(number, 130, (15, 17, 29), 0.0)
+
+
+def run(plan: Alone, folder: Path, resume: bool) -> Sequence[Repetition]:
+    """Every repetition that the folder lacks."""
+    return run_beside(plan, folder, resume, ON, lambda _: None)
+
+
+def test_every_repetition_is_kept_beside_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that need not be there; the environment is looked at twice."""
+    Measuring(monkeypatch)
+    folder = tmp_path / "new"
+    seen = run(PLAN, folder, resume=False)
+    assert [each.number for each in seen] == [1, 2, 3]
+    assert KINDS["standalone"].load(folder) == (PLAN, seen)
+    assert environment.load(folder).after is not None
+
+
+def test_what_was_interrupted_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole repetitions stay; the one that failed is measured."""
+    Measuring(monkeypatch, fails_at=3)
+    with pytest.raises(InterruptedError):
+        run(PLAN, tmp_path, resume=False)
+    again = Measuring(monkeypatch)
+    assert len(run(PLAN, tmp_path, resume=True)) == 3
+    assert again.asked == [3]
+
+
+def test_a_folder_with_results_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without being told to go on; nor with another plan; nor where they are of another machine."""
+    Measuring(monkeypatch)
+    run(PLAN, tmp_path, resume=False)
+    with pytest.raises(UsageError, match=r"--resume"):
+        run(PLAN, tmp_path, resume=False)
+    with pytest.raises(UsageError, match="another plan"):
+        run(replace(PLAN, idle_s=7.0), tmp_path, resume=True)
+    file = tmp_path / environment.ENVIRONMENT_FILE
+    file.write_text(file.read_text().replace("CPython", "PyPy"))
+    with pytest.raises(UsageError, match="PyPy"):
+        run(PLAN, tmp_path, resume=True)

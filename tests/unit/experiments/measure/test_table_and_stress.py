@@ -1,0 +1,102 @@
+"""Real servers in cells and under stress: all that a plan asks for is seen, wrong keys are found, nothing is left."""
+
+import dataclasses
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.kinds.stress import FinalState
+from experiments.kinds.table import Cell, Cells
+from experiments.measure import stress, table
+from experiments.measure.bench import CATALOG, Bench, bench
+from experiments.measure.load_programs import CHttpClient, http_load, load_programs
+from experiments.measure.programs import Program
+from experiments.measure.runner import run_beside
+from stock_service.rpc.errors import Unavailable
+from tests.unit.experiments.cells_seen import BASE
+from tests.unit.experiments.stress_seen import ENTITY, PLAN
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler as cc")]
+
+
+@pytest.fixture(scope="module")
+def on() -> Iterator[Bench]:
+    """A bench with the program, built once."""
+    with load_programs(("c-http",)) as built:
+        yield bench(CATALOG, load_programs={"c-http": CHttpClient(http_load(built))})
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_block_has_every_cell(on: Bench) -> None:
+    """All requests answered, bytes and times there, the server's processor and memory read."""
+    plan = Cells(
+        "study",
+        "part",
+        tuple(
+            Cell(BASE.but(mix=mix, connections=5), 500, pinned) for mix in ("get", "put") for pinned in (True, False)
+        ),
+        (),
+        1,
+    )
+    block = table.measure(plan, 1, on)
+    for cell, seen in zip(plan.cells, block.cells, strict=True):
+        assert (seen.requests, seen.errors, seen.load_requests) == (500, 0, 500 + cell.warm_up)
+        assert 0 < seen.connect_us < seen.response_us
+        assert min(seen.received_bytes, seen.sent_bytes) > 500 * 40
+        assert seen.server_cpu_s > 0
+        assert len(seen.cpu_samples) == len(seen.memory_samples_mib) > 0
+        assert min(seen.memory_samples_mib) > 1
+        assert 0 < seen.sampled_cpu_s / seen.sampled_s <= max(seen.cpu_samples) * (1 + 1e-9)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_an_interrupt_ends_the_load_at_once(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the midst of a cell of minutes."""
+
+    def interrupt(_: Program) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Program, "resident_mib", interrupt)
+    plan = Cells("study", "part", (Cell(BASE, 10**6),), (), 1)
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        table.measure(plan, 1, on)
+    assert time.monotonic() - began_s < 20
+
+
+def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
+    """Its replies are all the same, and not what was asked for."""
+    # A server of ours that has not got the entity: any other service of the same transport.
+    other = f"{sys.executable} -m experiments.services serve echo --transport http1 --port 0"
+    plan = Cells("study", "part", (Cell(BASE.but(service=other), 5),), (), 1)
+    with pytest.raises(Unavailable, match="GET /entities/1: 0 replies as they should be"):
+        table.measure(plan, 1, on)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_every_key_is_looked_at(on: Bench) -> None:
+    """Those that were updated stand at one of their turns; a state that none wrote is wrong, as is a missing key."""
+    planted = FinalState("planted", "GET /entities/{id}", 2000, 20, ENTITY)
+    missing = FinalState("missing", "GET /entities/{id}", 9000, 3, ENTITY)
+    plan = dataclasses.replace(PLAN, final=(*PLAN.final, planted, missing))
+    (server,) = stress.measure(plan, 1, on).servers
+    assert [(kind.requests, kind.errors) for kind in server.kinds] == [(20, 0), (40, 0)]
+    new, updated, wrong, none = server.final
+    assert (new.right, new.wrong) == (20, 0)
+    assert (updated.right, updated.wrong, sum(updated.turns)) == (20, 0, 20)
+    assert (wrong.right, wrong.wrong) == (0, 20)
+    assert (none.right, none.wrong) == (0, 3)
+
+
+def test_the_folder_keeps_every_block(on: Bench, tmp_path: Path) -> None:
+    """And is gone on with."""
+    plan = Cells("study", "part", (Cell(BASE.but(connections=2), 10),), (), 2)
+    told: list[int] = []
+    blocks = run_beside(plan, tmp_path, False, on, told.append)
+    assert ([block.number for block in blocks], told) == ([1, 2], [0, 1])
+    assert run_beside(plan, tmp_path, True, on, told.append) == blocks
+    assert told == [0, 1]
