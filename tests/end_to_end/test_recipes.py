@@ -67,7 +67,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (studies / "workers" / "__init__.py").write_text(recipe("WORKERS"))
     put(studies / "__init__.py", "from experiments.studies.study", "from experiments.studies.workers import WORKERS\n")
     table(studies / "__init__.py", "for each in (", "WORKERS, ")
-    put(folder / "experiments" / "compare" / "sweep.py", "LOOKS = ", "ROUNDS = 4  # in place of what takes long\n")
+    put(folder / "experiments" / "compare" / "sweep.py", "LOOKS = ", "ROUNDS = 12  # in place of what takes long\n")
     return folder
 
 
