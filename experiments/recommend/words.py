@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from experiments.design.demands import Demands
-from experiments.recommend.advice import BUSIEST, Advice, Kind, Size, Wish
-from experiments.recommend.seen import ONE_AT_A_TIME, Found, Limit
+from experiments.recommend.advice import BUSIEST, RATE_NEAR, Advice, Kind, Size, Wish
+from experiments.recommend.seen import ONE_AT_A_TIME, RATE_FAIR, Found, Limit
 from experiments.recommend.tail import tail
 from experiments.show.figures import advice as figure
 from experiments.show.figures.style import Picture
@@ -24,8 +24,8 @@ MEASURED_ERROR = 0.15
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Shares of the highest rate at which the figure's tail has points."""
 
-LITTLE = 0.01
-"""Least gain that counts as one."""
+LITTLE = 0.001
+"""Least gain that is said."""
 
 _LIMITS = {
     "gil": "the GIL: one thread computes at a time, so more threads add nothing",
@@ -100,11 +100,16 @@ def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
     elif chosen.workers < largest.workers:
         gain = largest.highest_hz / chosen.highest_hz - 1
         raised = f"would raise the highest rate by {percent(gain)}" if gain >= LITTLE else "would do no more"
-        yield f"{largest.workers} threads {raised}."
+        yield f"{largest.workers} threads {raised}{_as_the_same(gain, RATE_NEAR)}."
     if advice.kind is Kind.THREADS and chosen.workers > 1 and demands.gil_s and demands.wait_s:
         yield "On asyncio no size has to be chosen, if what a request waits for can be awaited."
     if chosen.limit == "gil" and chosen.processes < wish.cores:
         yield f"For more, start more processes: each has a GIL of its own, and needs one of the {wish.cores} cores."
+
+
+def _as_the_same(gain: float, near: float) -> str:
+    """Words on a gain beyond a rate that is near the best one's; none on one that is worth a larger pool."""
+    return ": so little counts as the same" if LITTLE <= gain <= 1 / near - 1 else ""
 
 
 def table(advice: Advice) -> Iterator[str]:
@@ -125,6 +130,9 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
     yield f"Measured in {where}, by turns, {kind} and replies a second at most: {rates}."
     yield f"Expect up to {_rate(found.highest_hz)}, within {percent(MEASURED_ERROR)}, beside a load on this machine."
     yield _limit(found)
+    gain = found.best.throughput_hz / found.highest_hz - 1
+    if gain >= LITTLE:
+        yield f"With {found.best.at_once} {kind} it did {percent(gain)} more{_as_the_same(gain, RATE_FAIR)}."
     yield from _measured_tails(wish, found)
     if not found.carried(wish):
         yield from _missed(wish, found)
