@@ -95,7 +95,7 @@ def _parser() -> Parser:
         return subparser
 
     command("lookup", "Shows a stock's price and volume.")
-    trade = command("trade", "Buys or sells.")
+    trade = command("trade", "Buys or sells. A trade that would carry the stock past its limit is refused: SUSPENDED.")
     trade.add_argument("quantity", type=_quantity, metavar="QUANTITY", help=f"the service takes {_QUANTITIES}")
     trade.add_argument("side", choices=_SIDES, metavar="|".join(_SIDES), help="which way; both raise the volume")
     trade.add_argument("--request-id", type=_text, default="", help="makes the trade safe to send again")

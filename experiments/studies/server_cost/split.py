@@ -31,13 +31,15 @@ from experiments.show.figures import shares
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import counted, has_interval, number, percent, times_between
 from experiments.show.tables import Table
-from experiments.studies.server_cost.sweeps import NULL_SERVER, SOCKETS, THREE, echo_of, twice_of
+from experiments.studies.server_cost.sweeps import CONNECTIONS, NULL_SERVER, SOCKETS, THREE, echo_of, twice_of
 
 SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
 """Parts in the order in which they are shown."""
 
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """The three servers, by their transports."""
+
+LOAD = f"{CONNECTIONS} connections of one lean client never let the server sleep, and stocks are in memory."
 
 QUANTITY = "Processor time of the server for each Lookup, µs"
 
@@ -76,7 +78,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     return (
         Answer(
             "Where does a request's processor time go?",
-            " ".join(told) or "Not known: no block has every share.",
+            " ".join((LOAD, *told)) if told else "Not known: no block has every share.",
             (),
             details=(
                 "The interpreter's share is what the null server takes, the least for any server in Python. What else "
@@ -84,8 +86,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
                 "No verdict is asked of these shares.",
             ),
             estimand=(
-                "processor time of the server process for each Lookup, and what it is made of. The load is 16 kept "
-                f"connections of one lean client; every Lookup is on the {executors}. Numbers are means "
+                "processor time of the server process for each Lookup, and what it is made of. Connections "
+                f"are kept, and every Lookup is on the {executors}. Numbers are means "
                 f"over {counted(len(seen.main.blocks), 'block')}."
             ),
             not_concluded=(

@@ -9,7 +9,7 @@ import pytest
 from experiments.__main__ import main
 from experiments.commands import run
 from experiments.compare import sweep
-from experiments.compare.command import BEGINS, EXITS, RUNNING, UNEQUAL, add_options, hints
+from experiments.compare.command import BEGINS, EXITS, ON_DISK, RUNNING, UNEQUAL, add_options, hints
 from experiments.compare.sweep import side
 from experiments.design.factors import FACTORS
 from experiments.design.setting import read
@@ -123,6 +123,16 @@ def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[s
 def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None:
     """A server that runs already is not started."""
     assert list(hints([side(each, "grpc", {}) for each in (a, b)])) == said
+
+
+def test_trades_on_a_server_started_by_hand_may_be_on_disk() -> None:
+    """A hint says so; none where only Lookups are sent, nor where both are started here."""
+    for words, mix, is_said in (
+        ("127.0.0.1:1", "trade", True),
+        ("127.0.0.1:1", "lookup", False),
+        ("grpc", "trade", False),
+    ):
+        assert (ON_DISK in hints([side(words, "grpc", {"mix": mix}), side("grpc", "grpc", {"mix": mix})])) is is_said
 
 
 def test_one_connection_cannot_tell_two_pools_apart() -> None:
