@@ -49,6 +49,15 @@ class Estimate:
     high: float
     n: int
 
+    def over(self, unit: float) -> "Estimate":
+        """The same in another unit, of which one is ``unit`` of its own."""
+        return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
+
+
+def exact(value: float) -> Estimate:
+    """A value that has no interval, such as a document's."""
+    return Estimate(value, -math.inf, math.inf, 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Deviation:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, Literal, Protocol, TypeVar
 
+from experiments.design.arms import Measure
 from experiments.design.sweep import Sweep
 from experiments.judge.agreement import with_deviation
 from experiments.judge.verdicts import Judged, Judgement, judge
@@ -270,8 +271,9 @@ def content(part: Shows, seen: Seen) -> Content:
     for number, answer in enumerate(part.answers(seen), 1):
         empty = not answer.sentence
         if answer.figure is None and (answer.deciding or empty):
-            pictures.append(ratios.picture(f"question_{number}", answer.question, answer.deciding))
-            answer = replace(answer, figure=pictures[-1].name, sentence=NO_VALUE if empty else answer.sentence)
+            drawn = list(_pictures(f"question_{number}", answer))
+            pictures += drawn
+            answer = replace(answer, figure=drawn[0].name, sentence=NO_VALUE if empty else answer.sentence)
         answers.append(replace(answer, details=(*answer.details, *reach_sentences(answer.deciding))))
     return Content(
         title=part.title,
@@ -282,6 +284,17 @@ def content(part: Shows, seen: Seen) -> Content:
         sections=tuple(part.sections(seen)),
         left_out=tuple(left_out(part.peers, seen.main.sweep)),
     )
+
+
+def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
+    """The forests of an answer: its comparisons of one measure a figure."""
+    of_measure: dict[Measure, list[Judged]] = {} if answer.deciding else {"response": []}
+    for each in answer.deciding:
+        of_measure.setdefault(each.comparison.measure, []).append(each)
+    first, *others = of_measure.items()
+    yield ratios.picture(name, answer.question, first[1])
+    for measure, own in others:
+        yield ratios.picture(f"{name}_{measure}", f"{answer.question} ({ratios.QUANTITIES[measure]})", own)
 
 
 def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:

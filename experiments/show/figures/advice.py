@@ -12,16 +12,13 @@ from typing import Any, Literal
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from experiments.show.figures.style import INK, QUIET, Picture, canvas, even_axis, house, legend, log_axis, say
+from experiments.show.figures.panels import even_axis, log_axis, named_axis, say
+from experiments.show.figures.style import DOTTED, INK, QUIET, Picture, grid, house, key, legend
 from experiments.show.numbers import number
 
-DOTTED = (0, (1, 1.6))
-
 STYLES: dict[str, dict[str, Any]] = {
-    "predicted": {"color": "C0", "marker": "o"},
+    "predicted": {"color": "C0", "marker": "o", "linestyle": "-"},
     "measured": {"color": INK, "marker": "s", "mfc": "none", "markersize": 7, "linestyle": ""},
 }
 
@@ -55,8 +52,7 @@ def picture(name: str, title: str, shown: Shown) -> Picture:
 @house()
 def draw(title: str, shown: Shown) -> Figure:
     """Draws both panels."""
-    figure = canvas(title, 3.6)
-    pools, tail = figure.subplots(1, 2)
+    figure, ((pools, tail),) = grid(title, 3.6, 1, 2)
     _draw_pools(pools, shown)
     _draw_tail(tail, shown)
     legend(figure, _entries(shown))
@@ -68,10 +64,7 @@ def _draw_pools(axes: Axes, shown: Shown) -> None:
     axes.set_xlabel(shown.at_once)
     axes.set_ylabel("replies a second, at most")
     axes.set_xscale("log")
-    places = [pool for pool, _ in shown.highest_hz]
-    axes.xaxis.set_major_locator(FixedLocator(places))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+    named_axis(axes.xaxis, [(pool, f"{pool:.0f}") for pool, _ in shown.highest_hz])
     _plot(axes, shown.highest_hz, shown)
     advised = [point for point in shown.highest_hz if point[0] == shown.pool]
     axes.plot(*_columns(advised), color="C1", marker="o", markersize=10, linestyle="")
@@ -114,11 +107,11 @@ def _columns(points: Points) -> tuple[list[float], list[float]]:
 
 
 def _entries(shown: Shown) -> list[Artist]:
-    entries: list[Artist] = [Line2D([], [], label=shown.how, **STYLES[shown.how])]
+    entries: list[Artist] = [key(shown.how, **STYLES[shown.how])]
     if shown.pool is not None:
-        entries.append(Line2D([], [], color="C1", marker="o", markersize=10, linestyle="", label="advised"))
+        entries.append(key("advised", color="C1", marker="o", markersize=10))
     if shown.rate_hz is not None or shown.target_p99_ms is not None:
-        entries.append(Line2D([], [], color=QUIET, linestyle=DOTTED, label="wished"))
+        entries.append(key("wished", linestyle=DOTTED))
     return entries
 
 

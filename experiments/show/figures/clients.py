@@ -1,52 +1,51 @@
 """Latency against the number of clients: a panel for each setting, a line for each request type or level.
 
-Points are means over blocks, bars their 95 % intervals; median and 99th percentile stand beside where asked. Both axes
-are linear and begin at 0, so that growth in proportion to the clients is a straight line. A bar much longer than the
-highest mean is cut at the panel's edge. Clients that got no reply are in no latency: a cross for each hangs from the
-panel's top, over its number of clients. Left out: N ÷ throughput, which in a closed loop is the latency itself.
+Points are means over blocks, with their 95 % intervals; median and 99th percentile have a panel of their own where
+asked. All panels share one scale from 0, with those of figures that it is compared with. So growth in proportion to the
+clients is a straight line. Clients that got no reply are in no latency: a cross for each hangs in a strip over the
+scale, above its number of clients. Left out: N ÷ throughput, which in a closed loop is the latency itself.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from experiments.judge.points import Point
+from experiments.show.figures.panels import even_axis, highest, line, mark, say, value_words
 from experiments.show.figures.style import (
     DIFFERENT,
+    DOTTED,
+    FAINT,
     QUIET,
     Picture,
     Stroke,
-    canvas,
-    even_axis,
-    hollow,
+    grid,
     house,
+    interval_key,
+    key,
+    key_of,
     label,
     legend,
-    say,
+    overlaid,
+    refused_key,
     strokes,
 )
-from experiments.show.numbers import counted, has_interval, number, time_unit, times_between
-
-Beside = Literal["median", "p99"]
-
-PERCENT: dict[Beside, float] = {"median": 50, "p99": 99}
-
-CUT = 2.0
-"""A panel ends at this many times its highest mean or median, however far the bars reach."""
+from experiments.show.numbers import counted, has_interval, time_unit
 
 TICKS_MAX = 12
 """Numbers of clients that are all named on the axis."""
 
-CROSS_TOP, CROSS_STEP, CROSS_ROOM = 0.965, 0.045, 0.04
-"""Places as shares of a panel's height: the first cross of a starved client, the step to the next one, and the room
-below the last one."""
+CROSS_STEP = 0.045
+"""Height of a cross of a starved client, as a share of a panel's."""
+
+ROW_POINTS = 11
+"""Height of a row of text below an axis, in points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,116 +67,106 @@ class Panel:
     below: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Further rows below the numbers of clients: a word for each number, by the row's name."""
 
+    @property
+    def points(self) -> Iterator[Point]:
+        """Points of every line."""
+        return (point for line in self.lines for point in line.points)
 
-def picture(name: str, title: str, panels: Sequence[Panel], beside: Collection[Beside] = ()) -> Picture:
-    """The figure with its words, to be drawn when it is wanted."""
-    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, beside))
+
+def picture(
+    name: str, title: str, panels: Sequence[Panel], percentiles: bool = False, alike: Sequence[Panel] = ()
+) -> Picture:
+    """The figure with its words, to be drawn when it is wanted. ``percentiles``: the first panel's are drawn too.
+    ``alike``: panels of figures that share its scale."""
+    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, percentiles, alike))
 
 
 @house()
-def draw(title: str, panels: Sequence[Panel], beside: Collection[Beside] = ()) -> Figure:
-    """Means, and medians as thin lines among them; the 99th percentile in panels of its own, on its own scale."""
-    drawn = strokes((line.transport, line.label) for panel in panels for line in panel.lines)
-    columns, tall = max(1, len(panels)), "p99" in beside
-    figure = canvas(title, 3.4 if not tall or columns == 1 else 5.2)
-    unit, factor = time_unit(_means(panels))
-    if tall and columns == 1:
-        pairs = figure.subplots(1, 2, width_ratios=(1.5, 1), squeeze=False).T
-    else:
-        pairs = figure.subplots(2 if tall else 1, columns, sharey="row", squeeze=False)
-    for place, panel in enumerate(panels):
-        _draw_means(pairs[0][place], panel, drawn, factor, "median" in beside)
-        if tall:
-            _draw_p99(pairs[1][place], panel, drawn, factor)
-    if not panels:
-        say(pairs[0][0], "Nothing was measured for this figure.")
-    for axes in pairs[:, 0]:
-        axes.set_ylabel(f"{'99th percentile' if axes in pairs[1:] else 'Latency'}, {unit}")
-    for axes in figure.axes:
-        axes.set_ylim(bottom=0)
-        even_axis(axes.yaxis)
-    for axes in figure.axes if columns == 1 else pairs[-1]:
-        axes.set_xlabel("Clients")
-    for axes, panel in zip(pairs[0], panels, strict=False):
+def draw(title: str, panels: Sequence[Panel], percentiles: bool = False, alike: Sequence[Panel] = ()) -> Figure:
+    """The panels side by side on one scale."""
+    shown, columns = _points([*panels, *alike]), len(panels) + percentiles
+    height = 3.4 + 0.35 * max((len(panel.below) for panel in panels), default=0)
+    widths = [1.4] * len(panels) + [1.0] * percentiles if panels else None
+    figure, ((*row,),) = grid(title, height, 1, columns, sharey=True, width_ratios=widths)
+    drawn = overlaid(strokes((line.transport, line.label) for panel in panels for line in panel.lines))
+    unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
+    tails = [tail for point in shown for tail in (point.percentile_us(99),) if percentiles and tail]
+    top = max([1.06 * highest(point.mean_us for point in shown if point.mean_us), *(1.06 * each for each in tails)])
+    strip = CROSS_STEP * (1 + max((_starved(point) for point in shown), default=0))
+    strip = min(strip, 0.6) if strip > CROSS_STEP else 0.0
+    for axes, panel in zip(row, panels, strict=False):
+        _draw_means(axes, panel, drawn, factor, top)
+        _crosses(axes, panel, strip)
         _rows_below(axes, panel)
-    _scale(pairs[0], panels, factor)
-    for axes, panel in zip(pairs[0], panels, strict=False):
-        _crosses(axes, panel)
-    legend(figure, list(_entries(panels, drawn, "median" in beside)))
+    if percentiles and panels:
+        _draw_percentiles(row[-1], panels[0], drawn, factor)
+        row[-1].set_ylabel(f"Latency, {unit}")
+        row[-1].tick_params(labelleft=True)
+    if not panels:
+        say(row[0], "Nothing was measured for this figure.")
+    row[0].set_ylabel(f"Mean latency, {unit}")
+    row[0].set_ylim(0, top / factor / (1 - strip) or 1.0)
+    even_axis(row[0].yaxis, top / factor if strip else math.inf)
+    legend(figure, _entries(panels, drawn, percentiles))
     return figure
 
 
-def _draw_means(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float, median: bool) -> None:
+def _points(panels: Iterable[Panel]) -> list[Point]:
+    return [point for panel in panels for point in panel.points]
+
+
+def _draw_means(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float, top: float) -> None:
     axes.set_title(panel.title)
     _clients_axis(axes, panel)
-    for line in panel.lines:
-        stroke = drawn[line.transport, line.label]
-        found = [point for point in line.points if point.mean_us is not None]
-        means = [point.mean_us.value / factor for point in found if point.mean_us]
-        clients = list(map(_clients, found))
-        axes.plot(clients, means, color=stroke.colour, linestyle=stroke.dashes)
-        for point, x in zip(found, clients, strict=True):
-            assert point.mean_us is not None
-            mean = point.mean_us
-            colour = QUIET if point.refusals else stroke.colour
-            if has_interval(mean):
-                axes.vlines(x, max(0, mean.low) / factor, mean.high / factor, color=colour, linewidth=1.1)
-            face = "white" if point.refusals or point.load_limited else colour
-            axes.plot([x], [mean.value / factor], marker=stroke.marker, color=colour, mfc=face, linestyle="")
-        if median:
-            _thin(axes, line, stroke, factor, 50)
-    if not any(point.mean_us for line in panel.lines for point in line.points):
+    for each in panel.lines:
+        stroke = drawn[each.transport, each.label]
+        means = [(point, point.mean_us.over(factor) if point.mean_us else None) for point in each.points]
+        line(axes, [(point.arm.connections, mean.value if mean else None) for point, mean in means], stroke)
+        for point, mean in means:
+            if mean:
+                ends, refused, hollow = (0.0, top / factor), bool(point.refusals), point.load_limited
+                mark(axes, point.arm.connections, mean, stroke, ends, refused=refused, hollow=hollow)
+    if not any(point.mean_us for point in panel.points):
         say(axes, "Nothing was measured here.")
 
 
-def _draw_p99(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float) -> None:
+def _draw_percentiles(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float) -> None:
+    axes.set_title("Median and 99th percentile")
     _clients_axis(axes, panel)
-    shown = [_thin(axes, line, drawn[line.transport, line.label], factor, 99) for line in panel.lines]
-    if not any(shown):
-        say(axes, "Too few requests for a 99th percentile.", 26)
-
-
-def _thin(axes: Axes, line: Line, stroke: Stroke, factor: float, percent: float) -> bool:
-    """Draws a percentile as a thin line with small markers; True where there is any value."""
-    found = [(_clients(point), value) for point in line.points if (value := point.percentile_us(percent)) is not None]
-    x, y = [clients for clients, _ in found], [value / factor for _, value in found]
-    marker = stroke.marker if percent > 50 else "_"
-    axes.plot(x, y, color=stroke.colour, linestyle=stroke.dashes, linewidth=0.8, marker=marker, markersize=3.5)
-    return bool(found)
+    found = False
+    for each in panel.lines:
+        stroke = drawn[each.transport, each.label]
+        for percent, look in ((50, {"linestyle": DOTTED}), (99, {})):
+            us = [(point.arm.connections, point.percentile_us(percent)) for point in each.points]
+            points = [(clients, value and value / factor) for clients, value in us]
+            line(axes, points, stroke, linewidth=1.1, marker=stroke.marker, markersize=3.5, **look)
+            found = found or any(value for _, value in us)
+    if not found:
+        say(axes, "Too few requests for percentiles.", 26)
 
 
 def _clients_axis(axes: Axes, panel: Panel) -> None:
-    levels = sorted({_clients(point) for line in panel.lines for point in line.points})
+    levels = sorted({point.arm.connections for point in panel.points})
     if panel.pool is not None:
-        axes.axvline(panel.pool, color=QUIET, linewidth=1, linestyle=(0, (1, 2)))
+        axes.axvline(panel.pool, color=QUIET, linewidth=1, linestyle=DOTTED)
     named = FixedLocator([float(each) for each in levels]) if len(levels) <= TICKS_MAX else MaxNLocator(8, integer=True)
     axes.xaxis.set_major_locator(named)
+    axes.set_xlabel("Clients")
     if levels:
         room = 0.06 * (levels[-1] - levels[0]) or 0.5
         axes.set_xlim(levels[0] - room, levels[-1] + room)
 
 
 def _rows_below(axes: Axes, panel: Panel) -> None:
-    """Text below each number of clients, and the rows' names below the axis's."""
-    if not panel.below:
-        return
-    named = [int(each) for each in axes.get_xticks()]
-    rows = [[str(each) for each in named], *([row.get(each, "") for each in named] for row in panel.below.values())]
-    axes.xaxis.set_major_locator(FixedLocator([float(each) for each in named]))
-    axes.xaxis.set_major_formatter(FixedFormatter(["\n".join(cells) for cells in zip(*rows, strict=True)]))
-    axes.set_xlabel("\n".join(("Clients; below each number:", *panel.below)))
-
-
-def _scale(row: Sequence[Axes], panels: Sequence[Panel], factor: float) -> None:
-    """One scale for the panels of a row, that no single bar flattens; room for the crosses of starved clients."""
-    points = [point for panel in panels for line in panel.lines for point in line.points if point.mean_us]
-    if points:
-        highest = max(_means(panels))
-        ends = [point.mean_us.high for point in points if point.mean_us and has_interval(point.mean_us)]
-        top = 1.06 * max(highest, min(max(ends, default=0), CUT * highest)) / factor
-        crosses = max((_starved(point) for panel in panels for line in panel.lines for point in line.points), default=0)
-        room = 1 - CROSS_TOP + CROSS_STEP * (crosses - 1) + CROSS_ROOM if crosses else 0.0
-        row[0].set_ylim(0, top / (1 - min(room, 0.6)))
+    """Each row of words below the axis, with its name under it."""
+    for place, (name, words) in enumerate(panel.below.items()):
+        down = -ROW_POINTS * (3.2 + 2.3 * place)
+        told = [(at, words.get(int(at), ""), down) for at in axes.get_xticks()]
+        for x, text, y in (*told, (sum(axes.get_xlim()) / 2, f"({name})", down - ROW_POINTS)):
+            where = axes.get_xaxis_transform()
+            axes.annotate(
+                text, (x, 0), (0, y), where, "offset points", ha="center", va="top", fontsize=8, annotation_clip=False
+            )
 
 
 def _starved(point: Point) -> int:
@@ -185,73 +174,58 @@ def _starved(point: Point) -> int:
     return math.ceil(point.starved_each - 1e-9)
 
 
-def _crosses(axes: Axes, panel: Panel) -> None:
-    """A cross for each client that got no reply."""
-    for line in panel.lines:
-        for point in line.points:
-            for place in range(_starved(point)):
-                axes.plot(
-                    [_clients(point)],
-                    [CROSS_TOP - CROSS_STEP * place],
-                    transform=axes.get_xaxis_transform(),
-                    marker="x",
-                    markersize=5,
-                    mew=1.6,
-                    color=DIFFERENT,
-                    linestyle="",
-                )
+def _crosses(axes: Axes, panel: Panel, strip: float) -> None:
+    """A cross for each client that got no reply, in a strip at the panel's top."""
+    if not any(map(_starved, panel.points)):
+        return
+    where = axes.transAxes
+    axes.add_patch(Rectangle((0, 1 - strip), 1, strip, transform=where, facecolor=FAINT, linewidth=0, zorder=0))
+    axes.text(0.02, 1 - strip / 2, "no reply", transform=axes.transAxes, va="center", color=QUIET)
+    for point in panel.points:
+        for place in range(_starved(point)):
+            x, y = point.arm.connections, 1 - CROSS_STEP * (place + 1)
+            where = axes.get_xaxis_transform()
+            axes.plot([x], [y], transform=where, marker="x", markersize=5, mew=1.6, color=DIFFERENT, linestyle="")
 
 
-def _means(panels: Sequence[Panel]) -> list[float]:
-    return [p.mean_us.value for panel in panels for line in panel.lines for p in line.points if p.mean_us]
-
-
-def _clients(point: Point) -> int:
-    return point.arm.connections
-
-
-def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], median: bool) -> Iterator[Artist]:
-    points = [point for panel in panels for line in panel.lines for point in line.points]
-    names = [name for _, name in drawn]
+def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], percentiles: bool) -> Iterator[Artist]:
+    points, names = _points(panels), [name for _, name in drawn]
     for (transport, name), stroke in drawn.items():
         lines = [line for panel in panels for line in panel.lines if (line.transport, line.label) == (transport, name)]
         measured = any(point.mean_us for line in lines for point in line.points)
         text = f"{name}, {label(transport)}" if names.count(name) > 1 else name
-        text = text if measured else f"{text}: nothing was measured"
-        yield Line2D([], [], color=stroke.colour, linestyle=stroke.dashes, marker=stroke.marker, label=text)
-    if median and names:
-        yield Line2D([], [], color=QUIET, linewidth=0.8, marker="_", label="median")
+        yield key_of(stroke, text if measured else f"{text}: nothing was measured")
+    if percentiles and names:
+        yield key("99th percentile", linestyle="-", linewidth=1.1)
+        yield key("median", linestyle=DOTTED, linewidth=1.1)
     if any(point.mean_us and has_interval(point.mean_us) for point in points):
-        yield Line2D([], [], color=QUIET, marker="|", markersize=11, linestyle="", label="95 % interval of the mean")
+        yield interval_key()
     for pool in dict.fromkeys(panel.pool for panel in panels if panel.pool is not None):
-        yield Line2D(
-            [], [], color=QUIET, linewidth=1, linestyle=(0, (1, 2)), label=f"pool of {counted(pool, 'thread')}"
-        )
+        yield key(f"pool of {counted(pool, 'thread')}", linewidth=1, linestyle=DOTTED)
     if any(map(_starved, points)):
-        yield Line2D([], [], color=DIFFERENT, marker="x", mew=1.6, linestyle="", label="a client without any reply")
+        yield key("a client without any reply", color=DIFFERENT, marker="x", mew=1.6)
     if any(point.load_limited and not point.refusals for point in points):
-        yield Line2D([], [], color=QUIET, marker="o", mfc="white", label="hollow: client and server together")
+        yield key("hollow: time of client and server together", marker="o", mfc="white")
     if any(point.refusals for point in points):
-        yield hollow("grey: a gate refuses it")
+        yield refused_key()
 
 
 def alternative(title: str, panels: Sequence[Panel]) -> str:
     """The figure in words: each line's means by clients."""
-    unit, factor = time_unit(_means(panels))
+    unit, factor = time_unit(point.mean_us.value for point in _points(panels) if point.mean_us)
     told = [f"{title}. Mean latency in {unit} against clients."]
     for panel in panels:
-        for line in panel.lines:
+        for each in panel.lines:
             means = [
-                f"{_clients(point)}: {number(point.mean_us.value / factor)}"
-                + (f" ({times_between(point.mean_us, factor)})" if has_interval(point.mean_us) else "")
-                for point in line.points
+                f"{point.arm.connections}: {value_words(point.mean_us.over(factor))}"
+                for point in each.points
                 if point.mean_us
             ]
-            where = f"{panel.title}, {line.label}" if panel.title else line.label
+            where = f"{panel.title}, {each.label}" if panel.title else each.label
             told.append(f"{where}: {'; '.join(means) or 'nothing was measured'}.")
             starving = [
-                f"{point.starved_each:.3g} of {counted(_clients(point), 'client')}"
-                for point in line.points
+                f"{point.starved_each:.3g} of {counted(point.arm.connections, 'client')}"
+                for point in each.points
                 if point.starved_clients
             ]
             told += [f"Without any reply: {', '.join(starving)}."] if starving else []

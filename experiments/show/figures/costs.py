@@ -1,35 +1,33 @@
 """Costs: rows of numbers with their 95 % intervals, a panel for each quantity. Such as processor time a request.
 
-A row has its transport's colour and marker. An interval that reaches too far is cut, and ends in an arrow.
+A row has its transport's colour and marker. Panels with the same rows stand side by side, others below each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from experiments.judge.stats import Estimate
+from experiments.show.figures.panels import even_axis, highest, mark, rows, say
 from experiments.show.figures.style import (
-    QUIET,
     Picture,
     Stroke,
-    canvas,
-    even_axis,
+    grid,
     house,
+    interval_key,
+    key_of,
     label,
     legend,
-    say,
     strokes,
     wrapped,
 )
-from experiments.show.numbers import has_interval, number
+from experiments.show.numbers import number
 
-CUT = 2.0
-"""An interval is cut at this many times the largest value."""
-
-NAME_LETTERS = 24
+NAME_LETTERS, QUANTITY_LETTERS = 24, 60
+"""Letters of a row's name in a line; and of the quantities of all panels side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,9 @@ class Row:
 
     name: str
     transport: str
-    cost: Estimate
+    cost: Estimate | None
+    """None: it has no such cost; ``lacks`` says why."""
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,63 +50,54 @@ class Panel:
     rows: Sequence[Row]
 
 
-def picture(name: str, title: str, panels: Sequence[Panel]) -> Picture:
-    """The figure with its words, to be drawn when it is wanted."""
-    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels))
+def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False) -> Picture:
+    """The figure with its words, to be drawn when it is wanted. ``shared``: the panels have one scale."""
+    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, shared))
 
 
 @house()
-def draw(title: str, panels: Sequence[Panel]) -> Figure:
-    """The panels below each other, their rows in the order given."""
+def draw(title: str, panels: Sequence[Panel], shared: bool = False) -> Figure:
+    """The panels with their rows in the order given."""
     heights = [max(2, len(panel.rows)) + 1.5 for panel in panels] or [3]
-    figure = canvas(title, 0.9 + 0.34 * sum(heights))
+    is_row = len(panels) > 1 and len({tuple(row.name for row in panel.rows) for panel in panels}) == 1
+    if is_row:
+        figure, axes = grid(title, 1.2 + 0.34 * heights[0], 1, len(panels), sharey=True)
+    else:
+        figure, axes = grid(title, 0.9 + 0.34 * sum(heights), len(heights), 1, height_ratios=heights)
     drawn = strokes((row.transport, label(row.transport)) for panel in panels for row in panel.rows)
-    axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     if not panels:
-        say(axes[0], "No cost was measured here.")
-    for own, panel in zip(axes, panels, strict=False):
-        _draw(own, panel, drawn)
-    if drawn:
-        entries = [
-            Line2D([], [], color=each.colour, marker=each.marker, linestyle="", label=name)
-            for (_, name), each in drawn.items()
-        ]
-        legend(figure, [*entries, Line2D([], [], color=QUIET, linewidth=1.6, label="95 % interval")])
+        say(axes[0, 0], "No cost was measured here.")
+    for own, panel in zip(axes.flat, panels, strict=False):
+        end = highest(row.cost for each in (panels if shared else [panel]) for row in each.rows if row.cost)
+        _draw(own, panel, drawn, QUANTITY_LETTERS // (len(panels) if is_row else 1), end or 1.0)
+    legend(figure, _entries(drawn))
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke]) -> None:
-    if not panel.rows:
+def _entries(drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+    if drawn:
+        yield from (key_of(each, name, line=False) for (_, name), each in drawn.items())
+        yield interval_key(across=True)
+
+
+def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int, end: float) -> None:
+    if not any(row.cost for row in panel.rows):
         say(axes, f"{panel.quantity}: nothing was measured.")
         return
-    most = CUT * max(row.cost.value for row in panel.rows) or 1.0
-    ends = [most / CUT]
     for place, row in enumerate(panel.rows):
-        stroke, cost = drawn[row.transport, label(row.transport)], row.cost
-        if has_interval(cost):
-            end = min(cost.high, most)
-            axes.hlines(place, max(0.0, cost.low), end, color=stroke.colour, linewidth=1.6)
-            ends.append(end)
-            if cost.high > most:
-                axes.plot([most], [place], marker=">", markersize=4, color=stroke.colour)
-        axes.plot([cost.value], [place], marker=stroke.marker, color=stroke.colour, linestyle="", clip_on=False)
-    axes.set_xlim(0, 1.06 * max(ends))
-    axes.set_ylim(len(panel.rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(panel.rows)), [wrapped(row.name, NAME_LETTERS) for row in panel.rows], fontsize=8)
-    right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(panel.rows)), [number(row.cost.value) for row in panel.rows], fontsize=8)
-    right.spines["right"].set_visible(False)
-    right.tick_params(axis="y", length=0)
-    axes.grid(visible=True, axis="x")
-    axes.grid(visible=False, axis="y")
-    even_axis(axes.xaxis)
-    axes.set_xlabel(panel.quantity)
+        if row.cost:
+            mark(axes, place, row.cost, drawn[row.transport, label(row.transport)], (0.0, end), across=True)
+    said = [number(row.cost.value) if row.cost else row.lacks for row in panel.rows]
+    rows(axes, [wrapped(row.name, NAME_LETTERS) for row in panel.rows], said)
+    axes.set_xlim(0, 1.06 * end)
+    even_axis(axes.xaxis, most=2 + letters // 20)
+    axes.set_xlabel(wrapped(panel.quantity, letters))
 
 
 def alternative(title: str, panels: Sequence[Panel]) -> str:
     """The figure in words: every row's value."""
     told = [f"{title}."]
     for panel in panels:
-        rows = "; ".join(f"{row.name} {number(row.cost.value)}" for row in panel.rows)
-        told.append(f"{panel.quantity}: {rows or 'nothing was measured'}.")
+        said = "; ".join(f"{row.name} {number(row.cost.value) if row.cost else row.lacks}" for row in panel.rows)
+        told.append(f"{panel.quantity}: {said or 'nothing was measured'}.")
     return " ".join(told) if panels else f"{title}. No cost was measured here."

@@ -1,41 +1,39 @@
-"""Means over a quantity that spans decades: panels side by side on one scale, a line for each setting.
+"""Means over a quantity: panels in rows, a line for each setting, every point at its own place on a true axis.
 
-Points have 95 % intervals, where there are any. Beside a line may stand what a formula says of it, and points of a
-document, which are grey and hollow. Left out: latency over numbers of clients, which ``clients`` draws.
+Points have 95 % intervals, where there are any. Beside a line may stand what a formula says of it, dotted, and points
+of a document, which are grey and hollow. Panels that are compared share a scale, also with those of other figures.
+Left out: latency over numbers of clients, which ``clients`` draws.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.judge.stats import Estimate
+from experiments.show.figures.panels import even_axis, highest, line, log_axis, mark, named_axis, say, value_words
 from experiments.show.figures.style import (
-    INK,
+    DOTTED,
     QUIET,
     Picture,
     Stroke,
-    canvas,
-    even_axis,
+    grid,
     house,
+    interval_key,
+    key,
+    key_of,
     label,
     legend,
-    log_axis,
-    say,
+    overlaid,
     strokes,
     wrapped,
 )
-from experiments.show.numbers import has_interval, number, times_between
+from experiments.show.numbers import has_interval, number
 
 PANEL_LETTERS = 72
 """Letters of all panels' titles that fit side by side."""
-
-APART = 0.06
-"""Distance of the lines of a panel, in decades, so that no interval hides another's: where places are levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,12 @@ class Line:
 
     name: str
     transport: str
+    """Transport, whose colour it has; empty: it has a colour of its own."""
     points: Sequence[tuple[float, Estimate]]
     formula: Sequence[tuple[float, float]] = ()
     """Values of a formula, drawn as a dotted line beside it."""
+    hollow: Collection[float] = ()
+    """Places whose points are hollow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,95 +68,112 @@ class Scale:
     ticks: Sequence[tuple[float, str]]
     formula: str = ""
     """Name of the dotted lines."""
+    hollow: str = ""
+    """Meaning of the hollow points."""
+    log_x: bool = True
     log_y: bool = False
     holds_formula: bool = False
     """True where the upper axis reaches as far as the dotted lines; else it reaches as far as the points."""
-    apart: float = APART
-    """Distance of the lines, in decades."""
+    joined: bool = True
+    """True where a line joins the points; False where places are kinds."""
+    columns: int = 4
+    shared: bool = True
+    """True where all panels have one upper axis."""
 
 
-def picture(name: str, title: str, scale: Scale, panels: Sequence[Panel]) -> Picture:
-    """The figure with its words, to be drawn when it is wanted."""
-    return Picture(name, title, alternative(title, scale, panels), lambda: draw(title, scale, panels))
+def picture(
+    name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
+) -> Picture:
+    """The figure with its words, to be drawn when it is wanted. ``alike``: the panels of other figures, each of which
+    shares the scale of the panel in its place here."""
+    return Picture(name, title, alternative(title, scale, panels), lambda: draw(title, scale, panels, alike))
 
 
 @house()
-def draw(title: str, scale: Scale, panels: Sequence[Panel]) -> Figure:
-    """The panels side by side; the lower axis is logarithmic."""
-    figure = canvas(title, 3.6)
-    row = figure.subplots(1, max(1, len(panels)), sharey=True, squeeze=False)[0]
-    drawn = strokes((line.transport, line.name) for panel in panels for line in panel.lines)
-    for axes, panel in zip(row, panels, strict=False):
-        _draw(axes, scale, panel, drawn, PANEL_LETTERS // len(panels))
-    heights = [mean.value for panel in panels for line in panel.lines for _, mean in line.points]
-    heights += [y for panel in panels for _, y in panel.document]
-    if heights and scale.holds_formula:
-        heights += [y for panel in panels for line in panel.lines for _, y in line.formula]
-    if not heights:
-        say(row[0], "Nothing was measured for this figure.")
-        return figure
-    if scale.log_y:
-        row[0].set_yscale("log")
-        low, high = min(heights) / 1.5, max(heights) * 1.5
-        row[0].set_ylim(low, high)
-        log_axis(row[0].yaxis, low, high)
+def draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()) -> Figure:
+    """The panels side by side, in as many rows as they need."""
+    columns = max(1, min(scale.columns, len(panels)))
+    several = len(panels) > columns
+    height = 1.1 + 1.75 * -(-len(panels) // columns) if several else 3.6
+    figure, axes = grid(title, height, -(-max(1, len(panels)) // columns), columns, sharey=scale.shared)
+    drawn = overlaid(strokes((line.transport, line.name) for panel in panels for line in panel.lines))
+    for own, panel in zip(axes.flat, panels, strict=False):
+        _draw(own, scale, panel, drawn, PANEL_LETTERS // columns)
+    for place, own in enumerate(axes.flat[: len(panels)]):
+        compared = [each if scale.shared else each[place : place + 1] for each in (panels, *alike)]
+        _set_scale(own, scale, [panel for each in compared for panel in each])
+    for own in axes[-1]:
+        own.set_xlabel(scale.x)
+    for own in axes[:, 0]:
+        own.set_ylabel(scale.y)
+    if not any(_means(panel) for panel in panels):
+        say(axes[0, 0], "Nothing was measured for this figure.")
     else:
-        row[0].set_ylim(0, 1.12 * max(heights))
-        even_axis(row[0].yaxis)
-    row[0].set_ylabel(scale.y)
-    legend(figure, _entries(scale, panels, drawn))
+        legend(figure, _entries(scale, panels, drawn))
     return figure
+
+
+def _means(panel: Panel) -> list[Estimate]:
+    return [mean for line in panel.lines for _, mean in line.points]
+
+
+def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
+    """The upper axis of a group of panels."""
+    means = [mean for panel in panels for mean in _means(panel)]
+    others = [y for panel in panels for _, y in panel.document]
+    if scale.holds_formula:
+        others += [y for panel in panels for line in panel.lines for _, y in line.formula]
+    heights = [*others, *(mean.value for mean in means)]
+    if not heights:
+        return
+    if scale.log_y:
+        axes.set_yscale("log")
+        low, high = min(heights) / 1.5, max(heights) * 1.5
+        axes.set_ylim(low, high)
+        log_axis(axes.yaxis, low, high)
+    else:
+        axes.set_ylim(0, 1.12 * max(*others, highest(means)) if others else 1.12 * highest(means))
+        even_axis(axes.yaxis)
 
 
 def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int) -> None:
     axes.set_title(wrapped(panel.title, letters))
-    axes.set_xscale("log")
-    axes.set_xlabel(scale.x)
     places = [x for x, _ in scale.ticks]
-    texts = dict(scale.ticks)
-    axes.xaxis.set_major_locator(FixedLocator(places))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: texts[min(places, key=lambda x: abs(x - value))]))
-    axes.set_xlim(min(places) / 1.8, max(places) * 1.8)
-    for order, line in enumerate(panel.lines):
-        stroke = drawn[line.transport, line.name]
-        aside = 10 ** (scale.apart * (order - (len(panel.lines) - 1) / 2))
-        x, y = [place * aside for place, _ in line.points], [mean.value for _, mean in line.points]
-        axes.plot(x, y, color=stroke.colour, marker=stroke.marker, linestyle="" if line.formula else stroke.dashes)
-        for place, (_, mean) in zip(x, line.points, strict=True):
-            if has_interval(mean):
-                axes.vlines(place, mean.low, mean.high, color=stroke.colour, linewidth=1.1)
-        axes.plot(*_columns(line.formula), color=stroke.colour, linestyle=(0, (1, 1.6)), linewidth=1.1)
-    axes.plot(*_columns(panel.document), color=QUIET, marker="o", mfc="none", linestyle="")
-    if not any(line.points for line in panel.lines):
+    if scale.log_x:
+        axes.set_xscale("log")
+        axes.set_xlim(min(places) / 1.8, max(places) * 1.8)
+    else:
+        room = 0.08 * (max(places) - min(places)) or 1.0
+        axes.set_xlim(min(places) - room, max(places) + room)
+    named_axis(axes.xaxis, scale.ticks)
+    for each in panel.lines:
+        stroke = drawn[each.transport, each.name]
+        if each.formula:
+            line(axes, each.formula, stroke, linestyle=DOTTED, linewidth=1.1)
+        elif scale.joined:
+            line(axes, [(x, mean.value) for x, mean in each.points], stroke)
+        for x, mean in each.points:
+            mark(axes, x, mean, stroke, hollow=x in each.hollow)
+    if panel.document:
+        line(axes, panel.document, Stroke(QUIET, "o", ""), marker="o", mfc="none")
+    if not _means(panel):
         say(axes, "Nothing was measured here.", letters)
 
 
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
-
-
-def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke]) -> list[Artist]:
+def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
     lines = [line for panel in panels for line in panel.lines]
-    dashed = {(line.transport, line.name): not line.formula for line in lines}
-    entries: list[Artist] = [
-        Line2D(
-            [],
-            [],
-            color=each.colour,
-            marker=each.marker,
-            linestyle=each.dashes if dashed[transport, name] else "",
-            label=f"{name}, {label(transport)}" if name else label(transport),
-        )
-        for (transport, name), each in drawn.items()
-    ]
-    if any(line.formula for line in lines):
-        entries.append(Line2D([], [], color=QUIET, linestyle=(0, (1, 1.6)), label=scale.formula))
+    dotted = {(line.transport, line.name) for line in lines if line.formula}
+    for (transport, name), each in drawn.items():
+        text = ", ".join(filter(None, (name, label(transport) if transport else "")))
+        yield key_of(each, text, line=scale.joined and (transport, name) not in dotted)
+    if dotted:
+        yield key(scale.formula, linestyle=DOTTED)
     if any(panel.document for panel in panels):
-        entries.append(Line2D([], [], color=QUIET, marker="o", mfc="none", linestyle="", label="the document"))
-    if any(has_interval(mean) for line in lines for _, mean in line.points):
-        entries.append(Line2D([], [], color=INK, marker="|", markersize=11, linestyle="", label="95 % interval"))
-    return entries
+        yield key("the document", marker="o", mfc="none")
+    if any(has_interval(mean) for panel in panels for mean in _means(panel)):
+        yield interval_key()
+    if any(line.hollow for line in lines):
+        yield key(scale.hollow, marker="o", mfc="white")
 
 
 def alternative(title: str, scale: Scale, panels: Sequence[Panel]) -> str:
@@ -163,15 +181,11 @@ def alternative(title: str, scale: Scale, panels: Sequence[Panel]) -> str:
     texts = dict(scale.ticks)
     told = [f"{title}. {scale.y} against {scale.x}."]
     for panel in panels:
-        for line in panel.lines:
-            means = "; ".join(f"{texts.get(x, f'{x:g}')}: {_value(mean)}" for x, mean in line.points)
-            where = f"{line.name} on {label(line.transport)}" if line.name else label(line.transport)
+        for each in panel.lines:
+            means = "; ".join(f"{texts.get(x, f'{x:g}')}: {value_words(mean)}" for x, mean in each.points)
+            where = " on ".join(filter(None, (each.name, label(each.transport) if each.transport else "")))
             told.append(f"{panel.title}, {where}: {means or 'nothing was measured'}.")
         if panel.document:
             values = "; ".join(f"{texts.get(x, f'{x:g}')}: {number(y)}" for x, y in panel.document)
             told.append(f"{panel.title}, the document: {values}.")
     return " ".join(told)
-
-
-def _value(mean: Estimate) -> str:
-    return number(mean.value) + (f" ({times_between(mean, 1)})" if has_interval(mean) else "")

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.judge.points import Point
 from experiments.results.percentiles import BEYOND_MIN
-from experiments.show.figures.style import QUIET, Picture, Stroke, canvas, house, legend, log_axis, say, strokes
+from experiments.show.figures.panels import log_axis, say
+from experiments.show.figures.style import QUIET, Picture, Stroke, grid, house, key, key_of, legend, strokes
 from experiments.show.numbers import NOTHING, number, time_unit
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)
@@ -52,8 +52,7 @@ def picture(name: str, title: str, lines: Sequence[Line]) -> Picture:
 @house()
 def draw(title: str, lines: Sequence[Line]) -> Figure:
     """A curve for each line, as far as its requests carry it."""
-    figure = canvas(title, 3.8)
-    axes = figure.subplots()
+    figure, ((axes,),) = grid(title, 3.8)
     drawn = strokes((line.transport, line.label) for line in lines)
     curves = [(line, *line.curve()) for line in lines]
     known = [values for _, _, values in curves if len(values)]
@@ -80,7 +79,7 @@ def draw(title: str, lines: Sequence[Line]) -> Figure:
     log_axis(axes.yaxis, low, high)
     axes.set_xlabel("Share of requests that took no longer")
     axes.set_ylabel(f"Response time, {unit}")
-    legend(figure, list(_entries(curves, drawn)))
+    legend(figure, _entries(curves, drawn))
     return figure
 
 
@@ -97,8 +96,8 @@ def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: dict[tuple[
         stroke = drawn[line.transport, line.label]
         why = "" if len(longer) else ": too few requests"
         why = ", grey: a gate refuses it" if line.point.refusals else why
-        yield Line2D([], [], color=stroke.colour, linestyle=stroke.dashes, marker=stroke.marker, label=line.label + why)
-    yield Line2D([], [], color=QUIET, marker="o", linestyle="", label="end: ten independent requests lie beyond")
+        yield key_of(stroke, line.label + why)
+    yield key("marker: ten independent requests lie beyond", marker="o")
 
 
 def alternative(title: str, lines: Sequence[Line]) -> str:

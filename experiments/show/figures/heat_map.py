@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from experiments.judge.points import Point
-from experiments.show.figures.style import INK, QUIET, Picture, canvas, house, legend, say
+from experiments.show.figures.panels import say
+from experiments.show.figures.style import INK, QUIET, Picture, grid, house, legend
 from experiments.show.numbers import NOTHING, number, time_unit
 
 DARK = 0.52
@@ -55,20 +56,19 @@ def picture(name: str, title: str, fields: Sequence[Field]) -> Picture:
 def draw(title: str, fields: Sequence[Field]) -> Figure:
     """The fields side by side."""
     rows = max((len(field.pools) for field in fields), default=1)
-    figure = canvas(title, 1.7 + 0.42 * max(2, rows))
-    grid = figure.subplots(1, max(1, len(fields)), squeeze=False)[0]
+    figure, (row,) = grid(title, 1.7 + 0.42 * max(2, rows), 1, len(fields))
     means = [p.mean_us.value for field in fields for p in field.points if p.mean_us]
     unit, factor = time_unit(means)
-    for axes, field in zip(grid, fields, strict=False):
+    for axes, field in zip(row, fields, strict=False):
         axes.set_title(field.title)
         if any(point.mean_us for point in field.points):
             _draw_field(axes, field, LogNorm(min(means) / 1.02, max(means) * 1.02), factor)
         else:
             say(axes, "Nothing was measured here.")
     if not fields:
-        say(grid[0], "Nothing was measured for this figure.")
+        say(row[0], "Nothing was measured for this figure.")
     elif means:
-        legend(figure, list(_entries(fields, unit)))
+        legend(figure, _entries(fields, unit))
     return figure
 
 

@@ -9,24 +9,23 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from experiments.judge.stats import Estimate
+from experiments.show.figures.panels import rows_around_one, say, span
 from experiments.show.figures.style import (
     DIFFERENT,
     FAINT,
-    INK,
     SAME,
     Picture,
-    canvas,
+    grid,
     house,
+    interval_key,
+    key,
     legend,
-    rows_around_one,
-    say,
     wrapped,
 )
-from experiments.show.numbers import has_interval, number, percent
+from experiments.show.numbers import number, percent
 
 ROW = 0.32
 """Height of a row, in inches."""
@@ -56,8 +55,7 @@ def picture(name: str, title: str, within: float, rows: Sequence[Off]) -> Pictur
 @house()
 def draw(title: str, within: float, rows: Sequence[Off]) -> Figure:
     """The rows in the order given, from the top, and so the dots of each."""
-    figure = canvas(title, 1.5 + ROW * max(4, len(rows)))
-    axes = figure.subplots()
+    figure, ((axes,),) = grid(title, 1.5 + ROW * max(4, len(rows)))
     if not rows:
         say(axes, "Nothing was measured for this figure.")
         return figure
@@ -69,20 +67,19 @@ def draw(title: str, within: float, rows: Sequence[Off]) -> Figure:
             _draw(axes, place + aside, ratio, within)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("Measured ÷ foretold")
-    looks = {SAME: "a hit", DIFFERENT: "a miss"}
-    dots = [Line2D([], [], color=c, marker="o", linestyle="", label=text) for c, text in looks.items()]
-    band = Patch(facecolor=FAINT, label=f"within {percent(within)}")
-    legend(figure, [band, *dots, Line2D([], [], color=INK, linewidth=1.2, label="95 % interval")])
+    looks = {SAME: ("a hit", "o"), DIFFERENT: ("a miss", "D")}
+    dots = [key(text, color=colour, marker=marker) for colour, (text, marker) in looks.items()]
+    legend(figure, [Patch(facecolor=FAINT, label=f"within {percent(within)}"), *dots, interval_key(across=True)])
     return figure
 
 
 def _draw(axes: Axes, y: float, ratio: Estimate, within: float) -> None:
-    colour = SAME if abs(ratio.value - 1) <= within else DIFFERENT
-    low, at, high = (min(max(end, 1 / FARTHEST), FARTHEST) for end in (ratio.low, ratio.value, ratio.high))
-    if has_interval(ratio):
-        axes.hlines(y, low, high, color=colour, linewidth=1.1)
-    marker = "o" if at == ratio.value else "<" if ratio.value < at else ">"
-    axes.plot([at], [y], marker=marker, markersize=4, color=colour, linestyle="", clip_on=False)
+    colour, marker = (SAME, "o") if abs(ratio.value - 1) <= within else (DIFFERENT, "D")
+    ends = (1 / FARTHEST, FARTHEST)
+    span(axes, y, ratio, colour, ends, across=True)
+    at = min(max(ratio.value, ends[0]), ends[1])
+    marker = marker if at == ratio.value else "<" if ratio.value < at else ">"
+    axes.plot([at], [y], marker=marker, markersize=4, color=colour, linestyle="", clip_on=False, zorder=4)
 
 
 def alternative(title: str, within: float, rows: Sequence[Off]) -> str:

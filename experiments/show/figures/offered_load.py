@@ -5,20 +5,37 @@ right the response times, from when a request was due: median and 99th percentil
 without end, so that response times there say only how long was measured. Both axes are logarithmic.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from experiments.design.arms import Arm
 from experiments.judge.points import CONFIDENCE, Point
-from experiments.judge.stats import Estimate, mean_interval
+from experiments.judge.stats import Estimate, exact, mean_interval
 from experiments.judge.verdicts import Judgement
-from experiments.show.figures.style import QUIET, Picture, Stroke, canvas, hollow, house, legend, log_axis, say, strokes
-from experiments.show.numbers import has_interval, number, time_unit
+from experiments.show.figures.panels import line, log_axis, mark, say
+from experiments.show.figures.style import (
+    DOTTED,
+    QUIET,
+    Dashes,
+    Picture,
+    Stroke,
+    grid,
+    house,
+    interval_key,
+    key,
+    key_of,
+    legend,
+    refused_key,
+    strokes,
+)
+from experiments.show.numbers import number, time_unit
+
+TAIL_DASHES: Dashes = (0, (3, 1.2))
 
 SATURATED = 0.98
 """Least answered ÷ offered of a server that keeps up: under that, the queue grows, and response times are hollow."""
@@ -68,8 +85,7 @@ def picture(name: str, title: str, curves: Sequence[Curve]) -> Picture:
 @house()
 def draw(title: str, curves: Sequence[Curve]) -> Figure:
     """Answered against offered, and the response times."""
-    figure = canvas(title, 3.6)
-    answered, response = figure.subplots(1, 2)
+    figure, ((answered, response),) = grid(title, 3.6, 1, 2)
     drawn = strokes((curve.transport, curve.label) for curve in curves)
     shown = [load for curve in curves for load in curve.loads if load.answered_hz]
     if not shown:
@@ -80,24 +96,21 @@ def draw(title: str, curves: Sequence[Curve]) -> Figure:
     _draw_response(response, curves, drawn)
     for axes in (answered, response):
         axes.set_xlabel("Requests due a second")
-    legend(figure, list(_entries(curves, drawn)))
+    legend(figure, _entries(curves, drawn))
     return figure
 
 
 def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> None:
-    axes.set_title("Replies a second")
+    axes.set_ylabel("Replies a second")
     rates = [load.offered_hz for curve in curves for load in curve.loads]
-    axes.plot([min(rates), max(rates)], [min(rates), max(rates)], color=QUIET, linewidth=0.9, linestyle=(0, (1, 2)))
+    axes.plot([min(rates), max(rates)], [min(rates), max(rates)], color=QUIET, linewidth=0.9, linestyle=DOTTED)
     for curve in curves:
         stroke = drawn[curve.transport, curve.label]
         found = [(load, load.answered_hz) for load in curve.loads if load.answered_hz]
-        axes.plot([load.offered_hz for load, _ in found], [at.value for _, at in found], color=stroke.colour)
+        line(axes, [(load.offered_hz, at.value) for load, at in found], stroke, linestyle="-")
         for load, at in found:
-            colour = QUIET if load.point.refusals else stroke.colour
-            if has_interval(at):
-                axes.vlines(load.offered_hz, max(at.low, at.value / 3), at.high, color=colour, linewidth=1.1)
-            face = "white" if load.point.refusals else colour
-            axes.plot([load.offered_hz], [at.value], marker=stroke.marker, color=colour, mfc=face)
+            ends = (at.value / 3, math.inf)
+            mark(axes, load.offered_hz, at, stroke, ends, refused=bool(load.point.refusals))
     _logarithmic(axes)
 
 
@@ -113,22 +126,15 @@ def _draw_response(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, s
         say(axes, "Too few requests for percentiles.", 26)
         return
     unit, factor = time_unit([min(times) * 30])
-    axes.set_title(f"Response time, {unit}")
+    axes.set_ylabel(f"Response time, {unit}")
     for curve in curves:
         stroke = drawn[curve.transport, curve.label]
-        for percent, dashes, width in ((50, "-", 1.8), (99, (0, (3, 1.2)), 1.0)):
-            found = [
-                (load, value / factor)
-                for load in curve.loads
-                if (value := load.point.percentile_us(percent)) is not None
-            ]
-            x = [load.offered_hz for load, _ in found]
-            axes.plot(x, [y for _, y in found], color=stroke.colour, linestyle=dashes, linewidth=width)
-            for load, y in found:
-                colour = QUIET if load.point.refusals else stroke.colour
-                face = "white" if load.point.refusals or load.is_saturated else colour
-                axes.plot([load.offered_hz], [y], marker=stroke.marker, color=colour, mfc=face, markersize=4.5)
-    axes.set_yscale("log")
+        for percent, dashes, width in ((50, "-", 1.8), (99, TAIL_DASHES, 1.0)):
+            found = [(load, load.point.percentile_us(percent)) for load in curve.loads]
+            points = [(load, exact(value / factor)) for load, value in found if value is not None]
+            line(axes, [(load.offered_hz, at.value) for load, at in points], stroke, linestyle=dashes, linewidth=width)
+            for load, at in points:
+                mark(axes, load.offered_hz, at, stroke, refused=bool(load.point.refusals), hollow=load.is_saturated)
     _logarithmic(axes)
 
 
@@ -144,16 +150,16 @@ def _entries(curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> I
     for curve in curves:
         stroke = drawn[curve.transport, curve.label]
         measured = any(load.answered_hz for load in curve.loads)
-        text = curve.label if measured else f"{curve.label}: nothing was measured"
-        yield Line2D([], [], color=stroke.colour, marker=stroke.marker, label=text)
-    yield Line2D([], [], color=QUIET, label="median")
-    yield Line2D([], [], color=QUIET, linewidth=1, linestyle=(0, (3, 1.2)), label="99th percentile")
-    yield Line2D([], [], color=QUIET, linewidth=0.9, linestyle=(0, (1, 2)), label="all answered")
+        yield key_of(stroke, curve.label if measured else f"{curve.label}: nothing was measured", line=False)
+    yield key("median", linestyle="-")
+    yield key("99th percentile", linestyle=TAIL_DASHES, linewidth=1)
+    yield key("all answered", linestyle=DOTTED, linewidth=0.9)
+    yield interval_key()
     loads = [load for curve in curves for load in curve.loads]
     if any(load.is_saturated for load in loads):
-        yield Line2D([], [], color=QUIET, marker="o", mfc="white", label="hollow: saturated, the queue grows")
+        yield key("hollow: saturated, the queue grows", marker="o", mfc="white")
     if any(load.point.refusals for load in loads):
-        yield hollow("grey: a gate refuses it")
+        yield refused_key()
 
 
 def alternative(title: str, curves: Sequence[Curve]) -> str:

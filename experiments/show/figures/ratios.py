@@ -6,29 +6,27 @@ verdict is grey and hollow. An interval that reaches out of the figure ends in a
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from experiments.judge.stats import Estimate
+from experiments.design.arms import Measure
 from experiments.judge.verdicts import Judged, Verdict
+from experiments.show.figures.panels import EVEN, rows_around_one, say, span
 from experiments.show.figures.style import (
     DIFFERENT,
-    EVEN,
     FAINT,
     INK,
     QUIET,
     SAME,
     Picture,
-    canvas,
+    grid,
     house,
+    key,
     legend,
-    rows_around_one,
-    say,
     wrapped,
 )
 from experiments.show.numbers import has_interval, ratio_words
@@ -45,6 +43,13 @@ NAME_LETTERS = 31
 ROUND = (1.0, 2.0, 3.0, 5.0, 10.0)
 """Ticks of a decade; a long axis begins at one of them, so that every ratio has a number on its left."""
 
+QUANTITIES: Mapping[Measure, str] = {
+    "response": "time of a request",
+    "cpu": "processor time of a request",
+    "wall": "time for each reply",
+}
+"""What a ratio is of, by its measure."""
+
 _SAME_VERDICTS = (Verdict.EQUIVALENT, Verdict.FLAT)
 
 
@@ -59,44 +64,32 @@ def draw(title: str, judged: Sequence[Judged]) -> Figure:
     names = [wrapped(each.comparison.title, NAME_LETTERS) for each in judged]
     said = [_said(each) for each in judged]
     lines = [max(name.count("\n"), text.count("\n")) for name, text in zip(names, said, strict=True)]
-    figure = canvas(title, 1.5 + sum(0.28 + 0.13 * more for more in lines))
-    axes = figure.subplots()
+    figure, ((axes,),) = grid(title, 1.5 + sum(0.28 + 0.13 * more for more in lines))
     if not judged:
         say(axes, "None of these comparisons has a value yet.")
         return figure
-    low, high = _span(judged)
-    rows_around_one(axes, names, (low, high), judged[0].equivalent)
+    limits = _span(judged)
+    (right,) = rows_around_one(axes, names, limits, judged[0].equivalent, said)
     for row, each in enumerate(judged):
-        _draw_row(axes, row, each, (low, high))
-    right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(judged)), said, fontsize=8)
-    right.spines["right"].set_visible(False)
-    right.tick_params(axis="y", length=0)
-    for tick, each in zip(right.get_yticklabels(), judged, strict=True):
+        _draw_row(axes, row, each, limits)
+    for tick, each in zip(right.get_ticklabels(), judged, strict=True):
         tick.set_color(_colour(each) if each.rulings and each.verdict is not Verdict.INCONCLUSIVE else QUIET)
-    axes.set_xlabel("Time of A ÷ time of B")
-    legend(figure, list(_entries(judged)))
+    measures = {each.comparison.measure for each in judged}
+    quantity = QUANTITIES[judged[0].comparison.measure] if len(measures) == 1 else "time"
+    axes.set_xlabel(f"{quantity.capitalize()}, A ÷ B")
+    legend(figure, _entries(judged))
     return figure
 
 
 def _draw_row(axes: Axes, row: int, judged: Judged, limits: tuple[float, float]) -> None:
     colour = _colour(judged)
-    _bar(axes, row + 0.2, judged.whole, limits, colour, 0.9)
-    _bar(axes, row, judged.typical, limits, colour, 2.0)
+    span(axes, row + 0.2, judged.whole, colour, limits, across=True, width=0.9)
+    span(axes, row, judged.typical, colour, limits, across=True, width=2.0)
     face = "white" if colour == QUIET else colour
     value = min(max(judged.typical.value, limits[0]), limits[1])
     axes.plot([value], [row], marker="o", color=colour, mfc=face, linestyle="", zorder=5)
     if judged.comparison.kind in ("growth", "per client"):
         axes.plot([judged.comparison.clients_ratio], [row], marker="|", markersize=12, color=INK, zorder=4)
-
-
-def _bar(axes: Axes, y: float, at: Estimate, limits: tuple[float, float], colour: str, width: float) -> None:
-    if not has_interval(at):
-        return
-    axes.hlines(y, max(at.low, limits[0]), min(at.high, limits[1]), color=colour, linewidth=width, zorder=3)
-    for end, beyond, marker in ((limits[0], at.low < limits[0], "<"), (limits[1], at.high > limits[1], ">")):
-        if beyond:
-            axes.plot([end], [y], marker=marker, markersize=4, color=colour, clip_on=False, zorder=4)
 
 
 def _span(judged: Sequence[Judged]) -> tuple[float, float]:
@@ -134,14 +127,12 @@ def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
     for colour, label in ((DIFFERENT, "different"), (SAME, "the same, to within 5 %"), (QUIET, "no verdict")):
         if colour in colours:
             face = "white" if colour == QUIET else colour
-            yield Line2D([], [], color=colour, marker="o", mfc=face, label=label)
-    yield Line2D([], [], color=QUIET, linewidth=0.9, label="thin: whole means, every pause counted")
+            yield key(label, color=colour, marker="o", mfc=face, linestyle="-")
+    yield key("thin: whole means, every pause counted", linestyle="-", linewidth=0.9)
     low, high = judged[0].equivalent
     yield Patch(facecolor=FAINT, label=f"{low:g} to {high:g}: counts as the same")
     if any(each.comparison.kind in ("growth", "per client") for each in judged):
-        yield Line2D(
-            [], [], color=INK, marker="|", markersize=11, linestyle="", label="tick: growth as that of the clients"
-        )
+        yield key("tick: growth as that of the clients", color=INK, marker="|", markersize=11)
 
 
 def alternative(title: str, judged: Sequence[Judged]) -> str:

@@ -1,30 +1,30 @@
-"""Style of all figures: the style sheet, a canvas with title and legend, colours and labels, files.
+"""Style of all figures: the style sheet, a grid of panels with title and legend, colours and labels, files.
 
-A transport's colour and marker are those of its place in ``PROTOCOLS``; its label is its module's. Markers repeat
-what colours say, so that a figure survives a grey printer. Lines of one transport differ in tint and dashes. The same
-data give the same bytes: no dates, no random ids.
+A transport's colour and marker are those of its place in ``PROTOCOLS``; its label is its module's. Lines of one
+transport differ in shade, dashes and marker, so that a figure survives a grey printer. ``panels`` has what is drawn
+within a panel. The same data give the same bytes: no dates, no random ids.
 """
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from textwrap import fill
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
+import numpy.typing as npt
 from matplotlib import style
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from experiments.design.factors import FACTORS, PROTOCOLS
 from experiments.peers import LABELS
@@ -41,14 +41,14 @@ TITLE_LETTERS, LEGEND_LETTERS = 78, 88
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 """Height of a legend's row in inches; and the number of rows that there is always room for."""
 
-EVEN = 4.0
-"""A logarithmic axis that spans a smaller factor has even ticks."""
-
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
 """Colours of verdicts, as on the report's page; an undecided one has a quiet colour."""
 
-Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
+Dashes = Literal["-", ""] | tuple[float, tuple[float, ...]]
+
+DOTTED: Dashes = (0, (1, 1.6))
+"""Dashes of what is no measured line: a limit, a formula, a wish."""
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (4, 1.4)), (0, (1.2, 1.1)), (0, (5, 1.3, 1.2, 1.3)))
 """Dashes of the lines of one transport, in turn."""
@@ -56,8 +56,11 @@ DASHES: tuple[Dashes, ...] = ("-", (0, (4, 1.4)), (0, (1.2, 1.1)), (0, (5, 1.3, 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers of transports, by their places."""
 
-PALEST = 0.45
-"""Share of white in the last of a transport's lines; paler lines are lost in print."""
+SIZES = ((6.6, 2.4), (4.8, 1.6), (3.6, 1.3))
+"""Sizes of the markers and widths of the lines of a figure, in turn: one that lies on another lets it be seen."""
+
+SHADES = (0.0, 0.5, -0.75, 0.25)
+"""Shades of the lines of one transport, in turn: shares of white, and under 0 of ink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,9 @@ class Stroke:
     colour: str
     marker: str
     dashes: Dashes
+    size: float = 5.0
+    """Size of the marker, in points."""
+    width: float = 1.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,48 +101,93 @@ def label(transport: str) -> str:
 
 
 def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:
-    """A stroke for each line, given as (transport, label of the line): the first of a transport is strong and solid."""
+    """A stroke for each line, given as (transport, label of the line): the first of a transport is plain and solid.
+
+    Lines of no transport have a colour and a marker each.
+    """
     by_transport: dict[str, list[str]] = {}
     for transport, name in dict.fromkeys(lines):
         by_transport.setdefault(transport, []).append(name)
-    found = {}
+    taken = [_look(transport)[1] for transport in by_transport]
+    free = [marker for marker in MARKERS if marker not in taken] or list(MARKERS)
+    found, others = {}, 0
     for transport, names in by_transport.items():
-        colour, marker = _look(transport)
         for place, name in enumerate(names):
-            pale = PALEST * place / max(1, len(names) - 1)
-            found[transport, name] = Stroke(tinted(colour, pale), marker, DASHES[place % len(DASHES)])
+            colour, marker = _nth(place) if not transport else _look(transport)
+            if transport and place:
+                marker, others = free[others % len(free)], others + 1
+            shade = SHADES[place % len(SHADES)] if transport else 0.0
+            found[transport, name] = Stroke(shaded(colour, shade), marker, DASHES[place % len(DASHES)])
     return found
 
 
+def overlaid(drawn: dict[tuple[str, str], Stroke]) -> dict[tuple[str, str], Stroke]:
+    """The strokes in sizes by which lines can be told apart that lie on each other."""
+    sizes = cycle(SIZES)
+    return {
+        line: replace(stroke, size=size, width=width)
+        for (line, stroke), (size, width) in zip(drawn.items(), sizes, strict=False)
+    }
+
+
 def _look(transport: str) -> tuple[str, str]:
-    if transport not in PROTOCOLS:
-        return QUIET, "d"
-    place = PROTOCOLS.index(transport)
+    return _nth(PROTOCOLS.index(transport)) if transport in PROTOCOLS else (QUIET, "d")
+
+
+def _nth(place: int) -> tuple[str, str]:
     with house():
         colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     return to_hex(colours[place % len(colours)]), MARKERS[(place + place // len(colours)) % len(MARKERS)]
 
 
-def tinted(colour: str, pale: float) -> str:
-    """The colour, mixed with white: 0 is the colour, 1 is white."""
-    red, green, blue = (part + (1 - part) * pale for part in to_rgb(colour))
+def shaded(colour: str, shade: float) -> str:
+    """The colour, mixed with white, or with ink where ``shade`` is under 0: 0 is the colour, 1 is white, -1 is ink."""
+    other = to_rgb("white" if shade > 0 else INK)
+    red, green, blue = (own + (to - own) * abs(shade) for own, to in zip(to_rgb(colour), other, strict=True))
     return to_hex((red, green, blue))
 
 
-def canvas(title: str, height: float) -> Figure:
-    """An empty figure with its title; the height is in inches."""
+def grid(title: str, height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, npt.NDArray[Any]]:
+    """A figure with its title, of ``height`` inches, and its panels by row and column; ``how`` goes to matplotlib's
+    ``subplots``."""
     figure = Figure(figsize=(WIDTH, height))
     figure.suptitle(wrapped(title, TITLE_LETTERS), x=0.01, ha="left")
-    return figure
+    return figure, figure.subplots(rows, max(1, columns), squeeze=False, **how)
 
 
-def legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Adds a legend below the panels, in as many columns as fit; the figure grows where the legend is long."""
-    if not handles:
+def key(text: str, **look: Any) -> Line2D:
+    """A legend's entry, which looks like what it explains: quiet and without a line unless ``look`` says other."""
+    return Line2D([], [], **{"color": QUIET, "linestyle": "", "label": text, **look})
+
+
+def key_of(stroke: Stroke, text: str, line: bool = True) -> Line2D:
+    """A legend's entry for a line, or for its markers alone."""
+    look = {"color": stroke.colour, "marker": stroke.marker, "markersize": stroke.size, "linewidth": stroke.width}
+    return key(text, **look, linestyle=stroke.dashes if line else "")
+
+
+def interval_key(where: str = ", or within its marker", across: bool = False) -> Line2D:
+    """A legend's entry for intervals, which run up and down, or across; and where they are to be seen."""
+    look: dict[str, Any] = {"linestyle": "-", "linewidth": 1.2} if across else {"marker": "|", "markersize": 11}
+    return key(f"95 % interval{where}", color=INK, **look)
+
+
+def refused_key() -> Line2D:
+    """A legend's entry for markers that are grey and hollow."""
+    return key("grey, hollow: a gate refuses it", marker="o", mfc="white")
+
+
+def legend(figure: Figure, handles: Iterable[Artist | tuple[Artist, ...]]) -> None:
+    """Adds a legend below the panels, in as many columns as fit; the figure grows where the legend is long. Several
+    artists in a tuple stand side by side, with the label of the first."""
+    entries: list[Any] = list(handles)
+    if not entries:
         return
-    labels = [fill(str(handle.get_label()), LEGEND_LETTERS) for handle in handles]
+    firsts: list[Artist] = [each[0] if isinstance(each, tuple) else each for each in entries]
+    labels = [fill(str(each.get_label()), LEGEND_LETTERS) for each in firsts]
     columns = next(count for count in (4, 3, 2, 1) if count == 1 or _legend_letters(labels, count) <= LEGEND_LETTERS)
-    figure.legend(handles, labels, loc="outside lower left", ncols=columns)
+    several = {tuple: HandlerTuple(ndivide=None, pad=0.2)}
+    figure.legend(entries, labels, loc="outside lower left", ncols=columns, handler_map=several)
     rows = sum(text.count("\n") + 1 for text in labels) / columns
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * max(0.0, rows - LEGEND_ROWS))
 
@@ -154,55 +205,6 @@ def wrapped(text: str, letters: int) -> str:
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))
     return next(filled for filled in found if filled.count("\n") == lines)
-
-
-def hollow(text: str) -> Line2D:
-    """A legend's entry for markers that are grey and hollow."""
-    return Line2D([], [], color=QUIET, marker="o", mfc="white", linestyle="", label=text)
-
-
-def say(axes: Axes, text: str, letters: int = 34) -> None:
-    """Writes words in place of data."""
-    axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
-    axes.set_facecolor(PALE)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_visible(False)  # not its ticks, which it may share with a panel that has data
-    axes.spines[:].set_visible(False)
-
-
-def even_axis(axis: Axis) -> None:
-    """Sets a few round ticks, as plain numbers."""
-    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
-
-
-def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
-    """A few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers; none but decades where it
-    spans a factor of ``dense``."""
-    if high / low < EVEN:
-        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    else:
-        subs = (1.0, 2.0, 3.0, 5.0) if high / low < 60 else (1.0, 2.0, 5.0) if high / low < dense else (1.0,)
-        axis.set_major_locator(LogLocator(subs=subs, numticks=12))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
-
-
-def rows_around_one(axes: Axes, names: Sequence[str], limits: tuple[float, float], band: tuple[float, float]) -> None:
-    """A named row for each ratio, from the top, on a logarithmic axis; a line at 1, in a band of what counts as 1."""
-    axes.set_xscale("log")
-    axes.set_xlim(*limits)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.axvspan(*band, color=FAINT, linewidth=0, zorder=0)
-    axes.axvline(1, color=QUIET, linewidth=0.9, zorder=1)
-    axes.spines["left"].set_visible(False)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    log_axis(axes.xaxis, *limits)
-
-
-def plain(value: float) -> str:
-    """Text of a tick: ``0.5``, ``20``, ``12,000``."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"
 
 
 def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:

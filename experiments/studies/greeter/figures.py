@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import exact
 from experiments.judge.verdicts import Judgement
 from experiments.kinds.cold import ColdRow
 from experiments.show.content import Seen
@@ -25,7 +25,7 @@ def pictures(seen: Seen) -> Sequence[Picture]:
             "first_call", "The first call of a fresh client, and the others", tuple(_calls(cold_runs(seen).rows))
         ),
         costs.picture("throughput", "Throughput: each client's, and the server's", (_rates(seen.main),)),
-        costs.picture("clocks", "What a reply takes, by three clocks", tuple(_clocks(seen.main))),
+        costs.picture("clocks", "What a reply takes, by three clocks", tuple(_clocks(seen.main)), shared=True),
         ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline"))),
         ratios.picture("same", "A/A pairs: one setting, started as two servers", list(seen.main.comparisons("same"))),
     )
@@ -34,12 +34,12 @@ def pictures(seen: Seen) -> Sequence[Picture]:
 def _calls(rows: Sequence[ColdRow]) -> Iterator[costs.Panel]:
     found = {name: run for language, name in LABELS.items() if (run := from_cold(rows, ONE[language])) is not None}
     timed = [_given("original, at least", original.LATENCY_MS[0]), _given("original, at most", original.LATENCY_MS[1])]
-    timed += [costs.Row(name, GRPC, _thousandth(run.as_timed_us)) for name, run in found.items()]
+    timed += [costs.Row(name, GRPC, run.as_timed_us.over(1000)) for name, run in found.items()]
     yield costs.Panel("Connecting and the first call, as the original timed it, ms", timed)
-    first = [costs.Row(name, GRPC, _thousandth(run.first_us)) for name, run in found.items()]
+    first = [costs.Row(name, GRPC, run.first_us.over(1000)) for name, run in found.items()]
     yield costs.Panel("The first call alone, ms", first)
     others = [_given("original, from its rate", original.implied_ms())]
-    others += [costs.Row(name, GRPC, _thousandth(run.rest_us)) for name, run in found.items()]
+    others += [costs.Row(name, GRPC, run.rest_us.over(1000)) for name, run in found.items()]
     yield costs.Panel("The other calls, ms", others)
 
 
@@ -69,7 +69,7 @@ def _clocks(judgement: Judgement) -> Iterator[costs.Panel]:
         }
         if found:
             rows = [row for what, of in found.items() for row in _clock_rows(what, of)]
-            yield costs.Panel(f"{name}: for each reply, µs", rows)
+            yield costs.Panel(f"{name}: time for each reply, µs", rows)
 
 
 def _clock_rows(what: str, of: Rates) -> Iterator[costs.Row]:
@@ -80,8 +80,4 @@ def _clock_rows(what: str, of: Rates) -> Iterator[costs.Row]:
 
 def _given(name: str, value: float) -> costs.Row:
     """A number of the document, which has no interval."""
-    return costs.Row(name, ORIGINAL, Estimate(value, value, value, 1))
-
-
-def _thousandth(of: Estimate) -> Estimate:
-    return Estimate(of.value / 1000, of.low / 1000, of.high / 1000, of.n)
+    return costs.Row(name, ORIGINAL, exact(value))

@@ -1,15 +1,14 @@
 """The figures of ``pool_size``: each has predictions and measurements. Pure."""
 
-import math
 from collections.abc import Sequence
 
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import exact
 from experiments.show.content import Seen
 from experiments.show.figures import curves, off, ratios
 from experiments.show.figures.curves import Line, Panel, Scale
 from experiments.show.figures.off import Off
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import counted, percent
+from experiments.show.numbers import counted
 from experiments.studies.pool_size.answers import compared
 from experiments.studies.pool_size.beside import THROUGHPUT_WITHIN, Beside, beside
 from experiments.studies.pool_size.effect import gains
@@ -40,16 +39,15 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 def effect(seen: Seen) -> Picture:
     """Throughput of 16 threads ÷ that of one, by the share of waiting."""
     found = gains(seen)
-    places = [10.0**place for place in range(len(found))]
     line = Line(
-        "16 threads ÷ 1",
+        "16 threads ÷ 1 thread",
         "sockets",
-        tuple((x, each.measured) for x, each in zip(places, found, strict=True)),
-        tuple((x, each.foretold) for x, each in zip(places, found, strict=True)),
+        tuple((100 * each.share, each.measured) for each in found),
+        tuple((100 * each.share, each.foretold) for each in found),
     )
-    ticks = tuple((x, percent(round(each.share, 2))) for x, each in zip(places, found, strict=True))
-    y = "Replies a second, 16 threads ÷ 1"
-    scale = Scale("Share of a request's time that it waits", y, ticks, FORETOLD, holds_formula=True)
+    ticks = tuple((float(each), str(each)) for each in range(0, 101, 20))
+    x, y = "Waiting, % of a request's time with one thread", "Throughput, 16 threads ÷ 1"
+    scale = Scale(x, y, ticks, FORETOLD, log_x=False, holds_formula=True)
     title = "Where more threads begin to gain: 1 ms of computing, and a longer and longer wait"
     return curves.picture("effect", title, scale, [Panel(f"{SOCKETS}, 16 clients", [line])] if found else [])
 
@@ -85,24 +83,24 @@ def prediction(every: Sequence[Beside]) -> Picture:
 def tails(every: Sequence[Beside]) -> Picture:
     """The 99th percentile at shares of the capacity: a panel for each row."""
     opened = [each for each in every if each.share is not None]
-    places = {share: 10.0**place for place, share in enumerate(SHARES)}
     panels = []
     for what in dict.fromkeys(each.what for each in opened):
         measured, told = [], []
         own = [each for each in opened if each.what == what]
         for each in own:
-            place = places[min(SHARES, key=lambda share: abs(share - (each.share or 0)))]
+            place = 100 * min(SHARES, key=lambda share: abs(share - (each.share or 0)))
             told.append((place, 1000 * each.foretold.response_s))
             if each.p99_s is not None:
-                measured.append((place, Estimate(1000 * each.p99_s, 0, math.inf, 1)))
-        panels.append(Panel(what, [Line("", own[0].setting.text("transport"), sorted(measured, key=_first), told)]))
-    ticks = tuple((place, percent(share)) for share, place in places.items())
-    scale = Scale("Of the capacity", "99th percentile, ms", ticks, FORETOLD, log_y=True, holds_formula=True)
+                measured.append((place, exact(1000 * each.p99_s)))
+        panels.append(
+            Panel(
+                what, [Line("", own[0].setting.text("transport"), sorted(measured, key=lambda point: point[0]), told)]
+            )
+        )
+    ticks = tuple((100 * share, f"{100 * share:.0f}") for share in SHARES)
+    x, y = "Load, % of the capacity", "99th percentile of response times, ms"
+    scale = Scale(x, y, ticks, FORETOLD, log_x=False, log_y=True, holds_formula=True)
     return curves.picture("tails", "An open loop: the 99th percentile of response times", scale, panels[:PANELS])
-
-
-def _first(point: tuple[float, Estimate]) -> float:
-    return point[0]
 
 
 def loop(every: Sequence[Beside]) -> Picture:
@@ -129,7 +127,7 @@ def _line(model: str, own: Sequence[Beside], name: str, over: str = "workers") -
     ascending = sorted((each for each in own if model_of(each.setting) == model), key=lambda each: _place(each, over))
     return Line(
         name if over == "clients" else name.partition(", ")[2],
-        own[0].setting.text("transport"),
+        ascending[0].setting.text("transport"),
         tuple((_place(each, over), each.throughput_hz) for each in ascending if each.throughput_hz is not None),
         tuple((_place(each, over), each.foretold.throughput_hz) for each in ascending),
     )

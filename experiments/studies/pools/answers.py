@@ -86,7 +86,7 @@ def _at_its_levels(seen: Seen) -> Iterator[str]:
 
 
 def _debug(judgement: Judgement) -> Answer:
-    question = "What did it cost the original to measure a debug build of its Rust server?"
+    question = "How much longer does a debug build of the Rust server take than a release build?"
     found = _judged(judgement, [f"debug_{verb}{measure}" for measure in MEASURES for verb in VERBS])
     if not found:
         return Answer(question, "Not measured: the debug build is not here; `make peers` builds it.", ())

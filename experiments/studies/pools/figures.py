@@ -4,27 +4,27 @@ The document draws nothing. Its tables 1 and 2 are lines over the pool here, one
 is about; its figures 1 and 2, pictures of JMeter's tables, are one figure of throughput.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import exact
 from experiments.judge.stress import StressJudged
-from experiments.judge.table import CellsJudged
+from experiments.judge.table import OF_THE_LOAD, CellsJudged
 from experiments.kinds.table import Cell
 from experiments.show.content import Seen
-from experiments.show.figures import beside
-from experiments.show.figures.beside import Axis, Row, Series
+from experiments.show.figures import curves
+from experiments.show.figures.curves import Line, Panel, Scale
 from experiments.show.figures.style import Picture
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import CONNECTIONS, LANGUAGES, POOLS, VERBS
 
 COLUMNS = {
-    "response_ms": ("response", "Mean time of a request", "ms", True),
-    "cpu_percent": ("processor", "The server's processor, all cores free", "% of a core", False),
-    "memory_percent": ("memory", "The server's memory", "% of the machine's", True),
+    "response_ms": ("response", "Mean time of a request", "Mean time, ms", True),
+    "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
+    "memory_percent": ("memory", "Memory of the server", "Memory, % of all", True),
 }
-"""A column of tables 1 and 2: the figure's name, title and unit, and whether ours is pinned."""
+"""A column of tables 1 and 2: the figure's name, title and quantity, and whether ours is pinned."""
 
-POOL_AXIS = "threads of the pool"
+LIMITED = "hollow: the load was at its limit, and is part of it"
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
@@ -32,31 +32,37 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     drawn: list[Picture] = []
     if (cells := seen.of(CellsJudged)) is not None:
         for quantity, (name, title, unit, pinned) in COLUMNS.items():
-            for verb in VERBS:
-                rows = [_row(cells, quantity, verb, each, pinned) for each in CONNECTIONS]
-                axis = Axis(POOL_AXIS, unit, {float(pool): str(pool) for pool in POOLS})
-                told = f"{title}: {verb.upper()}, over the pool"
-                drawn.append(beside.picture(f"{name}_{verb}", told, axis, [row for row in rows if row.ours]))
+            ticks = [(float(pool), str(pool)) for pool in POOLS]
+            scale = Scale("Threads in the pool", unit, ticks, hollow=LIMITED, columns=2, shared=False)
+            panels = {verb: list(_panels(cells, quantity, verb, pinned)) for verb in VERBS}
+            for verb, own in panels.items():
+                told = f"{title}: {verb.upper()}, by the size of its pool"
+                drawn.append(curves.picture(f"{name}_{verb}", told, scale, own, list(panels.values())))
     if (stress := seen.of(StressJudged)) is not None:
         drawn.append(_stress(stress))
     return tuple(drawn)
 
 
-def _row(seen: CellsJudged, quantity: str, verb: str, connections: int, pinned: bool) -> Row:
-    """Row of panels: each language over the pool, at this number of connections."""
-    own = [
-        cell
-        for cell in seen.plan.cells
-        if (cell.pinned, cell.setting["mix"], cell.setting["connections"]) == (pinned, verb, connections)
-    ]
-    ours = [Series(each.capitalize(), _line(seen, quantity, each, own)) for each in LANGUAGES]
-    table = [row for row in original.TABLES[verb] if row.connections == connections]
-    theirs = [
-        Series(language.capitalize(), [(float(row.pool), _exact(_printed(row, quantity))) for row in lines])
-        for language in LANGUAGES
-        if (lines := [row for row in table if row.language == language])
-    ]
-    return Row(f"{connections:,} connections", theirs, [line for line in ours if line.points])
+def _panels(seen: CellsJudged, quantity: str, verb: str, pinned: bool) -> Iterator[Panel]:
+    """For each number of connections the document's panel and ours: each language over the pool."""
+    for connections in CONNECTIONS:
+        levels = (pinned, verb, connections)
+        own = [c for c in seen.plan.cells if (c.pinned, c.setting["mix"], c.setting["connections"]) == levels]
+        ours = [_line(seen, quantity, language, own) for language in LANGUAGES]
+        table = [row for row in original.TABLES[verb] if row.connections == connections]
+        theirs = [
+            _series(language, [(float(row.pool), _printed(row, quantity)) for row in lines], quantity in OF_THE_LOAD)
+            for language in LANGUAGES
+            if (lines := [row for row in table if row.language == language])
+        ]
+        if any(line.points for line in ours):
+            yield Panel(f"{connections:,} connections: the document", theirs)
+            yield Panel(f"{connections:,} connections: here", [line for line in ours if line.points])
+
+
+def _series(language: str, points: Sequence[tuple[float, float]], limited: bool = False) -> Line:
+    """Line of the document: its load was at its limit in every cell."""
+    return Line(language.capitalize(), "", [(x, exact(y)) for x, y in points], hollow=[x for x, _ in points] * limited)
 
 
 def _printed(row: original.Row, quantity: str) -> float:
@@ -64,40 +70,42 @@ def _printed(row: original.Row, quantity: str) -> float:
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 
-def _line(seen: CellsJudged, quantity: str, language: str, cells: Sequence[Cell]) -> list[tuple[float, Estimate]]:
-    found = []
-    for cell in cells:
-        value = seen.estimate(cell, quantity) if cell.setting["language"] == language else None
-        if value is not None:
-            found.append((float(cell.setting.whole("workers")), value))
-    return sorted(found, key=lambda point: point[0])
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(value, value, value, 1)
+def _line(seen: CellsJudged, quantity: str, language: str, cells: Sequence[Cell]) -> Line:
+    own = sorted((c for c in cells if c.setting["language"] == language), key=lambda c: c.setting.whole("workers"))
+    found = [(float(c.setting.whole("workers")), value) for c in own if (value := seen.estimate(c, quantity))]
+    limited = [float(c.setting.whole("workers")) for c in own if quantity in OF_THE_LOAD and seen.is_load_limited(c)]
+    return Line(language.capitalize(), "", found, hollow=limited)
 
 
 def _stress(seen: StressJudged) -> Picture:
     """Requests a second of each kind, and in total."""
-    kinds = list(dict.fromkeys(row.kind for row in seen.rows))
-    ticks = {float(place): kind.replace(" data", "") for place, kind in enumerate(kinds)}
+    kinds = {kind: float(place) for place, kind in enumerate(dict.fromkeys(row.kind for row in seen.rows))}
     theirs = [
-        Series(
-            language.capitalize(),
+        _series(
+            each,
             [
-                (float(kinds.index(row.kind)), _exact(row.throughput_hz))
+                (kinds[row.kind], row.throughput_hz)
                 for row in original.JMETER
-                if row.language == language and row.kind in kinds
+                if row.language == each and row.kind in kinds
             ],
         )
-        for language in ("rust", "go")
+        for each in ("rust", "go")
     ]
     ours = [
-        Series(
+        Line(
             server.text("language").capitalize(),
-            [(float(kinds.index(row.kind)), row.throughput_hz) for row in seen.rows if row.server == server],
+            "",
+            [(kinds[row.kind], row.throughput_hz) for row in seen.rows if row.server == server],
         )
         for server in seen.plan.servers
     ]
-    axis = Axis("kind of request, all at once", "requests a second", ticks, joined=False)
-    return beside.picture("stress", "Throughput under stress", axis, [Row("All kinds at once", theirs, ours)])
+    scale = Scale(
+        "Kind of request, all at once",
+        "Requests a second",
+        [(place, kind.replace(" data", "")) for kind, place in kinds.items()],
+        log_x=False,
+        joined=False,
+        shared=False,
+    )
+    panels = [Panel("The document", theirs), Panel("Here, on a scale of its own", ours)]
+    return curves.picture("stress", "Throughput under stress", scale, panels)

@@ -192,7 +192,6 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
         x="Offered ÷ capacity",
         y="Answered in time ÷ peak",
         ticks=[(times, f"{times:g}") for times in TIMES],
-        apart=0.0,
     )
     lines = [
         curves.Line(

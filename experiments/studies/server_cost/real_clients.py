@@ -23,7 +23,7 @@ from experiments.services import PLAIN
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, has_interval, number, ratio_words
+from experiments.show.numbers import NOTHING, counted, has_interval, number, ratio_words
 from experiments.show.sentences import to_decide
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.server_cost.answers import goal_table
@@ -251,7 +251,7 @@ def _measured(judgement: Judgement, point: Point | None) -> tuple[str, str]:
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the processor time of a call on both servers, a panel for each load."""
-    return (costs.picture(PART, "What calls that differ cost a gRPC server", list(_panels(seen.main))),)
+    return (costs.picture(PART, "What calls that differ cost a gRPC server", list(_panels(seen.main)), shared=True),)
 
 
 def _panels(judgement: Judgement) -> Iterator[costs.Panel]:
@@ -263,4 +263,6 @@ def _panels(judgement: Judgement) -> Iterator[costs.Panel]:
             for name, server in SERVERS.items()
             if (point := found.get((_arm(server, load, headers), ALL))) and point.server_cpu_us
         ]
-        yield costs.Panel(f"Processor time of the server for each call, {load}, µs", rows)
+        connections, calls_at_once = LOADS[load]
+        at_once = f"{connections} connections × {counted(calls_at_once, 'call')} at once"
+        yield costs.Panel(f"Processor time of the server for each call, {at_once}, µs", rows)

@@ -144,7 +144,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     found = points(seen.main.sweep, seen.main.blocks)
     panels = [
         costs.Panel(
-            f"Time of a Lookup, {_of(connections)}, µs",
+            f"Mean time of a Lookup, {_of(connections)}, µs",
             [
                 costs.Row(_server_name(arm), arm.setting.text("transport"), point.mean_us)
                 for (arm, request), point in found.items()
@@ -157,4 +157,5 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _server_name(arm: Arm) -> str:
-    return "C epoll" if arm.setting.text("language") == "c" else arm.setting.text("executor")
+    name = "C epoll" if arm.setting.text("language") == "c" else arm.setting.text("executor")
+    return f"{name}, again" if arm.copy else name

@@ -20,17 +20,27 @@ def graphs(seen: Seen) -> Sequence[Picture]:
     """Graphs 1 to 5."""
     found = points(seen.main.sweep, seen.main.blocks)
     means = {arm: point.mean_us for (arm, request), point in found.items() if request == ALL}
-    drawn = []
-    for cell, number in GRAPHS.items():
+    panels = {}
+    for cell in GRAPHS:
         client = [(api, means.get(Arm(of(api, *cell)))) for api in APIS]
         receiver = [(api, interval(delivered(seen).rows, of(api, *cell), lambda row: row.cycle_us)) for api in APIS]
-        panels = [
-            bars.Panel("Response time, at the client", "µs", list(_bars(client, 1.0))),
-            bars.Panel("As the original timed it, at the receiver", "ms", list(_bars(receiver, 1000.0))),
-        ]
-        drawn.append(bars.picture(f"graph_{number}", f"Graph {number}. Response time, {words(*cell)}", panels))
+        panels[cell] = (
+            bars.Panel("At the client", "Mean response time, ms", list(_bars(client, 1000.0))),
+            bars.Panel(
+                "As the original timed it: from message to message",
+                "Mean time at the receiver, ms",
+                list(_bars(receiver, 1000.0)),
+            ),
+        )
+    alike = [panel for of_cell in panels.values() for panel in of_cell]
+    drawn = [
+        bars.picture(
+            f"graph_{GRAPHS[cell]}", f"Graph {GRAPHS[cell]}. Response time of messages, {words(*cell)}", own, alike
+        )
+        for cell, own in panels.items()
+    ]
     throughput = [(api, interval(delivered(seen).rows, throughput_of(api), _received_hz)) for api in APIS]
-    panel = bars.Panel("Counted at the receiver", "messages a second", list(_bars(throughput, 1.0)))
+    panel = bars.Panel("Counted at the receiver", "Messages a second", list(_bars(throughput, 1.0)))
     return (*drawn, bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel]))
 
 
@@ -41,5 +51,4 @@ def _received_hz(row: ReceivedRow) -> float:
 def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator[bars.Bar]:
     for api, value in means:
         if value is not None:
-            scaled = Estimate(value.value / unit, value.low / unit, value.high / unit, value.n)
-            yield bars.Bar(api, scaled)
+            yield bars.Bar(api, value.over(unit))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import Estimate, exact
 from experiments.judge.verdicts import Judged
 from experiments.show.content import Seen
 from experiments.show.figures import bars, costs, curves, ratios
@@ -25,7 +25,11 @@ def main(seen: Seen) -> Sequence[Picture]:
     found = measured(seen)
     headline = [each for each in found.judged.values() if _is_of(each, "headline", "sort", found)]
     pictures = [ratios.picture("answers", "Ratios that answer the questions", headline)]
-    pictures += [_figure(found, calls) for calls in CALLS]
+    panels = {calls: _panels(found, calls) for calls in CALLS}
+    alike = [panel for of_calls in panels.values() for panel in of_calls]
+    for calls, own in panels.items():
+        title = f"N = {calls:,}: mean round-trip time of {calls:,} calls"
+        pictures.append(bars.picture(f"figure_{calls}", title, own, alike))
     pictures += [_one_off(found), _array_len(found), _mechanisms(found)]
     for name, title in BESIDE.items():
         if name in seen.after:
@@ -56,10 +60,10 @@ def _is_of(judged: Judged, family: str, part: str, found: Measured) -> bool:
     return own is not None and judged in list(own.comparisons(family))
 
 
-def _figure(found: Measured, calls: int) -> Picture:
-    """One of the document's figures: mean by mechanism and algorithm, theirs beside ours in both readings."""
+def _panels(found: Measured, calls: int) -> list[bars.Panel]:
+    """Panels of one of the document's figures: mean by mechanism and algorithm, theirs beside ours in both readings."""
     theirs = [
-        bars.Bar(mechanism, Estimate(MEAN_US[mechanism, algorithm, calls], -math.inf, math.inf, 1), name)
+        bars.Bar(mechanism, exact(MEAN_US[mechanism, algorithm, calls]), name)
         for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items())
     ]
     panels = [bars.Panel("The document's", RTT, theirs)]
@@ -73,7 +77,7 @@ def _figure(found: Measured, calls: int) -> Picture:
             if mean is not None
         ]
         panels.append(bars.Panel(title, RTT, own))
-    return bars.picture(f"figure_{calls}", f"N = {calls:,}: mean round-trip time of {calls:,} calls", panels)
+    return panels
 
 
 def _one_off(found: Measured) -> Picture:
@@ -87,7 +91,7 @@ def _one_off(found: Measured) -> Picture:
         shown = theirs if with_connect == one_off.as_original(mechanism) else []
         panels.append(curves.Panel(f"{label(mechanism)}, {how}", lines, shown))
     ticks = [(1 / calls, f"1/{calls}") for calls in CALLS]
-    scale = curves.Scale("1 ÷ N", RTT, ticks, formula="fit a + b ÷ N")
+    scale = curves.Scale("1 ÷ N", RTT, ticks, formula="fit: a + b ÷ N")
     return curves.picture("one_off", "Mean against 1 ÷ N: what is paid once, spread over N calls", scale, panels)
 
 

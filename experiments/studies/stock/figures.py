@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from experiments.design.arms import Arm
+from experiments.design.sweep import Sweep
 from experiments.judge.points import CONFIDENCE, Point, points, stages
 from experiments.judge.stats import Estimate, mean_interval
 from experiments.judge.verdicts import Judgement
+from experiments.results.observed import Block
 from experiments.show.content import Seen
-from experiments.show.figures import clients, distributions, heat_map, locking, offered_load, ratios
+from experiments.show.figures import clients, costs, distributions, heat_map, offered_load, ratios
 from experiments.show.figures import stages as stacked
 from experiments.show.figures.style import Picture, label
+from experiments.show.numbers import counted
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.sweeps import FIGURES, POOL, POOLED, POOLS, STAGED, STATIC, THREE, is_of_three
 from experiments.studies.stock.wording import at_work, server, threads_ran
@@ -31,10 +34,18 @@ def main(seen: Seen) -> Sequence[Picture]:
     """The answers, the five figures, the three servers beside each other, and what was measured after them."""
     found = points(seen.main.sweep, seen.main.blocks)
     pictures = [ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline")))]
+    panels = {
+        name: clients.Panel(
+            "",
+            list(_lines(name, found)),
+            POOL if name == "figure_5" else None,
+            _threads(name, seen.after.get("stages")),
+        )
+        for name in TITLES
+    }
     for name, title in TITLES.items():
-        below = _threads(name, seen.after.get("stages"))
-        panel = clients.Panel("", list(_lines(name, found)), POOL if name == "figure_5" else None, below)
-        pictures.append(clients.picture(name, title, [panel], beside=("median", "p99")))
+        alike = [panels[each] for each in TITLES if FIGURES[each]["transport"] == FIGURES[name]["transport"]]
+        pictures.append(clients.picture(name, title, [panels[name]], percentiles=True, alike=alike))
     pictures += _three(found)
     twins = list(seen.main.comparisons("same"))
     pictures.append(ratios.picture("same", "A/A pairs: one setting, started as two servers", twins))
@@ -51,23 +62,33 @@ def lock_waits(seen: Seen) -> Sequence[Picture]:
     """Figures of the wait of a request for its lock, under each strategy."""
     sweep, blocks = seen.main.sweep, seen.main.blocks
     found = points(sweep, blocks)
-    waits = [
-        _wait(seen.main, arm, request, found[arm, request]) for arm in sweep.arms for request in ("lookup", "trade")
+    waits = {
+        (arm, request): _wait_us(sweep, blocks, arm, request) for arm in sweep.arms for request in ("lookup", "trade")
+    }
+    shares = {each: _share(wait_us, found[each]) for each, wait_us in waits.items()}
+    panels = [
+        costs.Panel(quantity, [_row(arm, request, of) for (arm, request), of in values.items()])
+        for quantity, values in (("Mean wait for the lock, µs", waits), ("Share of the mean latency, %", shares))
     ]
-    return [locking.picture("lock_waits", "What the lock costs: waits under each strategy", waits)]
+    return [costs.picture("lock_waits", "What the lock costs: waits under each strategy", panels)]
+
+
+def _row(arm: Arm, request: str, of: Estimate | None) -> costs.Row:
+    transport = arm.setting.text("transport")
+    return costs.Row(f"{arm.setting.text('locking')}, {label(transport)}: {request}", transport, of, "no lock")
 
 
 def stages_of(seen: Seen) -> Sequence[Picture]:
     """Figure of the stages of a request inside the servers."""
     sweep, blocks = seen.main.sweep, seen.main.blocks
-    bars = [
-        stacked.Bar(
-            f"{label(arm.setting.text('transport'))}, {_clients(arm)}", stages(sweep, blocks, arm).get("all", ())
+    settings = {
+        f"{label(arm.setting.text('transport'))}, {counted(arm.connections, 'client')}": stages(sweep, blocks, arm).get(
+            "all", ()
         )
         for arm in sweep.arms
         if arm in STAGED
-    ]
-    return [stacked.picture("stages", f"Where the time goes inside the server, a pool of {POOL}", bars)]
+    }
+    return [stacked.picture("stages", f"Where the time goes inside the server, a pool of {POOL} threads", settings)]
 
 
 def over_clients(name: str, title: str, factor: str) -> Painter:
@@ -76,7 +97,7 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
     def pictures(seen: Seen) -> Sequence[Picture]:
         found = points(seen.main.sweep, seen.main.blocks)
         levels = dict.fromkeys(arm.setting.text(factor) for arm in seen.main.sweep.arms)
-        panels = [clients.Panel(level, list(_rest(found, factor, level))) for level in levels]
+        panels = [clients.Panel(f"{factor}: {level}", list(_rest(found, factor, level))) for level in levels]
         return [clients.picture(name, title, panels)]
 
     return pictures
@@ -87,7 +108,9 @@ def pools(seen: Seen) -> Sequence[Picture]:
     found = points(seen.main.sweep, seen.main.blocks)
     shown = [point for (arm, request), point in found.items() if request == "all" and arm.setting["workers"] in POOLS]
     field = heat_map.Field("Lookup on sockets", shown)
-    return [heat_map.picture("pool_by_clients", "Pool × clients", [field])]
+    return [
+        heat_map.picture("pool_by_clients", "Mean latency, by the size of the pool and the number of clients", [field])
+    ]
 
 
 def offered(seen: Seen) -> Sequence[Picture]:
@@ -99,7 +122,9 @@ def offered(seen: Seen) -> Sequence[Picture]:
         own = [arm for arm in sweep.arms if arm.setting.text("transport") == transport]
         loads = [offered_load.load_of(seen.main, arm, found[arm, "all"]) for arm in own if (arm, "all") in found]
         curves.append(offered_load.Curve(label(transport), transport, loads))
-    return [offered_load.picture("offered_load", "Offered and answered", curves)]
+    return [
+        offered_load.picture("offered_load", "An open loop: requests that were due, answered, and how soon", curves)
+    ]
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:
@@ -112,9 +137,9 @@ def kinds(seen: Seen) -> Sequence[Picture]:
             point,
         )
         for (arm, request), point in found.items()
-        if request == "all" and arm.connections == 1 and "executor" not in dict(arm.setting.said())
+        if request == "all" and arm.connections == 1 and not arm.copy and "executor" not in dict(arm.setting.said())
     ]
-    return [distributions.picture("client_kind", "What the client adds, 1 client", lines)]
+    return [distributions.picture("client_kind", "Response times by each kind of client, 1 client at a time", lines)]
 
 
 def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
@@ -156,7 +181,7 @@ def _three(found: ALL_POINTS) -> Iterator[Picture]:
             if points_of:
                 drawn.append(clients.Line(server(arms[0]), base.text("transport"), points_of))
     if any(line.transport == STATIC.text("transport") for drawn in lines.values() for line in drawn):
-        title = "Lookup and Trade at random on three servers with one executor, pool and lock"
+        title = "Lookup and Trade at random, on three servers with the same executor, pool and lock"
         yield clients.picture("three", title, [clients.Panel(each.capitalize(), lines[each]) for each in lines])
 
 
@@ -185,26 +210,12 @@ def _types(found: ALL_POINTS, arm: Arm) -> list[str]:
     return [request for each, request in found if each == arm and request != "all"]
 
 
-def _wait(judgement: Judgement, arm: Arm, request: str, point: Point) -> locking.Wait:
-    seen = stages(judgement.sweep, judgement.blocks, arm).get(request, ())
-    waits = [each.lock_wait.mean_us for each in seen if each.locked]
-    wait_us = mean_interval(waits, CONFIDENCE) if waits else None
-    return locking.Wait(
-        strategy=arm.setting.text("locking"),
-        request=request,
-        transport=arm.setting.text("transport"),
-        wait_us=wait_us,
-        share=_share(wait_us, point),
-    )
+def _wait_us(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Estimate | None:
+    """Mean wait for the lock; None where none was taken."""
+    waits = [each.lock_wait.mean_us for each in stages(sweep, blocks, arm).get(request, ()) if each.locked]
+    return mean_interval(waits, CONFIDENCE) if waits else None
 
 
 def _share(wait_us: Estimate | None, point: Point) -> Estimate | None:
-    """The wait as a share of the latency that the clients saw."""
-    if wait_us is None or point.mean_us is None:
-        return None
-    whole = point.mean_us.value
-    return Estimate(wait_us.value / whole, wait_us.low / whole, wait_us.high / whole, wait_us.n)
-
-
-def _clients(arm: Arm) -> str:
-    return "1 client" if arm.connections == 1 else f"{arm.connections} clients"
+    """The wait as a share of the latency that the clients saw, in per cent."""
+    return wait_us.over(point.mean_us.value / 100) if wait_us and point.mean_us else None

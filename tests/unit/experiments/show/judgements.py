@@ -103,7 +103,7 @@ class FakePart:
         panels = [clients.Panel("Lookup", lines, pool=3)]
         return (
             ratios.picture("answers", "Sockets against gRPC", list(seen.main.comparisons("headline"))),
-            clients.picture("latency", "Latency as clients grow", panels, ("median", "p99")),
+            clients.picture("latency", "Latency as clients grow", panels, percentiles=True),
         )
 
     def answers(self, seen: Seen) -> Sequence[Answer]:

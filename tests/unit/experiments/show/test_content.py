@@ -1,10 +1,10 @@
 """What a part says of results of which nothing counts: an answer stands there all the same, with a figure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from experiments.judge.verdicts import judge
 from experiments.show.content import NO_VALUE, Answer, Seen, content
-from tests.unit.experiments.show.judgements import FakePart, sweep
+from tests.unit.experiments.show.judgements import FakePart, judged, sweep
 
 
 @dataclass(frozen=True)
@@ -22,3 +22,22 @@ def test_an_answer_without_a_value_says_so_and_has_a_figure() -> None:
     assert answer.sentence == NO_VALUE
     assert answer.figure == "question_1"
     assert "no" in shown.picture("question_1").alternative.lower()
+
+
+@dataclass(frozen=True)
+class Twofold(FakePart):
+    """Its answer has a comparison of times and one of processor time."""
+
+    def answers(self, seen: Seen) -> tuple[Answer, ...]:
+        time = next(iter(seen.main.judged.values()))
+        processor = replace(time, comparison=replace(time.comparison, title="the processor's", measure="cpu"))
+        return (Answer("Is it so?", "It is.", (time, processor)),)
+
+
+def test_a_figure_has_one_measure() -> None:
+    """The first measure's figure stands with the answer, the other has its own."""
+    shown = content(Twofold(), Seen(judged()))
+    assert [answer.figure for answer in shown.answers] == ["question_1"]
+    assert "the processor's" not in shown.picture("question_1").alternative
+    assert shown.picture("question_1_cpu").title == "Is it so? (processor time of a request)"
+    assert "the processor's" in shown.picture("question_1_cpu").alternative

@@ -19,7 +19,6 @@ from experiments.judge.points import Point, points
 from experiments.judge.points import stages as stages_of
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import judge
-from experiments.results.environment import UNKNOWN
 from experiments.results.observed import Window
 from experiments.show.figures import (
     advice,
@@ -29,7 +28,6 @@ from experiments.show.figures import (
     curves,
     distributions,
     heat_map,
-    locking,
     offered_load,
     ratios,
     shares,
@@ -37,14 +35,11 @@ from experiments.show.figures import (
     style,
 )
 from experiments.show.figures.style import Picture
-from stock_service.rpc.transports import TRANSPORTS
 from tests.unit.experiments.blocks import World, blocks, stage_summary
 from tests.unit.experiments.show.judgements import judged, mean_us
 
 INCHES = 0.02
 """So much is no fault: half a line's width."""
-
-P99: tuple[clients.Beside] = ("p99",)
 
 REFUSED = (Refusal(4, "too many errors"),)
 
@@ -82,8 +77,8 @@ def _clients(title: str, found: Sequence[Point]) -> Picture:
         clients.Line(f"pool of {workers}", transport, _of(found, transport, workers))
         for transport, workers in product(("grpc", "sockets"), (3, 5))
     ]
-    panels = [clients.Panel("gRPC", lines[:2]), clients.Panel("sockets", lines[2:], pool=3), clients.Panel("none", [])]
-    return clients.picture("clients", title, panels, ("median", "p99"))
+    shown = [clients.Panel("gRPC", lines[:2]), clients.Panel("sockets", lines[2:], pool=3), clients.Panel("none", [])]
+    return clients.picture("clients", title, shown)
 
 
 def _of(found: Sequence[Point], transport: str, workers: int) -> list[Point]:
@@ -117,21 +112,18 @@ def _answered(arm: Arm) -> tuple[Window, ...]:
     return (Window(rate_hz, rate_hz, min(20_000.0, rate_hz), 0, 0, 20.0),)
 
 
-def _stages(title: str, refused: bool = False) -> Picture:
+def _stages(title: str) -> Picture:
     sweep = Sweep("study", "part", (Group(tuple(ARMS[:4])),), (), 2, (3,), timeline=True)
     seen = blocks(sweep, 3, World(mean_us, stages=lambda _: {"lookup": stage_summary(0.5)}))
-    bars = [stages.Bar(arm.name, stages_of(sweep, seen, arm)["lookup"], refused) for arm in sweep.arms]
-    return stages.picture("stages", title, [*bars, stages.Bar("a server without a timeline", [])])
+    stamped = {arm.name: stages_of(sweep, seen, arm)["lookup"] for arm in sweep.arms}
+    return stages.picture("stages", title, {**stamped, "a server without a timeline": []})
 
 
-def _waits(title: str, refused: bool = False) -> Picture:
-    at, share = Estimate(40, 35, 200, 5), Estimate(0.03, 0.02, 0.04, 5)
-    waits = [locking.Wait("mutex", request, "sockets", at, share, refused) for request in ("Lookup", "Trade")]
-    return locking.picture("waits", title, [*waits, locking.Wait("mutex", "Lookup", "grpc", at, share), _no_lock()])
-
-
-def _no_lock() -> locking.Wait:
-    return locking.Wait("snapshot", "Lookup", "sockets", None, None)
+def _side_by_side(title: str) -> Picture:
+    """Two quantities of the same rows, one of which has neither."""
+    costs_of = [("mutex, sockets", Estimate(40, 35, 200, 5)), ("snapshot, sockets", None)]
+    rows = [costs.Row(name, "sockets", of, "no lock") for name, of in costs_of]
+    return costs.picture("waits", title, [costs.Panel("Wait, µs", rows), costs.Panel("Share of the latency, %", rows)])
 
 
 def _costs(title: str) -> Picture:
@@ -143,7 +135,7 @@ def _costs(title: str) -> Picture:
 
 
 def _bars(title: str, *means: Estimate) -> Picture:
-    panels = [
+    shown = [
         bars.Panel(
             name,
             "Mean, µs",
@@ -151,7 +143,7 @@ def _bars(title: str, *means: Estimate) -> Picture:
         )
         for name, mean in zip(("The document, on another machine", "Ours"), means, strict=False)
     ]
-    return bars.picture("bars", title, [*panels, bars.Panel("A panel without any", "Mean, µs", [])])
+    return bars.picture("bars", title, [*shown, bars.Panel("A panel without any", "Mean, µs", [])])
 
 
 def _own_scales(title: str) -> Picture:
@@ -160,8 +152,8 @@ def _own_scales(title: str) -> Picture:
         bars.Bar("sockets", Estimate(20, 1, 22, 10)),
         bars.Bar("nng", Estimate(10, -math.inf, math.inf, 1)),
     ]
-    panels = [bars.Panel("Response time, at the client", "µs", shown), bars.Panel("At the receiver", "ms", [])]
-    return bars.picture("own_scales", title, panels)
+    by_quantity = [bars.Panel("Response time, at the client", "µs", shown), bars.Panel("At the receiver", "ms", [])]
+    return bars.picture("own_scales", title, by_quantity)
 
 
 def _curves(title: str, log_y: bool) -> Picture:
@@ -170,9 +162,10 @@ def _curves(title: str, log_y: bool) -> Picture:
         curves.Line("merge sort", "grpc", points),
         curves.Line("quicksort", "net-rpc", points, [(x, y.value) for x, y in points]),
     ]
-    scale = curves.Scale("Numbers", "Mean, µs", [(x, f"{x:g}") for x, _ in points], "as a formula has it", log_y)
-    panels = [curves.Panel("Go", lines, [(1.0, 20.0)]), curves.Panel("Python", [curves.Line("none", "grpc", [])])]
-    return curves.picture("curves", title, scale, panels)
+    ticks = [(x, f"{x:g}") for x, _ in points]
+    scale = curves.Scale("Numbers", "Mean, µs", ticks, formula="as a formula has it", log_y=log_y)
+    shown = [curves.Panel("Go", lines, [(1.0, 20.0)]), curves.Panel("Python", [curves.Line("none", "grpc", [])])]
+    return curves.picture("curves", title, scale, shown)
 
 
 ADVISED = advice.Shown(
@@ -204,15 +197,15 @@ def _shares() -> Picture:
 FULL: dict[str, Callable[[], Picture]] = {
     "clients": lambda: _clients("Latency as clients grow", _points()),
     "one panel": lambda: clients.picture(
-        "one", "One panel", [clients.Panel("", [clients.Line("a", "grpc", _points()[:2])], pool=3)], ("median", "p99")
+        "one", "One panel", [clients.Panel("", [clients.Line("a", "grpc", _points()[:2])], pool=3)], True
     ),
     "ratios": lambda: ratios.picture("ratios", "Ratios", list(judged().judged.values())),
     "stages": lambda: _stages("Stages"),
     "distributions": lambda: _distributions("Distributions", _points()),
     "offered": lambda: _offered("Offered"),
     "heat": lambda: _heat_map("Heat", _points()),
-    "locking": lambda: _waits("Waits"),
     "costs": lambda: _costs("Costs"),
+    "costs, side by side": lambda: _side_by_side("Waits"),
     "shares": _shares,
     "bars": lambda: _bars("Bars", Estimate(100, -math.inf, math.inf, 1), Estimate(50, 40, 400, 5)),
     "curves": lambda: _curves("Curves", False),
@@ -232,16 +225,14 @@ SPARSE: dict[str, Callable[[], Picture]] = {
         "many",
         "Many lines",
         [clients.Panel("", [clients.Line(f"a setting with a long name {n}" * 2, "grpc", []) for n in range(14)])],
-        ("median", "p99"),
+        True,
     ),
     "clients, one block": lambda: _clients("One block", _points(1)),
     "ratios, noisy": lambda: ratios.picture("ratios", "Ratios", list(judged(10, NOISY).judged.values())),
     "ratios, unfinished": lambda: ratios.picture("ratios", "Ratios", list(judged(1).judged.values())),
-    "stages": lambda: _stages("Stages", refused=True),
     "distributions": lambda: _distributions("Distributions", _sparse(_points())),
     "offered": lambda: _offered("Offered", refused=True),
     "heat": lambda: _heat_map("Heat", _sparse(_points())),
-    "locking": lambda: _waits("Waits", refused=True),
     "advice": _endless,
 }
 
@@ -254,16 +245,15 @@ def _starving(starved: int, windows: int = 1) -> Picture:
 
 
 EMPTY: dict[str, Callable[[], Picture]] = {
-    "clients": lambda: clients.picture("clients", "Nothing", [], P99),
+    "clients": lambda: clients.picture("clients", "Nothing", [], True),
     "clients, empty lines": lambda: clients.picture(
-        "clients", "Nothing", [clients.Panel("A", [clients.Line("a", "grpc", [])])], ("median", "p99")
+        "clients", "Nothing", [clients.Panel("A", [clients.Line("a", "grpc", [])])], True
     ),
     "ratios": lambda: ratios.picture("ratios", "Nothing", []),
-    "stages": lambda: stages.picture("stages", "Nothing", []),
+    "stages": lambda: stages.picture("stages", "Nothing", {}),
     "distributions": lambda: distributions.picture("distributions", "Nothing", []),
     "offered": lambda: offered_load.picture("offered", "Nothing", []),
     "heat": lambda: heat_map.picture("heat", "Nothing", []),
-    "locking": lambda: locking.picture("waits", "Nothing", []),
     "costs": lambda: costs.picture("costs", "Nothing", []),
     "shares": lambda: shares.picture("shares", "Nothing", "µs", []),
     "bars": lambda: bars.picture("bars", "Nothing", []),
@@ -338,12 +328,20 @@ def test_crosses_hang_above_every_mean() -> None:
 
 
 def test_a_row_stands_below_the_clients() -> None:
-    """Below its number, with the row's name, and in the alternative."""
+    """Below its number, with the row's name under it, and in the alternative."""
     picture = _starving(0)
-    axes = picture.draw().axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1\n4"]
-    assert axes.get_xlabel().endswith("threads that ran requests")
+    told = {text.get_text(): text.get_position()[1] for text in picture.draw().axes[0].texts}
+    assert told["4"] > told["(threads that ran requests)"]
     assert "Threads that ran requests: 1: 4." in picture.alternative
+
+
+def test_figures_that_are_compared_share_a_scale() -> None:
+    """One that is lower by itself reaches as far as the other."""
+    low, high = ([clients.Panel("", [clients.Line("a", "grpc", [point])])] for point in (_points()[4], _points()[1]))
+    own = clients.draw("Low", low).axes[0].get_ylim()
+    shared = {clients.draw("A figure", shown, alike=[*low, *high]).axes[0].get_ylim() for shown in (low, high)}
+    assert len(shared) == 1
+    assert own not in shared
 
 
 def test_what_reaches_out_is_found() -> None:
@@ -368,26 +366,3 @@ def test_a_curve_ends_where_ten_independent_requests_lie_beyond() -> None:
     assert longer.min() >= 10 / 2000
     assert (times[1:] >= times[:-1]).all()
     assert not len(distributions.Line("a", "grpc", replace(point, effective=19.0)).curve()[0])
-
-
-def test_transports_have_their_own_colours_and_markers() -> None:
-    """By their places in the table; one that is not in it is grey."""
-    found = style.strokes((name, "a") for name in (*TRANSPORTS, UNKNOWN))
-    assert len({stroke.colour for stroke in found.values()}) == len(found)
-    assert found[UNKNOWN, "a"].colour == style.QUIET
-    assert style.label(UNKNOWN) == UNKNOWN
-
-
-def test_lines_of_one_transport_differ() -> None:
-    """In tint and dashes, not in colour."""
-    first, second = style.strokes([("grpc", "a"), ("grpc", "b")]).values()
-    assert (first.colour, first.dashes) != (second.colour, second.dashes)
-    assert first.marker == second.marker
-
-
-@pytest.mark.parametrize(("text", "lines"), [("a short one", 1), ("mix=lookup=0.5,trade=0.5 is long", 2), ("", 1)])
-def test_words_are_wrapped_whole(text: str, lines: int) -> None:
-    """No word is broken, however long."""
-    found = style.wrapped(text, 16)
-    assert found.split() == text.split()
-    assert len(found.split("\n")) == lines

@@ -35,7 +35,7 @@ def test_every_graph_is_drawn() -> None:
     drawn = {each.name: each.alternative for each in figures.graphs(seen())}
     assert set(drawn) == {f"graph_{number}" for number in (*GRAPHS.values(), 5)}
     assert "at the receiver, ms: Berkeley sockets 33.0" in drawn["graph_1"]
-    assert "messages a second: Berkeley sockets 20" in drawn["graph_5"].replace("19,996", "20,000")
+    assert "Messages a second: Berkeley sockets 20" in drawn["graph_5"].replace("19,996", "20,000")
 
 
 def test_without_receivers_the_rest_is_said() -> None:

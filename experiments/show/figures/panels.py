@@ -1,0 +1,185 @@
+"""Panels: marks with their intervals, lines, rows, stacked bars and axes, which all figures share.
+
+An interval that reaches out of its panel is cut, and ends in an arrow. What a gate refuses is grey and hollow. A
+missing point breaks its line. Left out: titles, legends, colours, which ``style`` has.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from experiments.judge.stats import Estimate
+from experiments.show.figures.style import FAINT, PALE, QUIET, Stroke, wrapped
+from experiments.show.numbers import has_interval, number, times_between
+
+CUT = 2.0
+"""A scale ends at this many times its highest value, however far the intervals reach."""
+
+EVEN = 4.0
+"""A logarithmic axis that spans a smaller factor has even ticks."""
+
+STACKED = ("0.75", "C0", "C4", "C1", "C5", "0.35")
+"""Colours of the parts of a stacked bar, from the style's cycle: neighbours differ in lightness, too."""
+
+HALO = [patheffects.withStroke(linewidth=3, foreground="white")]
+"""White around a line: it is seen on any bar."""
+
+
+def highest(estimates: Iterable[Estimate]) -> float:
+    """End of a scale from 0: every value lies within it, and every interval that does not reach too far; 0 for none."""
+    every = list(estimates)
+    most = max((each.value for each in every), default=0.0)
+    return max(most, min(max((each.high for each in every if has_interval(each)), default=0.0), CUT * most))
+
+
+def span(
+    axes: Axes,
+    place: float,
+    of: Estimate,
+    colour: str,
+    ends: tuple[float, float],
+    across: bool,
+    width: float = 1.2,
+    halo: bool = False,
+) -> None:
+    """The interval of an estimate at a place, if it has one: along the x-axis where ``across``, else upright. A halo
+    keeps it visible on a bar."""
+    if not has_interval(of):
+        return
+    draw = axes.hlines if across else axes.vlines
+    draw(
+        place,
+        max(of.low, ends[0]),
+        min(of.high, ends[1]),
+        color=colour,
+        linewidth=width,
+        zorder=3,
+        path_effects=HALO * halo,
+    )
+    for end, is_beyond, arrow in ((ends[0], of.low < ends[0], "<v"), (ends[1], of.high > ends[1], ">^")):
+        if is_beyond:
+            x, y = (end, place) if across else (place, end)
+            axes.plot([x], [y], marker=arrow[not across], markersize=4, color=colour, clip_on=False, zorder=4)
+
+
+def mark(
+    axes: Axes,
+    place: float,
+    of: Estimate,
+    stroke: Stroke,
+    ends: tuple[float, float] = (0.0, math.inf),
+    across: bool = False,
+    refused: bool = False,
+    hollow: bool = False,
+) -> None:
+    """An estimate's marker with its interval at a place."""
+    colour = QUIET if refused else stroke.colour
+    span(axes, place, of, colour, ends, across)
+    x, y = (of.value, place) if across else (place, of.value)
+    look: dict[str, Any] = {"marker": stroke.marker, "markersize": stroke.size}
+    face = "white" if refused or hollow else colour
+    axes.plot([x], [y], color=colour, mfc=face, linestyle="", clip_on=False, zorder=4, **look)
+
+
+def line(axes: Axes, points: Iterable[tuple[float, float | None]], stroke: Stroke, **look: Any) -> None:
+    """A line through points, in the stroke's colour and dashes; one without a value breaks it."""
+    every = list(points)
+    x, y = [x for x, _ in every], [math.nan if y is None else y for _, y in every]
+    how = {"color": stroke.colour, "linestyle": stroke.dashes, "linewidth": stroke.width, **look}
+    axes.plot(x, y, **how)
+
+
+def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence[Axis]:
+    """Named rows, from the top, along the x-axis; ``said`` stands at their right ends, on an axis that is given."""
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
+    if not said:
+        return ()
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(said)), said, fontsize=8)
+    right.spines["right"].set_visible(False)
+    right.tick_params(axis="y", length=0)
+    return (right.yaxis,)
+
+
+def rows_around_one(
+    axes: Axes, names: Sequence[str], limits: tuple[float, float], band: tuple[float, float], said: Sequence[str] = ()
+) -> Sequence[Axis]:
+    """Rows of ratios on a logarithmic axis, with a line at 1 in a band of what counts as 1."""
+    given = rows(axes, names, said)
+    axes.grid(visible=False, axis="x")
+    axes.grid(visible=True, axis="y")
+    axes.set_xscale("log")
+    axes.set_xlim(*limits)
+    axes.axvspan(*band, color=FAINT, linewidth=0, zorder=0)
+    axes.axvline(1, color=QUIET, linewidth=0.9, zorder=1)
+    axes.spines["left"].set_visible(False)
+    log_axis(axes.xaxis, *limits)
+    return given
+
+
+def stack(axes: Axes, row: int, parts: Sequence[float]) -> float:
+    """A bar of parts in a row, from the left; gives the place of its end."""
+    left = 0.0
+    for part, colour in zip(parts, STACKED, strict=False):
+        axes.barh(row, part, left=left, height=0.62, color=colour, edgecolor="white", linewidth=0.7)
+        left += part
+    return left
+
+
+def stack_keys(names: Iterable[str]) -> Iterable[Patch]:
+    """Legend's entries for the parts of stacked bars."""
+    return (Patch(facecolor=colour, label=name) for name, colour in zip(names, STACKED, strict=False))
+
+
+def say(axes: Axes, text: str, letters: int = 34) -> None:
+    """Writes words in place of data."""
+    axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
+    axes.set_facecolor(PALE)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_visible(False)  # not its ticks, which it may share with a panel that has data
+    axes.spines[:].set_visible(False)
+
+
+def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
+    """Sets a few round ticks, as plain numbers; none beyond ``end``."""
+    ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+    found = ticks if end == math.inf else FixedLocator([at for at in ticks.tick_values(0, end) if at <= end])
+    axis.set_major_locator(found)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+
+
+def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
+    """A few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers; none but decades where it
+    spans a factor of ``dense``."""
+    if high / low < EVEN:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    else:
+        subs = (1.0, 2.0, 3.0, 5.0) if high / low < 60 else (1.0, 2.0, 5.0) if high / low < dense else (1.0,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+
+
+def named_axis(axis: Axis, ticks: Collection[tuple[float, str]]) -> None:
+    """Sets ticks at given places, with their texts."""
+    axis.set_ticks([at for at, _ in ticks], [text for _, text in ticks])
+    axis.set_minor_locator(NullLocator())
+
+
+def plain(value: float) -> str:
+    """Text of a tick: ``0.5``, ``20``, ``12,000``."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"
+
+
+def value_words(of: Estimate) -> str:
+    """A value and its interval, for a figure's words."""
+    return number(of.value) + (f" ({times_between(of, 1)})" if has_interval(of) else "")

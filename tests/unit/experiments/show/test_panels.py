@@ -1,0 +1,106 @@
+"""Panels: points at their own places, scales that are shared, intervals that are seen, and looks that differ."""
+
+import math
+
+import pytest
+from matplotlib.figure import Figure
+
+from experiments.design.factors import PROTOCOLS
+from experiments.judge.stats import Estimate
+from experiments.results.environment import UNKNOWN
+from experiments.show.figures import bars, curves, panels, style
+from stock_service.rpc.transports import TRANSPORTS
+from tests.unit.experiments.show.test_figures import outside
+
+LANGUAGES = curves.Scale(
+    "Threads", "ms", [(2.0, "2"), (8.0, "8"), (64.0, "64")], hollow="hollow: limited", columns=2, shared=False
+)
+
+
+def _language(name: str, *values: float, hollow: float = 0.0) -> curves.Line:
+    places = [x for x, _ in LANGUAGES.ticks]
+    points = [(x, Estimate(y, y - 5, y + 5, 10)) for x, y in zip(places, values, strict=False)]
+    return curves.Line(name, "", points, hollow=(hollow,))
+
+
+def _languages() -> list[curves.Panel]:
+    """Two rows of a document's panel and ours."""
+    return [
+        curves.Panel("10: the document", [_language("Rust", 10, 20, 30)]),
+        curves.Panel("10: here", [_language("Go", 130, 120), _language("Rust", 10, 12, hollow=2.0)]),
+        curves.Panel("100: the document", [_language("Rust", 10, 20, 30)]),
+        curves.Panel("100: here", []),
+    ]
+
+
+@pytest.mark.slow
+def test_rows_lie_within_the_figure() -> None:
+    """A panel without data says so; the words have every value."""
+    picture = curves.picture("rows", "Rows", LANGUAGES, _languages())
+    figure = picture.draw()
+    assert outside(figure) == []
+    assert [text.get_text() for text in figure.axes[3].texts] == ["Nothing was measured here."]
+    assert "10: here, Go: 2: 130 (125 to 135); 8: 120 (115 to 125)." in picture.alternative
+
+
+@pytest.mark.slow
+def test_panels_in_the_same_place_share_a_scale() -> None:
+    """With those of a figure that it is compared with; each begins at 0, its intervals within."""
+    taller = [curves.Panel(panel.title, [_language("Rust", 400)]) for panel in _languages()]
+    theirs, ours, *_ = (axes.get_ylim() for axes in curves.draw("Title", LANGUAGES, _languages()).axes)
+    assert theirs[0] == ours[0] == 0
+    assert theirs[1] < 135 < ours[1]
+    assert curves.draw("Title", LANGUAGES, _languages(), [_languages(), taller]).axes[2].get_ylim()[1] > 405
+
+
+def test_every_point_stands_at_its_own_place() -> None:
+    """On a true axis, whatever other lines there are; hollow where it is said."""
+    here = curves.draw("Title", LANGUAGES, _languages()).axes[1]
+    marks = [line for line in here.lines if line.get_marker() != "None"]
+    assert {float(line.get_xdata()[0]) for line in marks} == {2.0, 8.0}  # type: ignore[index, arg-type]
+    faces = [line.get_markerfacecolor() for line in marks if line.get_xdata()[0] == 2.0]  # type: ignore[index]
+    assert faces.count("white") == 1
+
+
+def test_a_name_without_a_transport_has_one_look() -> None:
+    """On both sides, whichever comes first, and no other's."""
+    theirs, ours, *_ = curves.draw("Title", LANGUAGES, _languages()).axes
+    assert theirs.lines[0].get_color() == ours.lines[-1].get_color() != ours.lines[0].get_color()
+
+
+def test_a_missing_point_breaks_its_line() -> None:
+    """So that no value is made up between its neighbours."""
+    axes = Figure().subplots()
+    panels.line(axes, [(1, 5.0), (2, None), (3, 7.0)], style.Stroke("black", "o", "-"))
+    assert [math.isnan(y) for y in axes.lines[0].get_ydata()] == [False, True, False]  # type: ignore[union-attr, arg-type]
+
+
+def test_an_interval_is_seen_on_a_black_bar() -> None:
+    """By its white halo."""
+    black = next(name for name in PROTOCOLS if style.strokes([(name, "")])[name, ""].colour == "#000000")
+    shown = bars.Panel("", "ms", [bars.Bar(black, Estimate(100, 90, 110, 10))])
+    axes = bars.draw("Title", [shown]).axes[0]
+    assert [bool(each.get_path_effects()) for each in axes.collections] == [True]
+
+
+def test_transports_have_their_own_colours_and_markers() -> None:
+    """By their places in the table; one that is not in it is grey."""
+    found = style.strokes((name, "a") for name in (*TRANSPORTS, UNKNOWN))
+    assert len({stroke.colour for stroke in found.values()}) == len(found)
+    assert found[UNKNOWN, "a"].colour == style.QUIET
+    assert style.label(UNKNOWN) == UNKNOWN
+
+
+def test_lines_of_one_transport_differ() -> None:
+    """In shade, dashes and marker, so that they do on a grey printer; no marker is that of another transport."""
+    drawn = style.strokes([("grpc", "a"), ("grpc", "b"), ("grpc", "c"), ("sockets", "a")]).values()
+    assert len({stroke.marker for stroke in drawn}) == len({stroke.colour for stroke in drawn}) == len(drawn)
+    assert len({stroke.dashes for stroke in [*drawn][:3]}) == 3
+
+
+@pytest.mark.parametrize(("text", "lines"), [("a short one", 1), ("mix=lookup=0.5,trade=0.5 is long", 2), ("", 1)])
+def test_words_are_wrapped_whole(text: str, lines: int) -> None:
+    """No word is broken, however long."""
+    found = style.wrapped(text, 16)
+    assert found.split() == text.split()
+    assert len(found.split("\n")) == lines
