@@ -29,7 +29,7 @@ def picture(name: str, title: str, settings: Mapping[str, Sequence[StageSummary]
     means = {label: {stage: _mean(blocks, stage) for stage in STAGES} for label, blocks in settings.items() if blocks}
     unit, factor = time_unit(sum(each.values()) for each in means.values())
     waits = [each["lock_wait"] for each in means.values()] or [0.0]
-    lock = f": {number(min(waits))} to {number(max(waits))} µs, hardly to be seen"
+    lock = f" ({number(min(waits))} to {number(max(waits))} µs)"
     names = {stage: text + lock * (stage == "lock_wait") for stage, text in STAGES.items()}
     bars = [
         shares.Bar(label + _warning(settings[label]), {names[stage]: each[stage] / factor for stage in STAGES})
