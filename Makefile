@@ -46,7 +46,7 @@ export BUF_CACHE_DIR := $(CURDIR)/.cache/buf
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install bench bench-overnight record test check check-reliability check-reliability-overnight notebook generate generate-go \
-	peers go-tools node-client tonic-client clean
+	peers grpc-servers go-tools node-client tonic-client clean
 
 help: ## Lists the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,9 @@ generate-go: $(VENV)/.synced ## Writes the Go code of protos/ anew, for experime
 
 peers: $(VENV)/.synced ## Builds the servers and clients in other languages that this machine can build
 	@$(VENV)/bin/python -m experiments.peers
+
+grpc-servers: $(VENV)/.synced ## Installs the gRPC servers of others that the study python_grpc_servers measures
+	@$(UV) sync --frozen --quiet --inexact --group grpc-servers
 
 go-tools: ## Builds what the interoperability tests use, and fetches their Go modules; needs Go
 	@command -v go >/dev/null || { echo "no Go here: see https://go.dev/doc/install, then run make go-tools"; exit 1; }

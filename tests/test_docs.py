@@ -49,6 +49,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "clients.price_updater": ("",),
     "clients.load": ("",),
     "experiments.compare.recorded": ("",),
+    "experiments.measure.keeps": ("",),
     "experiments": (
         *("compare", "recommend", "run", "record", "list", "plot", "report", "index", "pages", "verify"),
         *("agree", "selfcheck"),

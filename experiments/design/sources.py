@@ -14,7 +14,7 @@ from clients.load.plan.load_plan import CLIENT_KINDS
 from experiments.design.factors import GRPC_GO, SQLITE
 from experiments.design.levels import Levels
 from experiments.design.setting import Setting
-from experiments.peers import PEER_CLIENT, PYTHON
+from experiments.peers import PEER_CLIENT, PYTHON, SERVICER, STRANGERS
 from experiments.services import NULL, OURS, PLAIN, STOCK
 from stock_service.rpc.transports import TRANSPORTS
 
@@ -48,7 +48,7 @@ def _runs(module: str) -> When:
 
 
 def _our_server(arm: Levels) -> bool:
-    served = arm["service"] in (*OURS, NULL)
+    served = arm["service"] in (*OURS, NULL, SERVICER)
     return arm["language"] == PYTHON and arm["transport"] in TRANSPORTS and served
 
 
@@ -77,6 +77,7 @@ _STOCKS = _both(_our_server, _at(service=STOCK))
 _PYTHON = "experiments.peers.python"
 _GRPCIO_CLIENT = _at(transport=_GRPC, client="library")
 _GREETER_PEER = _at(service="greeter", language=PYTHON, client=PEER_CLIENT)
+_GREETERS = _at(service=(SERVICER, *STRANGERS))
 _PLAIN_GRPCIO = _or(_at(service=PLAIN), _runs(f"{_PYTHON}.stock_server"))
 
 
@@ -144,7 +145,11 @@ SOURCES: Sequence[Source] = (
     *_served("echo", "experiments/v1/echo_pb2.py"),
     *_served("entity", "experiments/v1/entity_pb2.py"),
     *_served("sort", "experiments/v1/sort_pb2.py"),
-    *_served("greeter", "experiments/helloworld/greeter_pb2*.py"),
+    Source("experiments/services/greeter.py", _both(_our_server, _at(service="greeter"))),
+    Source("experiments/helloworld/greeter_pb2*.py", _or(_both(_ours, _at(service="greeter")), _GREETERS)),
+    Source("experiments/services/servicer.py", _at(service=SERVICER)),
+    Source("experiments/services/grpc_servers.py", _GREETERS),
+    Source("experiments/services/connect_apps.py", _at(service=("connectrpc-wsgi", "connectrpc-asgi"))),
     Source("experiments/services/{__init__,__main__,work}.py", _our_server),
     # the load
     Source("experiments/services/workloads.py", _our_client),
@@ -181,14 +186,20 @@ NO_SOURCES = ("_test.go",)
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {
-        "grpcio": _or(_both(_our_server, _at(transport=_GRPCIO)), _GRPCIO_CLIENT, _GREETER_PEER, _PLAIN_GRPCIO),
+        "grpcio": _or(
+            _both(_our_server, _at(transport=_GRPCIO)),
+            _GRPCIO_CLIENT,
+            _GREETER_PEER,
+            _PLAIN_GRPCIO,
+            _at(service=("grpcio", "grpcio-aio", "pygrpc-native")),
+        ),
         "hpack": _or(
             _both(_our_server, _at(transport="grpc_static")),
             _at(transport=_GRPC, service=NULL),
             _at(transport=_GRPC, client="lean"),
         ),
         "msgspec": _on("http1"),
-        "protobuf": _or(_ours, _GREETER_PEER, _PLAIN_GRPCIO),
+        "protobuf": _or(_ours, _GREETER_PEER, _PLAIN_GRPCIO, _GREETERS),
         "python": _or(_ours, _at(language=PYTHON)),
     }
 )

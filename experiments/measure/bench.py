@@ -28,7 +28,7 @@ from experiments.design.factors import APART, AUTO, FACTORS, MEMORY, SQLITE
 from experiments.design.levels import Level, shown
 from experiments.measure.access import server_options
 from experiments.measure.load_programs import LoadProgram
-from experiments.peers import PEERS, PLAIN_GRPCIO, PYTHON, RELEASE, Absent, peer_of
+from experiments.peers import PEERS, PLAIN_GRPCIO, PYTHON, RELEASE, SERVICER, STRANGERS, Absent, peer_of
 from experiments.peers import server_command as peer_command
 from experiments.results.machine import cores
 from experiments.services import NULL, PLAIN, SERVICES, STOCK
@@ -92,7 +92,7 @@ def exits(server: ServerKey) -> tuple[int, ...]:
     """Exit codes of a server that SIGTERM stops as it should: of ours 0, of somebody's command also the signal's own,
     since grpcio's servers handle no signals unless told to."""
     levels = dict(server[0])
-    ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, *SERVICES)
+    ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, SERVICER, *SERVICES)
     return (0,) if ours else (0, -signal.SIGTERM)
 
 
@@ -108,11 +108,13 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         return [*peer_command(_peer(service, levels)), *_options(service, levels, catalog, timeline)]
     if service == NULL:
         return [sys.executable, "-m", "clients.load.run.null_server", "--transport", str(levels["transport"])]
-    if service == PLAIN:
+    if service in (PLAIN, *STRANGERS):
         if levels["transport"] != "grpc":
-            raise UsageError("transport", str(levels["transport"]), f"grpc with {PLAIN}")
-        return [*PLAIN_GRPCIO, *_own_options(PLAIN, levels, {"workers": "--workers"})]
-    if service not in SERVICES and service != STOCK:
+            raise UsageError("transport", str(levels["transport"]), f"grpc with {service}")
+        if service == PLAIN:
+            return [*PLAIN_GRPCIO, *_own_options(PLAIN, levels, {"workers": "--workers"})]
+        return [sys.executable, "-m", "experiments.services.grpc_servers", service, *_own_options(service, levels, {})]
+    if service not in SERVICES and service not in (STOCK, SERVICER):
         program, *rest = shlex.split(service)
         found = shutil.which(program)
         if found is None:
@@ -121,7 +123,8 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         return [found, *rest]
     if levels["transport"] not in TRANSPORTS:
         return _peer_command(service, levels, catalog)
-    command = [sys.executable, "-m", "experiments.services", "serve", service, "--transport", str(levels["transport"])]
+    serve = ["experiments.services.servicer"] if service == SERVICER else ["experiments.services", "serve", service]
+    command = [sys.executable, "-m", *serve, "--transport", str(levels["transport"])]
     return [*command, *_options(service, levels, catalog, timeline)]
 
 

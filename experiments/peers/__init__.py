@@ -7,7 +7,8 @@ folder of its own under ``BUILT``. A peer counts as built if it was built from t
 A peer in Python runs from its sources. Its server is ours: the greeter's has a client to be compared, and the stock
 service's runs on a free-threaded Python, where this machine has one (``python/free_threaded.py``). Beside it is one of
 our protocol that has nothing of ours but the messages (``python/epoll_server.py``). The socket APIs in Python have a
-server and a client of their own (``python/echo_server.py``).
+server and a client of their own (``python/echo_server.py``). gRPC servers of others are packages, which
+``make grpc-servers`` installs.
 
 No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
 """
@@ -33,6 +34,12 @@ FROM_SOURCES = "from sources"
 
 PYTHON_EPOLL = "python-epoll"
 """The peer that is a server of our protocol in one thread of Python."""
+
+SERVICER = "greeter-servicer"
+"""A generated servicer on our own server: ``experiments/services/servicer.py``."""
+
+STRANGERS = ("grpcio", "grpcio-aio", "pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
+"""The greeter on gRPC servers of others in Python: ``experiments/services/grpc_servers.py``."""
 
 PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0")
 """Command of the stock service written as grpcio's examples write a server, with nothing of ours."""
@@ -185,6 +192,12 @@ def _without_gil() -> Peer:
     return Peer("python", "stock", "sockets", (need,), build, start, compiled=FREE_THREADED)
 
 
+def _stranger(name: str, module: str) -> Peer:
+    """The greeter on somebody else's server, by a package of the dependency group ``grpc-servers``."""
+    need = Need(module, (sys.executable, "-c", f"import {module}"), "run make grpc-servers")
+    return Peer("python", name, "grpc", (need,), (), ())
+
+
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
         "go-sort-net-rpc": _sort("net-rpc", "net-rpc"),
@@ -242,6 +255,10 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
             ("c/stock_server",),
             catalog="--catalog",
         ),
+        "pygrpc-native": _stranger("pygrpc-native", "pygrpc_native"),
+        "connectrpc-wsgi": _stranger("connectrpc-wsgi", "connectrpc, pyvoy"),
+        "connectrpc-asgi": _stranger("connectrpc-asgi", "connectrpc, pyvoy"),
+        "grpclib": _stranger("grpclib", "grpclib"),
     }
 )
 """Every peer by its name."""
@@ -280,8 +297,11 @@ def client_takes(served: tuple[str, str, str], factor: str) -> bool:
 
 
 def is_built(name: str) -> bool:
-    """True where a peer is built from the sources that are there now, or needs no building."""
-    return not PEERS[name].build or (stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder))
+    """True where a peer is built from the sources that are there now; of one that needs no building, where all that it
+    needs is there."""
+    if not PEERS[name].build:
+        return not missing(name)
+    return stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder)
 
 
 def server_command(name: str) -> tuple[str, ...]:
@@ -310,7 +330,8 @@ def client_command(
 
 def why_absent(name: str) -> str:
     """Why a peer is not built, and how to get it, in one line."""
-    return f"the peer {name} is not built from these sources: {' '.join(missing(name)) or 'run make peers'}"
+    state = "built from these sources" if PEERS[name].build else "here"
+    return f"the peer {name} is not {state}: {' '.join(missing(name)) or 'run make peers'}"
 
 
 def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -321,9 +342,8 @@ def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
 
 def missing(name: str) -> list[str]:
     """Tools that this machine lacks to build a peer, a line each with the way to get it."""
-    return [
-        f"{need.what} is missing: {need.how}, then run make peers" for need in PEERS[name].needs if not need.is_met()
-    ]
+    then = ", then run make peers" if PEERS[name].build else ""
+    return [f"{need.what} is missing: {need.how}{then}" for need in PEERS[name].needs if not need.is_met()]
 
 
 def stamp(name: str) -> Path:

@@ -254,7 +254,7 @@ def _version(package: str) -> str:
 
 def _languages() -> dict[str, str]:
     """The first line that each language's compiler says of its version; those that are not here are left out."""
-    probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.needs}
+    probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.build and peer.needs}
     found = {}
     for language, probe in probes.items():
         said = _said(probe)

@@ -52,6 +52,7 @@ STUDIES: Mapping[str, Study] = _Studies(
     "greeter",
     "pools",
     "pool_size",
+    "python_grpc_servers",
 )
 """Every study by its name."""
 

@@ -87,6 +87,16 @@ def test_a_plain_grpcio_server_is_a_service_with_a_pool_alone() -> None:
             words(text)
 
 
+def test_somebody_elses_server_has_no_options_of_ours() -> None:
+    """A generated servicer on our own server has them all."""
+    assert words("grpc service=grpclib mix=say-hello") == ["experiments.services.grpc_servers", "grpclib"]
+    for text in ("grpc service=grpclib workers=4", "grpc_static service=grpclib"):
+        with pytest.raises(UsageError, match="grpclib"):
+            words(text)
+    served = ["experiments.services.servicer", "--transport", "grpc_static", "--port", "0", "--cpus", "none"]
+    assert words("grpc_static service=greeter-servicer executor=thread-pool") == [*served, "--executor", "thread-pool"]
+
+
 @pytest.mark.slow
 def test_connections_without_a_reply_are_counted_in_each_window() -> None:
     """Two of 3 connections starve on a pool of 1 where a connection holds its thread; on kept lanes and new ones."""

@@ -1,0 +1,111 @@
+"""``python -m experiments.services.servicer --transport T …`` serves a generated servicer of gRPC, unchanged.
+
+``add_GreeterServicer_to_server`` adds it to ``Added``, as to a server of grpcio. The rest is as of every server here.
+It is thin, for the study ``python_grpc_servers``: methods with one request, and with one reply or several; and of
+``grpc.ServicerContext`` what such a method asks of its call. Left out: codes that are no fault of ours, interceptors.
+"""
+
+import sys
+
+from stock_service.rpc.process.beginning import begin
+
+if __name__ == "__main__":
+    begin()  # before the other imports, which take long
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import grpc
+from google.protobuf.message import Message
+
+from experiments import services
+from experiments.helloworld import greeter_pb2_grpc
+from experiments.helloworld.greeter_pb2 import HelloReply, HelloRequest
+from experiments.services import __main__ as serving
+from experiments.services.grpc_servers import TRIAL, Greeter, Handlers, trial_handlers
+from stock_service.rpc.call import Call, Metadata
+from stock_service.rpc.errors import coded
+from stock_service.rpc.security import Right
+from stock_service.rpc.service import Method, Service, StreamMethod
+
+NAME = "greeter-servicer"
+
+
+class Context:
+    """A call, by the names of ``grpc.ServicerContext``."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def invocation_metadata(self) -> Metadata:
+        """Metadata of the request."""
+        return self._call.metadata
+
+    def peer(self) -> str:
+        """Address of the sender."""
+        return self._call.peer
+
+    def time_remaining(self) -> float | None:
+        """Seconds until the client gives up; None: it never does."""
+        deadline_ns = self._call.deadline_ns
+        return None if deadline_ns is None else max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9)
+
+    def abort(self, code: grpc.StatusCode, details: str) -> None:
+        """Ends the call. Raises the fault of this code."""
+        raise coded(code.value[0], details)
+
+
+class Added:
+    """A server, as far as generated code adds methods to it."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.handlers: Handlers = {}
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """The same methods once more."""
+
+    def add_registered_method_handlers(self, name: str, handlers: Handlers) -> None:
+        """Methods of a service, by their names."""
+        self.name, self.handlers = name, handlers
+
+
+def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[Message], type[Message]]]) -> Service:
+    """The service of these methods, each with the messages that its name stands for."""
+    methods, streams = dict[str, Method[Any, Any]](), dict[str, StreamMethod[Any, Any]]()
+    for of, handler in handlers.items():
+        if handler.unary_unary is not None:
+            function = _of_call(handler.unary_unary)
+            methods[f"/{name}/{of}"] = Method(*messages(of), function, wants_call=True, right=Right.ANYONE)
+        elif handler.unary_stream is not None:
+            streams[f"/{name}/{of}"] = StreamMethod(*messages(of), _of_call(handler.unary_stream), right=Right.ANYONE)
+    return Service(name, methods, streams=streams)
+
+
+def _of_call(behaviour: Callable[..., Any]) -> Callable[[Message, Call], Any]:
+    return lambda request, call: behaviour(request, Context(call))
+
+
+def greeter_servicer() -> Service:
+    """The servicer that every server of the study ``python_grpc_servers`` has, and beside it what is tried on them."""
+    added = Added()
+    greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), cast(grpc.Server, added))
+    greeter, trial = (
+        wrapped(name, handlers, lambda _: (HelloRequest, HelloReply))
+        for name, handlers in ((added.name, added.handlers), (TRIAL, trial_handlers()))
+    )
+    return replace(greeter, methods={**greeter.methods, **trial.methods}, streams=trial.streams)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serves, which does not return."""
+    services.SERVICES[NAME] = greeter_servicer
+    serving.main(["serve", NAME, *arguments])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,161 @@
+"""Answers of ``python_grpc_servers``: calls as multiples of grpcio's, processor time; table and figure. Pure."""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from experiments.judge.points import CONFIDENCE, Point, points
+from experiments.judge.stats import Estimate, ratio_interval
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import ALL
+from experiments.show.content import Answer, Section, Seen
+from experiments.show.figures import costs
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import NOTHING, has_interval, number, ratio_words
+from experiments.show.sentences import ratio_sentence, to_decide
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
+from experiments.studies.python_grpc_servers.sweep import (
+    BLOCKS,
+    CLIENTS,
+    DECIDING,
+    SERVERS,
+    STUDY,
+    arm_of,
+    cost_name,
+    loads,
+    times_name,
+)
+
+NOT_MEASURED = "Not measured."
+
+ESTIMAND = "calls a second of one closed loop; server and load have a core each, and the greeter does nothing else."
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """Answers to both questions."""
+    judged = seen.main.judged
+    told = {load: _times(seen.main, *load) for load in loads()}
+    costs_of = {load: judged[cost_name(*load)] for load in loads() if cost_name(*load) in judged}
+    headline = tuple(each for each in judged.values() if each.comparison.family == "headline")
+    said = (
+        ratio_sentence(costs_of[DECIDING], "on eight threads each, a call on grpc_static", "one on pygrpc-native")
+        if DECIDING in costs_of
+        else NOT_MEASURED
+    )
+    return (
+        Answer(
+            "How many times grpcio's calls do the gRPC servers for Python answer?",
+            told[DECIDING] or NOT_MEASURED,
+            tuple(each for each in headline if each.comparison.measure == "response"),
+            details=tuple(each for load, each in told.items() if each and load != DECIDING),
+            estimand=ESTIMAND,
+            not_concluded=(
+                "What a server does beyond what a client can send, where the client is at its limit (†).",
+                "What a service gains whose calls compute or wait: there the server is a small part of a call.",
+                "What a server does on several cores.",
+            ),
+            figure=STUDY if any(told.values()) else None,
+            to_decide=to_decide(seen.main, [each.comparison.name for each in headline]) if judged else None,
+        ),
+        Answer(
+            "What processor time does an unchanged servicer take on grpc_static, beside pygrpc-native?",
+            said,
+            tuple(each for load, each in costs_of.items() if load == DECIDING),
+            tuple(each for load, each in costs_of.items() if load != DECIDING),
+            estimand="processor time of the server's process, all its threads, for each call.",
+        ),
+    )
+
+
+def _times(judgement: Judgement, connections: int, client: str) -> str:
+    """A sentence with every server's calls as a multiple of grpcio's under a load; empty where none was compared."""
+    found = points(judgement.sweep, judgement.blocks)
+    shown = []
+    for server in SERVERS:
+        one = judgement.judged.get(times_name(server, connections, client))
+        if one is not None:
+            point = found.get((arm_of(server, connections, client), ALL))
+            at_least = "at least " * bool(point and point.load_limited)
+            shown.append(f"{server.replace(',', ' on', 1)} {at_least}{_ratio(one.typical)}")
+    many = f"{connections} connection{'s' * (connections > 1)}"
+    return f"With {many}, {BLOCKS[client]}, times grpcio's calls on threads: {'; '.join(shown)}." if shown else ""
+
+
+def _ratio(of: Estimate) -> str:
+    value, ends = ratio_words(of)
+    return f"{value} ({ends})" if has_interval(of) else value
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """A table for each client, and the memory of every server."""
+    tables = (Section(f"Under {client}: {BLOCKS[client]}", table(seen.main, client)) for client in CLIENTS)
+    return (*tables, Section("Memory", memory(seen.main)))
+
+
+def table(judgement: Judgement, client: str) -> str:
+    """Table with a row for each server and number of connections: calls a second, processor time, percentiles."""
+    found, lines = points(judgement.sweep, judgement.blocks), []
+    for connections, _ in (load for load in loads() if load[1] == client):
+        for server in SERVERS:
+            point = found.get((arm_of(server, connections, client), ALL))
+            if point is not None:
+                mark = f" {LIMITED_MARK}" * point.load_limited
+                lines.append((server, f"{connections}", f"{_interval(_calls(judgement, point))}{mark}", *_costs(point)))
+    heads = ("server", "connections", "calls a second", "processor time a call, µs", "p50, ms", "p99, ms")
+    limited = any(LIMITED_MARK in line[2] for line in lines)
+    return Table(heads, tuple(lines), notes=(LIMITED_NOTE,) * limited).markdown
+
+
+def _calls(judgement: Judgement, point: Point) -> Estimate | None:
+    """Calls a second of an arm over the blocks."""
+    place = judgement.sweep.arms.index(point.arm)
+    windows = [block.arms[place].windows for block in judgement.blocks]
+    return _mean([fmean(each.answered_hz for each in own) for own in windows if own])
+
+
+def _mean(values: Sequence[float]) -> Estimate | None:
+    """Geometric mean of the blocks' values, with its interval; None for no value."""
+    logs = [math.log(each) for each in values if each]
+    return ratio_interval(logs, CONFIDENCE) if logs else None
+
+
+def _costs(point: Point) -> Iterator[str]:
+    yield _interval(point.server_cpu_us)
+    for percent in (50, 99):
+        us = point.percentile_us(percent)
+        yield NOTHING if us is None else number(us / 1000)
+
+
+def _interval(of: Estimate | None) -> str:
+    if of is None:
+        return NOTHING
+    return f"{number(of.value)} ({number(of.low)} to {number(of.high)})" if has_interval(of) else number(of.value)
+
+
+def memory(judgement: Judgement) -> str:
+    """Table of each server's memory behind all loads of a block: shared pages are divided among those who share."""
+    lines, blocks = [], judgement.blocks
+    for server in SERVERS:
+        key = arm_of(server, *DECIDING).server
+        if key in judgement.sweep.servers:
+            place = judgement.sweep.servers.index(key)
+            seen = [each.memory_mib for block in blocks if (each := block.servers[place]) is not None]
+            lines.append((server, _interval(_mean(seen))))
+    return Table(("server", "MiB"), tuple(lines)).markdown
+
+
+def pictures(seen: Seen) -> tuple[Picture, ...]:
+    """Figure of the processor time of a call on every server, a panel for each client."""
+    found = points(seen.main.sweep, seen.main.blocks)
+    panels = [
+        costs.Panel(
+            f"Processor time of the server for each call, {DECIDING[0]} connections, {BLOCKS[client]}, µs",
+            [
+                costs.Row(server, SERVERS[server].text("transport"), point.server_cpu_us)
+                for server in SERVERS
+                if (point := found.get((arm_of(server, DECIDING[0], client), ALL))) and point.server_cpu_us
+            ],
+        )
+        for client in CLIENTS
+    ]
+    return (costs.picture(STUDY, "What a call costs gRPC servers in Python", panels),)

@@ -1,0 +1,111 @@
+"""The sweep of ``python_grpc_servers``: one greeter on every gRPC server that there is for Python, under two clients.
+
+Each server is as its documentation has it (``experiments/services/grpc_servers.py``): a pool has eight threads. On
+``grpc_static`` the servicer is the generated one too, on such a pool, and on the thread that reads. h2load sends one
+header block again and again; a client on grpc-go has a deadline and a new traceparent in each call. Server and load
+have a core each. In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷
+another's is its calls a second as a multiple of grpcio's. A server whose package is not here is left out.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from experiments.design.arms import Arm, Comparison, Group, Measure, equally_loaded, twins
+from experiments.design.factors import GRPC_GO
+from experiments.design.levels import Level
+from experiments.design.setting import Setting, setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.peers import SERVICER
+from experiments.studies.study import Scale
+
+STUDY = "python_grpc_servers"
+
+CLIENTS: Mapping[str, Mapping[str, Level]] = {
+    "h2load": {"client": "h2load"},
+    GRPC_GO: {"client": GRPC_GO, "headers": "traceparent", "deadline_ms": 2000.0},
+}
+"""Load programs, each with the levels of its calls."""
+
+CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
+"""Numbers of connections of each. With 256 h2load itself hangs at its end, in one window of five with pygrpc-native."""
+
+BLOCKS: Mapping[str, str] = {
+    "h2load": "the same header block in each call",
+    GRPC_GO: "a deadline and a new traceparent in each call",
+}
+"""Words for their calls."""
+
+DECIDING = (16, GRPC_GO)
+"""The load whose ratios end the sweep once they are decided."""
+
+_GREETER = setting(transport="grpc", service="grpcio", mix="say-hello")
+_OWN = _GREETER.but(transport="grpc_static", service=SERVICER)
+
+GRPCIO, NATIVE, OWN_POOL = "grpcio, threads", "pygrpc-native, threads", "grpc_static, threads"
+
+SERVERS: Mapping[str, Setting] = {
+    GRPCIO: _GREETER,
+    "grpcio, asyncio": _GREETER.but(service="grpcio-aio"),
+    NATIVE: _GREETER.but(service="pygrpc-native"),
+    "connectrpc, WSGI": _GREETER.but(service="connectrpc-wsgi"),
+    "connectrpc, ASGI": _GREETER.but(service="connectrpc-asgi"),
+    "grpclib": _GREETER.but(service="grpclib"),
+    OWN_POOL: _OWN.but(executor="thread-pool"),
+    "grpc_static, the reading thread": _OWN.but(executor="leader-followers"),
+}
+"""Every server by its name for people."""
+
+PEERS = ("pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
+"""Servers whose packages may not be here, by their services."""
+
+DROP_IN = (NATIVE, OWN_POOL, "grpc_static, the reading thread")
+"""Servers that take a servicer written for grpcio, unchanged."""
+
+
+def sweep(scale: Scale) -> Sweep:
+    """Every server that is here, under every load: beside grpcio on threads, and in two groups, which six arms fill."""
+    here = {name: each for name, each in SERVERS.items() if each["service"] not in set(PEERS) - scale.peers}
+    groups, comparisons = list[Group](), list[Comparison]()
+    for connections, client in loads():
+        arms = {name: arm_of(name, connections, client) for name in here}
+        others = [name for name in here if name not in (GRPCIO, *DROP_IN)]
+        groups += [Group((arms[GRPCIO], *(arms[name] for name in DROP_IN if name in here)))]
+        groups += [Group((arms[GRPCIO], *(arms[name] for name in others)))]
+        for name in (each for each in here if each != GRPCIO):
+            comparisons.append(_compared(times_name(name, connections, client), arms[GRPCIO], arms[name], "response"))
+        if NATIVE in here:
+            comparisons.append(_compared(cost_name(connections, client), arms[OWN_POOL], arms[NATIVE], "cpu"))
+    for name in (GRPCIO, OWN_POOL):
+        comparisons.append(twins(arm_of(name, *DECIDING).setting, "same")[0])
+    turns, loaded = Windows(warm_up_s=0.1, duration_s=0.4), equally_loaded(groups, comparisons)
+    return Sweep(STUDY, STUDY, loaded, tuple(comparisons), 1, scale.looks, scale.seed, turns)
+
+
+def loads() -> Iterator[tuple[int, str]]:
+    """Every load: its connections and its client."""
+    yield from ((connections, client) for client in CLIENTS for connections in CONNECTIONS[client])
+
+
+def arm_of(server: str, connections: int, client: str) -> Arm:
+    """A server, by its name for people, under a load."""
+    return Arm(SERVERS[server].but(connections=connections, **CLIENTS[client]))
+
+
+def times_name(server: str, connections: int, client: str) -> str:
+    """Name of the comparison of a server's calls a second with grpcio's."""
+    return f"{SERVERS[server].text('service')} {SERVERS[server].text('executor')} at {connections}, {client}"
+
+
+def cost_name(connections: int, client: str) -> str:
+    """Name of the comparison of processor time, on ``grpc_static`` with pygrpc-native."""
+    return f"processor time at {connections}, {client}"
+
+
+def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
+    """A ratio; each load is a family of its own."""
+    differ = tuple(factor for factor, level in above.setting.levels if below.setting[factor] != level)
+    load = above.setting.whole("connections"), above.setting.text("client")
+    what = "time" if measure == "response" else "processor time a call"
+    sides = (next(each for each in SERVERS if arm_of(each, *load) == arm) for arm in (above, below))
+    title = f"{load[0]} × {load[1]}: {' ÷ '.join(f'{what} on {side}' for side in sides)}"
+    family = "headline" if load == DECIDING else f"{load[0]}, {load[1]}"
+    return Comparison(name, title, above, below, differ, measure=measure, family=family)

@@ -1,0 +1,91 @@
+"""A generated servicer on our own server, and what a program says that each gRPC server keeps."""
+
+import sys
+
+import grpc
+import pytest
+
+from experiments.helloworld.greeter_pb2 import HelloReply, HelloRequest
+from experiments.measure import keeps
+from experiments.measure.keeps import PAGE, SERVERS, TRIES, tried
+from experiments.peers import PEERS, is_built, why_absent
+from experiments.services.greeter import SAY_HELLO
+from experiments.services.grpc_servers import Handlers
+from experiments.services.servicer import Context, greeter_servicer, wrapped
+from stock_service.rpc.call import Call
+from stock_service.rpc.errors import NotFound
+from tests.raw_service import answered
+
+HERE = [name for name in SERVERS if name not in PEERS]
+"""Servers that need no further package."""
+
+
+def test_generated_code_adds_a_servicer_to_ours() -> None:
+    """Its method answers under its own path, with the messages of its description."""
+    service = greeter_servicer()
+    reply = answered(service, SAY_HELLO, HelloRequest(name="you").SerializeToString())
+    assert HelloReply.FromString(reply).message == "Hello you"
+    assert (service.methods[SAY_HELLO].request_type, list(service.streams)) == (HelloRequest, ["/trial.Trial/Several"])
+
+
+def test_a_method_asks_its_call() -> None:
+    """Metadata, peer and deadline are the call's; abort is the fault of its code."""
+    context = Context(Call(b"", "127.0.0.1:1", 0, (("a", "b"),)))
+    assert (context.invocation_metadata(), context.peer()) == ((("a", "b"),), "127.0.0.1:1")
+    assert (context.time_remaining(), Context(Call(b"")).time_remaining()) == (0.0, None)
+
+    def aborting(_: object, context: Context) -> None:
+        context.abort(grpc.StatusCode.NOT_FOUND, "nobody")
+
+    handlers: Handlers = {"Find": grpc.unary_unary_rpc_method_handler(aborting, HelloRequest.FromString)}
+    service = wrapped("a.Finder", handlers, lambda _: (HelloRequest, HelloReply))
+    with pytest.raises(NotFound, match="nobody"):
+        service.methods["/a.Finder/Find"].answer_call()(Call(b""))
+
+
+def told(server: str) -> dict[str, str]:
+    """What the page says of a server."""
+    (line,) = (each for each in PAGE.read_text().splitlines() if each.startswith(f"| `{server}` |"))
+    return dict(zip(TRIES, line.strip("| ").split(" | ")[1:], strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", HERE)
+def test_the_page_says_what_a_server_keeps(server: str) -> None:
+    """Every cell of the servers that are here is tried again."""
+    assert {what: "yes" if tried(server, what) else "no" for what in TRIES} == told(server)
+
+
+def test_the_page_has_every_server() -> None:
+    """A line each."""
+    assert all(told(server) for server in SERVERS)
+
+
+BROKEN = """
+import sys, time
+import experiments.services.grpc_servers as servers
+servers.waited = lambda request, _: time.sleep(float(request.name)) or servers.HelloReply(message="None")
+servers.GRACE_S = 0
+servers.several = lambda request, _: iter(())
+servers.talked = lambda requests, _: iter([servers.HelloReply(message="early")])
+servers.main()
+"""
+"""grpcio that gives up calls under way, tells no deadline, and has no streams to speak of."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", [each for each in TRIES if each != "TLS"])
+def test_what_a_server_does_not_keep_is_seen(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that goes on without, or breaks off, has ``no`` in each cell."""
+    monkeypatch.setattr(keeps, "command", lambda _: [sys.executable, "-c", BROKEN, "grpcio"])
+    if what == "connection age":
+        monkeypatch.setattr(keeps, "AGE_S", 60.0)
+    assert not tried("grpcio", what)
+
+
+def test_a_package_that_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the way to get it."""
+    monkeypatch.setattr("experiments.peers.Need.is_met", lambda _: False)
+    assert not is_built("grpclib")
+    assert why_absent("grpclib") == "the peer grpclib is not here: grpclib is missing: run make grpc-servers"
+    assert is_built("python-greeter")

@@ -1,0 +1,80 @@
+"""The study of gRPC servers for Python: ratios to grpcio, processor time, tables; and what is left out."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from experiments.design.arms import Arm
+from experiments.judge.verdicts import judge
+from experiments.results.observed import Window
+from experiments.show.content import Seen
+from experiments.studies.python_grpc_servers import PYTHON_GRPC_SERVERS
+from experiments.studies.python_grpc_servers.sweep import CONNECTIONS, PEERS, SERVERS, loads, sweep
+from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import World, blocks
+
+PART = PYTHON_GRPC_SERVERS.parts["python_grpc_servers"]
+
+SMALL = Scale(rounds=1, looks=(10, 14), clients=(1,))
+
+TIMES = {"grpcio": 400.0, "grpc_static": 50.0, "pygrpc-native": 100.0}
+"""µs of a call; else 800."""
+
+
+def mean_us(arm: Arm, _: str) -> float:
+    """By the server, whatever the load."""
+    return TIMES.get(arm.setting.text("service"), TIMES.get(arm.setting.text("transport"), 800.0))
+
+
+def answered(arm: Arm) -> tuple[Window, ...]:
+    """A window with as many calls a second as ten connections."""
+    return (Window(None, 0.0, 10 * arm.connections, 0, 0, None),)
+
+
+@pytest.mark.slow
+def test_planted_ratios_are_told_drawn_and_tabled() -> None:
+    """grpcio's time ÷ another's, at every load; where the client was at its limit, the least that it may be."""
+    limited = World(
+        mean_us, windows=answered, client_share=lambda arm: 0.9 if arm.setting["transport"] == "grpc_static" else 0.4
+    )
+    design = sweep(SMALL)
+    seen = Seen(judge(design, blocks(design, 10, limited)))
+    (times, cost), sections, (picture,) = PART.answers(seen), PART.sections(seen), PART.pictures(seen)
+    assert times.sentence.startswith("With 16 connections, a deadline and a new traceparent in each call, times")
+    assert re.search(r"pygrpc-native on threads (3\.9|4\.0)\d \(", times.sentence)
+    assert re.search(r"grpc_static on threads at least (7\.9|8\.0)\d? \(", times.sentence)
+    assert re.search(r"grpclib 0\.(49|50)", times.sentence)
+    assert (len(times.deciding), len(times.details)) == (len(SERVERS) - 1, len(list(loads())) - 1)
+    assert re.search(r"a call on grpc_static takes 0\.(49|50)\d* of the processor time of one on pygrpc", cost.sentence)
+    assert (len(cost.deciding), len(cost.further)) == (1, len(list(loads())) - 1)
+    under_h2load, _, memory = sections
+    assert under_h2load.text.count("\n| ") == 1 + len(SERVERS) * len(CONNECTIONS["h2load"])
+    assert re.search(r"\| grpcio, threads \| 64 \| 640 .*\| 1[12]\d \(.*\| 0\.\d+ \| ", under_h2load.text)
+    assert "| grpc_static, threads | 16 | 160 (160 to 160) † |" in under_h2load.text
+    assert "| grpclib | 40.0 (40.0 to 40.0) |" in memory.text
+    assert re.search(r"connectrpc, WSGI 2[34]\d", picture.alternative)
+    assert PART.answers(Seen(judge(design, [])))[0].sentence == "Not measured."
+
+
+def test_a_server_whose_package_is_not_here_is_left_out() -> None:
+    """grpcio and our own stay; without pygrpc-native nothing is said of its processor time."""
+    alone = sweep(replace(SMALL, peers=frozenset()))
+    assert {arm.setting.text("service") for arm in alone.arms} == {"grpcio", "grpcio-aio", "greeter-servicer"}
+    assert PART.answers(Seen(judge(alone, [])))[1].sentence == "Not measured."
+    some = sweep(replace(SMALL, peers=frozenset(PEERS) - {"grpclib"}))
+    assert {arm.setting.text("service") for arm in sweep(SMALL).arms if arm not in some.arms} == {"grpclib"}
+
+
+def test_every_server_stands_under_every_load() -> None:
+    """Each with the levels of its client; a server is one process for all of them."""
+    arms = [arm for arm in sweep(SMALL).arms if not arm.copy]
+    assert len(arms) == len(SERVERS) * len(list(loads()))
+    assert {(arm.setting["client"], arm.connections) for arm in arms} == {
+        (client, number) for number, client in loads()
+    }
+    assert {(arm.setting["client"], arm.setting["headers"]) for arm in arms} == {
+        ("h2load", "same"),
+        ("grpc-go", "traceparent"),
+    }
+    assert len({arm.server for arm in arms}) == len(SERVERS)
