@@ -280,6 +280,8 @@ def _sweep(part: Part, scale: Scale) -> Sweep:
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:
+        if part.peers and not scale.peers:
+            raise UsageError("peers", "none that is built", "one at least of this part: run make peers") from error
         raise UsageError("how much is run", str(error), "more --blocks, or other --clients") from error
 
 

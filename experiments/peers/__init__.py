@@ -352,10 +352,10 @@ def stamp(name: str) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """Digest that tells a folder's sources from any others. Files that were built in it do not count."""
+    """Digest that tells a folder's sources from any others. Files that were built in it, and pages, do not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        if {"build", "target", "__pycache__"} & set(file.relative_to(folder).parts):
+        if {"build", "target", "__pycache__"} & set(file.relative_to(folder).parts) or file.suffix == ".md":
             continue
         content = file.read_bytes()
         made.update(f"{file.relative_to(folder)} {len(content)}\n".encode())

@@ -81,8 +81,10 @@ def ratio_name(above: str, below: str, cell: tuple[float, int]) -> str:
 
 
 def sockets(scale: Scale) -> Sweep:
-    """The main part: response time by API, rate and size."""
+    """The main part: response time by API, rate and size. Raises ValueError where no API is built."""
     here = apis(scale)
+    if not here:
+        raise ValueError("no API is built")
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for place, cell in enumerate(GRAPHS):

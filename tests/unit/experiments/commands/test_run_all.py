@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from experiments.commands import estimate, run_all
+from experiments.commands import estimate, run, run_all
 from experiments.commands.recording import read
 from experiments.commands.run_all import Planned, check_new, is_whole
 from experiments.design.setting import setting
@@ -23,6 +23,7 @@ from experiments.show.report import MARKDOWN
 from experiments.studies import STUDIES
 from experiments.verify import unfinished
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.process.command_line import Parser
 from tests.unit.experiments.blocks import blocks
 from tests.unit.experiments.studies.stock.judgements import SCALE, planted
 
@@ -168,3 +169,15 @@ def test_what_is_measured_after_a_part_takes_time_too() -> None:
     received = Received("s", "p", (ReceivedCell(peer, 3),), blocks=4)
     assert estimate.after_s({}, [received]) - nothing > 3 * 4
     assert estimate.after_s({"later": SWEEP}) - nothing == SWEEP.looks[-1] * estimate.block_s(SWEEP)
+
+
+def test_a_part_of_peers_alone_asks_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none is built, the error says how to build them, and ``record --list`` goes on to the next part."""
+    monkeypatch.setattr(run, "is_built", lambda _name: False)
+    parser = Parser("run", "Measures.")
+    run.add_options(parser)
+    for name in ("sockets", "socket_patterns"):
+        options = parser.parse_args([name, "--seed", "1", "--out", str(tmp_path / name)])
+        with pytest.raises(UsageError, match="run make peers"):
+            run.run(options)
+        assert run.planned(name, options, tmp_path).least_s == 0
