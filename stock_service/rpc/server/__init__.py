@@ -47,7 +47,6 @@ _KEPT = {
 """grpcio's options that are kept, each with the limit that it sets, and the limit's unit."""
 
 _REUSE, _MOST = "grpc.so_reuseport", 1 << 30
-_NOT_KEPT = ("timeline", "access", "listener", "tls")
 
 _RESETS = 4
 """Calls of one connection that the pool may have, for each call that may be open: calls that were reset count too."""
@@ -96,8 +95,7 @@ class HandlerServer(RequestServer[GrpcRequest]):
         self._pause = pool.pause
         self.draining = threading.Event()
         """Set once it takes no further calls."""
-        unpaused = replace(options, pipeline_max=_RESETS * options.pipeline_max)
-        own = options.own or ReadOptions()
+        unpaused, own = replace(options, pipeline_max=_RESETS * options.pipeline_max), options.own or ReadOptions()
         super().__init__(Methods({}, {}), protocol, pool, unpaused, own, sessions=protocol.decoder)
 
     def _run(self) -> None:
@@ -189,11 +187,9 @@ class Server(grpc.Server):
 
     def _bind(self, address: str, tls: ServerTls | None) -> int:
         try:
-            host, port = option_types.address(address, 0)
-            both, reuse, family = host == "::", self._limits.shares_port, option_types.family_of(host)
-            listener = socket.create_server(
-                (host, port), family=family, backlog=BACKLOG, reuse_port=reuse, dualstack_ipv6=both
-            )
+            at = option_types.address(address, 0)
+            both, reuse, family = at[0] == "::", self._limits.shares_port, option_types.family_of(at[0])
+            listener = socket.create_server(at, family=family, backlog=BACKLOG, reuse_port=reuse, dualstack_ipv6=both)
         except (OSError, ArgumentTypeError) as error:
             raise RuntimeError(f"Failed to bind to address {address}: {error}") from error
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # accepted sockets inherit it
@@ -230,9 +226,9 @@ def server(
 ) -> Server:
     """A server like ``grpc.server``'s. Raises ValueError, by its name, for what it does not keep.
 
-    ``limits`` has the core's further limits, and metrics; its address is that of ``add_insecure_port``.
+    ``limits`` has the core's further limits, and metrics, which count refusals and waits, and no requests by method.
     """
-    for name in _NOT_KEPT:
+    for name in ("timeline", "access", "listener", "tls"):
         if getattr(limits, name) is not None:
             raise ValueError(f"limits.{name}: not kept by a server of servicers")
     for name, value in options or ():

@@ -99,9 +99,7 @@ class Context(grpc.ServicerContext):
 
     def peer(self) -> str:
         """Address of the client, as gRPC writes it."""
-        host, port = self._peer[:2]
-        if host.startswith(_MAPPED):
-            host = host.removeprefix(_MAPPED)
+        host, port = self._peer[0].removeprefix(_MAPPED), self._peer[1]
         return f"ipv6:{quote(f'[{host}]', safe=':')}:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
     def peer_identities(self) -> Iterable[bytes] | None:

@@ -171,12 +171,10 @@ class Requests(Iterator[Any]):
         if self._messages is None:
             only, self._only = self._only, (b"", END)
             return only
-        taken: tuple[bytes, int] | None
         if self._messages.empty():
             self._grant()
-            taken = self._context.waited(self._messages.get)
-        else:
-            taken = self._messages.get()
+        get, empty = self._messages.get, self._messages.empty()
+        taken: tuple[bytes, int] | None = self._context.waited(get) if empty else get()
         if taken is None or taken[1] & END:
             self._messages.put(taken)  # it stays so
         if taken is None:
