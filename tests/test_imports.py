@@ -41,7 +41,6 @@ PLANTED = [
     ("rpc", "stock_service/rpc/server_core/options.py", "from stock_service.rpc import transports"),
     ("rpc", "stock_service/rpc/concurrency/executor.py", "from stock_service.rpc.wire import framing"),
     ("rpc", "stock_service/rpc/errors.py", "from stock_service.rpc import timeline"),
-    ("rpc", "stock_service/rpc/process/serving.py", "from stock_service.rpc import server"),
     ("rpc", "stock_service/rpc/somewhere.py", "import os"),
     ("core", "stock_service/trading/rules.py", "import grpc"),
     ("core", "stock_service/trading/catalog.py", "from sqlite3 import connect"),

@@ -55,8 +55,7 @@ GO_CASES = [
 ]
 """All but these, in the client's own words:
 
-- ``client_streaming`` and ``cancel_after_begin`` call ``StreamingInputCall``, whose reply follows from many messages:
-  ``test_servicer_cases.py`` has them, and soaks.
+- ``client_streaming`` and ``cancel_after_begin`` call ``StreamingInputCall``, whose reply follows from many messages.
 - ``orca_per_rpc`` and ``orca_oob`` ask a server's load, for a client that balances it over several.
 - ``rpc_soak`` and ``channel_soak`` take as long as they are told.
 - ``compute_engine_creds``, ``service_account_creds``, ``jwt_token_creds``, ``per_rpc_creds``, ``oauth2_auth_token``,

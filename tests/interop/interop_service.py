@@ -23,7 +23,7 @@ SERVER_ID = "the only one"
 """What a client is told that asks which server answers."""
 
 _PROTO = Path(__file__).with_name("grpc_testing.proto")
-INITIAL, TRAILING = "x-grpc-test-echo-initial", "x-grpc-test-echo-trailing-bin"
+_INITIAL, _TRAILING = "x-grpc-test-echo-initial", "x-grpc-test-echo-trailing-bin"
 
 
 class _Asked(Fault):
@@ -34,7 +34,7 @@ class _Asked(Fault):
         self.code = cast(FaultCode, status.code)  # such as UNKNOWN, which none of our own faults has
 
 
-def messages() -> dict[str, type[Message]]:
+def _messages() -> dict[str, type[Message]]:
     """The messages of ``grpc_testing.proto``, by their names."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "set"
@@ -49,7 +49,7 @@ def messages() -> dict[str, type[Message]]:
 
 def interop_service() -> Service:
     """The service; it has no state."""
-    types: dict[str, Any] = messages()
+    types: dict[str, Any] = _messages()
 
     def payload(size: int) -> Any:
         return types["Payload"](body=bytes(size))
@@ -87,7 +87,7 @@ def _echo(call: Call) -> None:
     """Sends back the metadata that the client asks to have sent back; once a call, be its messages many."""
     assert call.reply is not None
     for name, value in call.metadata:
-        if name == INITIAL and not call.reply.initial:
+        if name == _INITIAL and not call.reply.initial:
             call.reply.initial.append((name, value))
-        elif name == TRAILING and not call.reply.trailing:
+        elif name == _TRAILING and not call.reply.trailing:
             call.reply.trailing.append((name, value))

@@ -21,7 +21,6 @@ NO_ARMS = (
     "clients/[a-z_]+.py",  # people's programs
     "stock_service/(__main__|grpc_server|socket_server|__init__).py",  # arms are started by experiments/services
     "stock_service/storage/(command|postgres|postgres_session).py",  # no arm has a store in a database
-    "stock_service/rpc/server/",  # no arm serves a generated servicer
     "stock_service/balancers/",  # configurations of other programs: no arm stands behind a balancer
     "stock_service/v1/(__init__|stock_pb2_grpc).py",
     "experiments/services/grpc_aio_pattern.py",  # grpcio's own pattern, which ``compare`` starts by its command
