@@ -157,7 +157,7 @@ def test_every_study_that_is_recorded_is_in_the_index() -> None:
 
 
 def test_advice_states_the_errors_that_were_seen() -> None:
-    """As far off as ``recommend`` says are nine of ten rates, and nine of ten tails at 50 and 70 % of the capacity."""
+    """Nine of ten rates, and nine of ten tails at 50 and 70 % of capacity, err by no more than ``recommend`` says."""
     every = beside(recording.read(ROOT / "experiments/studies/pool_size/recorded/quick").seen)
     rates = [abs(each.ratio.value - 1) for each in every if not each.is_open and each.ratio is not None]
     tails = [abs(each.tail_ratio - 1) for each in every if each.share and each.share < 0.75 and each.tail_ratio]

@@ -1,1 +1,1 @@
-"""Judgement of blocks: values, intervals, verdicts, and the gates that keep one back. Starts and draws nothing."""
+"""Judgement of blocks: values, intervals, verdicts, and the gates that withhold a verdict. Starts and draws nothing."""

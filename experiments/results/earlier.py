@@ -61,7 +61,7 @@ def load(file: Path) -> tuple[EarlierRun, ...]:
 
 
 def save(file: Path, runs: Sequence[EarlierRun]) -> int:
-    """Keeps these runs beside those that the file has, each once; says how many it then has. Raises OSError."""
+    """Adds runs to those that the file has, each once; returns the number that it then has. Raises OSError."""
     kept = {run.began_at: run for run in (*load(file), *runs)}
     ordered = [kept[at] for at in sorted(kept)]
     write_at_once(file, msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")

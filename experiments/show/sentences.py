@@ -65,8 +65,8 @@ def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
     """Sentence on how far a further run may move the ratios that these answers show, by the one that moves furthest.
 
-    ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. None are known of the
-    others.`` Empty where no earlier runs are known.
+    ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. For the others none is
+    known.`` Empty where no earlier runs are known.
     """
     shown = (each for each in judged if f"({ratio_words(each.typical)[1]})" in answers)
     known = [each.between for each in shown if each.between is not None]
@@ -75,7 +75,7 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
         return ""
     later, _ = _later(furthest)
     moved = f"{later} may move {len(known)} of these ratios by up to {_percent_more(furthest.reach)}"
-    others = " None are known of the others." if len(known) < len(_INTERVAL.findall(answers)) else ""
+    others = " For the others none is known." if len(known) < len(_INTERVAL.findall(answers)) else ""
     return f"{moved}: {furthest.runs} earlier runs show it.{others}"
 
 

@@ -32,7 +32,7 @@ def gone(client: RawSocket) -> bool:
 @pytest.mark.parametrize("cut", [1, 4, 8, 20])
 @both
 def test_a_request_that_is_never_whole_ends_its_connection(make: Maker, cut: int) -> None:
-    """Half a request, in the header or the body, is told DEADLINE_EXCEEDED after ``read_timeout_s`` and closed."""
+    """Half a request, of header or body, gets DEADLINE_EXCEEDED after ``read_timeout_s``, and its connection closes."""
     options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.05)))
     with make(Probe().service, Limits(options=options)) as running:
         with RawSocket(running.address) as other, RawSocket(running.address) as client:

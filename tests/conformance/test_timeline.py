@@ -201,7 +201,7 @@ class AnnouncedLock:
 
 @pytest.mark.parametrize("kind", one_executor_each(2), ids=str)
 def test_a_wait_for_the_lock_is_seen(kind: Kind, tmp_path: Path) -> None:
-    """A request that comes while the lock is held has asked for it before it is let go, and has it after."""
+    """A request that comes while the lock is held asks for it before its release, and gets it after."""
     timeline, announced = Timeline(100), AnnouncedLock()
     lock = stamped(announced, timeline).writing["A"]
 

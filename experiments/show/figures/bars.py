@@ -89,7 +89,7 @@ def draw(title: str, panels: Sequence[Panel], alike: Sequence[Panel] = ()) -> Fi
 
 
 def _keys(drawn: dict[tuple[str, str], Stroke]) -> Iterator[tuple[Artist, ...]]:
-    """A patch for each name, in the colour of every transport."""
+    """For each name, a patch for each transport, in its colour."""
     for name in filter(None, _names(drawn)):
         yield tuple(Patch(label=name, **_look(drawn, key)) for key in drawn if key[1] == name)
 

@@ -58,7 +58,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
     own, other = executors(judgement, "executor")
     pool, one = f"on gRPC {_few(judgement)}, a Lookup on {own}", f"one on {other}"
     on_both = executors(judgement, "equal_executors")[0]
-    equal = told(judgement, "equal_executors", f"on {on_both}, {sockets}", grpc)
+    equal = told(judgement, "equal_executors", f"with {on_both} on both sides, {sockets}", grpc)
     has_plain = declared(judgement, "plain") is not None
     names = ("as_started", "equal_executors", *(["plain"] if has_plain else []), *_APART)
     started = told(judgement, "as_started", f"on {started_on} and {grpc_on}, {sockets}", grpc)

@@ -80,7 +80,7 @@ def trade_wait(judgement: Judgement) -> Iterator[str]:
     """Sentence on a Trade's wait for the mutex on gRPC, where it was stamped."""
     for wait in lock_waits(judgement):
         if (wait.locking, wait.request, wait.arm.setting["transport"]) == (MUTEX, "trade", "grpc"):
-            where = f"With {clients(wait.arm.connections)} a Trade waits"
+            where = f"With {clients(wait.arm.connections)} on gRPC a Trade waits"
             yield f"{where} {number(wait.wait_us)} µs for the lock, {number(100 * wait.share)} % of its latency."
 
 

@@ -174,8 +174,9 @@ def waiting(judgement: Judgement) -> str:
         at_pool = f"{texts[few]} with {clients(few)} and with {POOL}"
     times, ends = ratio_words(judged[1].typical)
     return (
-        f"A Lookup that waits {WAIT_MS:g} ms takes {at_pool}. "
-        f"With {clients(2 * POOL)} it takes {texts[2 * POOL]}, {times} times as long ({ends}): {POOL} clients wait."
+        f"A Lookup on sockets that waits {WAIT_MS:g} ms takes {at_pool}. "
+        f"With {clients(2 * POOL)} it takes {texts[2 * POOL]}, {times} times as long ({ends}): {POOL} are served, and "
+        f"{POOL} wait."
     )
 
 

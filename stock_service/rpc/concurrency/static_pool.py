@@ -3,7 +3,8 @@
 Guarantees of the pool:
 
 1. All threads exist when the constructor returns. None is started later.
-2. A task is one request. Threads take tasks in the order in which they were accepted.
+2. A task is one request; with connection dispatch, one connection. Threads take tasks in the order in which they were
+   accepted.
 3. A task wakes one sleeping thread, if there is one. A thread that ends a task takes the next before it sleeps.
 4. At most ``queue_limit`` tasks wait while every thread is busy. Further tasks are refused at once.
 5. ``execute`` and ``execute_all`` never block and never run a task themselves.

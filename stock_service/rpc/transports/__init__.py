@@ -91,7 +91,7 @@ class Transport(Protocol):
         """
 
     def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:
-        """Maker of the answers of a server that does nothing, ``reply`` to every request, one for each connection. None
+        """Returns a factory of a connection's answers on a server that does nothing: ``reply`` to every request. None
         where the transport has no codec."""
 
 

@@ -217,7 +217,7 @@ class CallTable:
     # ---- the end
 
     def say_goaway(self, last: int, why: str) -> None:
-        """Tells the client that no call is taken which has a larger number."""
+        """Tells the client that calls with a number above ``last`` are not taken."""
         self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
 
     def drain(self) -> None:

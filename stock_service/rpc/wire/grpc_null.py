@@ -95,7 +95,7 @@ class GrpcNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
-    """Maker of the answers of a connection: this message, of at most a frame, to every call."""
+    """Returns a factory of a connection's answers: ``reply``, of at most a frame, to every call."""
     message = b"\0" + len(reply).to_bytes(4, "big") + reply
     begin = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
     trailers = encode_block([(b"grpc-status", b"0")])

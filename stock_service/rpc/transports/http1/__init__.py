@@ -62,6 +62,6 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:
-    """Maker of the answers of a connection: this message to every request."""
+    """Returns a factory of a connection's answers: ``reply`` to every request."""
     response = encode_response(200, PROTOBUF, reply)
     return lambda: HttpNull(response)

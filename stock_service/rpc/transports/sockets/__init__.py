@@ -113,7 +113,7 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
 
 def null_answers(reply: bytes) -> Callable[[], NullAnswers]:
-    """Maker of the answers of a server that does nothing; see ``transports.Transport.null_answers``."""
+    """Returns a factory of the answers of a server that does nothing; see ``transports.Transport.null_answers``."""
     from stock_service.rpc.transports.sockets import null
 
     return null.null_answers(reply)

@@ -35,7 +35,7 @@ class SocketNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], SocketNull]:
-    """Maker of the answers of a connection: this message to every request."""
+    """Returns a factory of a connection's answers: ``reply`` to every request."""
     frame = encode_reply(0, 0, reply)
     head, tail = frame[:4], frame[8:]
     return lambda: SocketNull(head, tail)

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 @pytest.fixture(scope="module", autouse=True)
 def _warmed() -> None:
-    """The fork server runs: what it keeps open is no test's doing."""
+    """Starts the fork server first, so that no test is blamed for what it keeps open."""
     fleet.warm()
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", autouse=True)
 def _warmed() -> None:
-    """The fork server runs: what it keeps open is no test's doing."""
+    """Starts the fork server first, so that no test is blamed for what it keeps open."""
     fleet.warm()
 
 

@@ -111,7 +111,7 @@ def test_a_recording_that_is_still_to_come_is_said_to_be(root: Path) -> None:
     """Behind a question mark; once it is there, its first answer stands in the place."""
     page, marker = root / "README.md", "<!--= stock/{}? first --><!--/-->"
     assert ">not recorded yet<" in pages.filled(marker.format("paper"), page)
-    assert "On the static pool, a Lookup on sockets" in pages.filled(marker.format("quick"), page)
+    assert "With the static pool on both sides, a Lookup on sockets" in pages.filled(marker.format("quick"), page)
 
 
 def test_a_time_has_its_unit(root: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_study_that_fails_loses_no_other(
     printed = capsys.readouterr()
     assert f"server_cost failed: {said}\n" in printed.err
     assert f"server_cost: failed: {said}\n" in printed.out
-    assert "\nstock: On the static pool, a Lookup on sockets" in printed.out
+    assert "\nstock: With the static pool on both sides, a Lookup on sockets" in printed.out
     assert f"To measure what failed: {AGAIN}" in printed.out
     assert printed.out.endswith(f"Index: {tmp_path / 'index.html'}\n")
     assert said.split(" ")[0] in (tmp_path / "index.md").read_text().split("## Not measured")[1]

@@ -128,7 +128,7 @@ def test_servers_of_others_are_asked_beforehand() -> None:
 
 @pytest.mark.slow
 def test_a_server_that_knows_no_such_stock_is_told_of(tmp_path: Path) -> None:
-    """Its reply is valid, and soon: a line says what was compared then."""
+    """Such a reply is valid and comes fast: so a line says what was compared."""
     (tmp_path / "other.toml").write_text('[[stocks]]\nname = "Other"\nprice = 1.00\nvolume_limit = 9\n')
     command = f"{sys.executable} -m stock_service.socket_server --port 0 --store memory"
     command += f" --catalog {tmp_path / 'other.toml'}"

@@ -281,7 +281,7 @@ def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
     said = "A run some minutes later may move 1 of these ratios by up to 8.2 %: 6 earlier runs show it."
     assert reach_of_all(answers, every) == said
     both = f"{answers} {ratio_sentence(unknown, 'sockets', 'gRPC')}"
-    assert reach_of_all(both, every) == f"{said} None are known of the others."
+    assert reach_of_all(both, every) == f"{said} For the others none is known."
     assert reach_of_all(ratio_sentence(unknown, "sockets", "gRPC"), every) == ""
 
 

@@ -30,7 +30,7 @@ THREADS, TRADES = 8, 50
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    """A catalog on a disk that is not waited for."""
+    """A catalog that does not wait for its disk."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     yield catalog
     assert catalog.close()

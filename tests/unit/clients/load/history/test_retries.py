@@ -53,6 +53,6 @@ def test_several_trades_of_which_nothing_was_heard_may_each_have_been_done() -> 
     ],
 )
 def test_what_no_catalog_says_is_found(words: str, operations: list[Operation]) -> None:
-    """Two replies to one id, a refusal without a reason, and one ahead of its reason."""
+    """Two replies to one id; a refusal that no trade explains; one before the trade that explains it was sent."""
     _, found = one_for_each_id(operations)
     assert any(words in one for one in found), found

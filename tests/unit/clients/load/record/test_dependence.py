@@ -117,7 +117,7 @@ def test_constant_arrivals_are_accepted_with_their_jitter_and_a_pause() -> None:
 
 @pytest.mark.parametrize("gaps", [poisson(1), np.full(N, 102_000), np.tile([1000, 199_000], N // 2)])
 def test_what_is_not_constant_is_refused(gaps: Gaps) -> None:
-    """Poisson, 2 % slow, in pairs."""
+    """Refused: Poisson arrivals, arrivals 2 % too slow, arrivals in pairs."""
     assert arrival_check(gaps, RATE_HZ, "constant").faults
 
 

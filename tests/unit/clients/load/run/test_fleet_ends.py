@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
 
 @pytest.fixture(scope="module")
 def _warmed() -> None:
-    """The fork server runs: what it keeps open is no test's doing."""
+    """Starts the fork server first, so that no test is blamed for what it keeps open."""
     fleet.warm()
 
 

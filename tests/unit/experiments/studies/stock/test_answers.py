@@ -38,7 +38,7 @@ def test_question_1_is_answered_as_started_and_for_equal_executors() -> None:
     times = {SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0, EQUAL: 200.0, Arm(sweeps.GRPCIO, 1): 200.0}
     first = of(planted(times))[0]
     assert first.details[0].startswith(f"{STARTED}, a Lookup on sockets takes 0.800 of")
-    assert first.sentence.startswith("On the static pool, a Lookup on sockets takes 2.000 times")
+    assert first.sentence.startswith("With the static pool on both sides, a Lookup on sockets takes 2.000 times")
     assert first.details[2].startswith(
         "The executor alone: On gRPC with 1 client, a Lookup on the static pool takes 0.40"
     )

@@ -124,7 +124,7 @@ def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
     assert first.sentence.startswith(
         "A Lookup that waits 10 ms takes 10.0 ms with 1 client and with 5. With 10 clients it takes 20.0 ms, 2.0"
     )
-    assert first.sentence.endswith(": 5 clients wait.")
+    assert first.sentence.endswith(": 5 are served, and 5 wait.")
     assert [each.comparison.name for each in first.deciding] == [
         "to_pool_request",
         "past_pool_request",
@@ -139,7 +139,7 @@ def test_what_is_not_flat_then_rising_is_told_by_its_verdicts() -> None:
     """The sentence to be repeated would be false."""
     for past, to_the_pool in ((0.5, 1.0), (1.0, 1.2)):
         first, *_ = pool_fills.answers(Seen(pool_full(past=past, to_the_pool=to_the_pool)))
-        assert "clients wait." not in first.sentence
+        assert "are served, and 5 wait." not in first.sentence
         assert "10 clients where a request is a task have" in first.sentence
 
 
@@ -159,7 +159,7 @@ def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping
     assert "Latency " not in before.sentence
     assert "Step by step: 2 ÷ 1 client " in before.details[0]
     for answer in (first, third):
-        assert "clients wait." not in answer.sentence
+        assert "are served, and 5 wait." not in answer.sentence
         assert said in answer.sentence
         assert any(said in each for each in answer.details)
 
@@ -172,9 +172,9 @@ def test_a_step_that_gates_left_out_bears_nothing_out() -> None:
         pool_fills.answers(Seen(judgement(sweep, 10, planted(times, scatter=0.0002, errors=errors))))[0].sentence
         for errors in ((), [arm(REQUEST, 3)])
     )
-    assert whole.endswith("clients wait.")
+    assert whole.endswith("are served, and 5 wait.")
     assert "Of 2 steps the gates left no block." in lacking
-    assert "clients wait." not in lacking
+    assert "are served, and 5 wait." not in lacking
 
 
 @pytest.mark.parametrize("clients", [(1, 2, 3), (5, 10), (7,)])
