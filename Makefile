@@ -132,7 +132,7 @@ clean: ## Removes all that was installed or built; measured results stay
 
 $(VENV)/.synced: pyproject.toml uv.lock | $(UV)
 	@echo "installing into $(VENV)"
-	@$(UV) sync --frozen --quiet --extra transports --extra tls --extra metrics --extra postgres || \
+	@$(UV) sync --frozen --quiet --group bindings --extra tls --extra metrics --extra postgres || \
 		{ echo "without pyzmq, pynng, psycopg, metrics and development certificates, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
 	@test -e $(PROTOC) || { $(UV) venv --quiet --python $(VENV)/bin/python $(PROTOC) && \
 		$(UV) pip install --quiet --python $(PROTOC)/bin/python grpcio-tools==$(GRPCIO_OLDEST); } || \

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import grpc
 import pytest
 
 from clients import price_updater, trader
@@ -19,9 +20,10 @@ from clients.load.plan.load_plan import CLIENT_KINDS
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.transports import load
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.running import until
 from tests.covering import each_once, half
-from tests.end_to_end.process import ROOT, STARTS, Running, Server, run
+from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Running, Server, run
 
 pytestmark = pytest.mark.slow
 
@@ -232,6 +234,17 @@ def test_the_client_of_the_documents_trades() -> None:
                 "sequence: 1",
                 "",
             ]
+
+
+def test_the_service_of_the_documents_serves() -> None:
+    """The example that makes a service of its own, as it stands."""
+    text = (ROOT / "stock_service" / "README.md").read_text(encoding="utf-8")
+    (example,) = [code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "shop.v1.Shop" in code]
+    with Running("-c", example, "--port", "0", program=(sys.executable,)) as server:
+        _, at = server.line().split()
+        with grpc.insecure_channel(at) as channel:
+            ask = channel.unary_unary("/shop.v1.Shop/Lookup", LookupRequest.SerializeToString, LookupResponse.FromString)
+            assert ask(LookupRequest(name="FishCo"), timeout=WAIT_S).price_cents == 6
 
 
 COMMANDS = {
