@@ -65,8 +65,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     studies = folder / "experiments" / "studies"
     (studies / "workers").mkdir()
     (studies / "workers" / "__init__.py").write_text(recipe("WORKERS"))
-    put(studies / "__init__.py", "from experiments.studies.study", "from experiments.studies.workers import WORKERS\n")
-    table(studies / "__init__.py", "for each in (", "WORKERS, ")
+    table(studies / "__init__.py", "= _Studies(\n", '    "workers",\n')
     put(folder / "experiments" / "compare" / "sweep.py", "LOOKS = ", "ROUNDS = 12  # in place of what takes long\n")
     return folder
 
