@@ -122,7 +122,8 @@ def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
     """With its latencies and the ratio; each verdict stands behind it."""
     first, _, third = pool_fills.answers(Seen(flat_then_rising()))
     assert first.sentence.startswith(
-        "A Lookup that waits 10 ms takes 10.0 ms with 1 client and with 5. With 10 clients it takes 20.0 ms, 2.0"
+        "A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client and with 5. "
+        "With 10 clients it takes 20.0 ms, 2.0"
     )
     assert first.sentence.endswith(": 5 are served, and 5 wait.")
     assert [each.comparison.name for each in first.deciding] == [
@@ -217,7 +218,7 @@ def test_question_4_is_answered_without_waiting_and_with_it() -> None:
     """Threads at work at once are told: each of 10 clients has one for a tenth of its latency."""
     last = question_4(waits=True, at_work_us=50.0, of=sweeps.stock(SCALE))
     assert last.sentence.startswith("10 clients computing on sockets have ")
-    assert "A Lookup that waits 10 ms takes 10.0 ms with 1 client" in last.sentence
+    assert "A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client" in last.sentence
     assert last.details[0] == FILLED
     assert last.to_decide is None
 
@@ -225,7 +226,8 @@ def test_question_4_is_answered_without_waiting_and_with_it() -> None:
 def test_question_4_of_an_older_recording_has_what_it_has() -> None:
     """Without Lookups that compute the threads at work, without these the verdict, without the waiting its command."""
     older = without_computing()
-    assert question_4(waits=True, at_work_us=50.0, of=older).sentence.startswith(f"{FILLED} A Lookup that waits 10 ms")
+    stamped = question_4(waits=True, at_work_us=50.0, of=older)
+    assert stamped.sentence.startswith(f"{FILLED} A Lookup on sockets that waits 10 ms")
     last = question_4(waits=True, at_work_us=None, of=older)
     assert last.sentence.startswith("10 clients on a pool of 5 threads have")
     last = answers.answers(Seen(judgement(older, 10, planted())))[3]
