@@ -243,7 +243,9 @@ def test_the_service_of_the_documents_serves() -> None:
     with Running("-c", example, "--port", "0", program=(sys.executable,)) as server:
         _, at = server.line().split()
         with grpc.insecure_channel(at) as channel:
-            ask = channel.unary_unary("/shop.v1.Shop/Lookup", LookupRequest.SerializeToString, LookupResponse.FromString)
+            ask = channel.unary_unary(
+                "/shop.v1.Shop/Lookup", LookupRequest.SerializeToString, LookupResponse.FromString
+            )
             assert ask(LookupRequest(name="FishCo"), timeout=WAIT_S).price_cents == 6
 
 
