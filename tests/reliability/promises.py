@@ -104,9 +104,7 @@ _COSTS = (
 
 SHORT: dict[str, Shortfall] = {
     "sockets at 2 times its capacity: goodput": Shortfall(_REFUSES, at_least=85),
-    "sockets at 5 times its capacity: goodput": Shortfall(_REFUSES, at_least=80),
     "grpc_static at 2 times its capacity: goodput": Shortfall(_REFUSES, at_least=75),
-    "grpc_static: calls from grpc-go, 2 times its capacity: answered in time": Shortfall(_REFUSES, at_least=75),
     "grpc_static at 2 times its capacity: p99 of refusals": Shortfall(_KERNEL, at_most=100),
     "grpc_static at 10 times its capacity: p99 of what is answered": Shortfall(_KERNEL, at_most=100),
     "grpc_static: handlers that began after their deadline": Shortfall(_KERNEL, at_most=500),
