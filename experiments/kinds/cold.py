@@ -1,8 +1,8 @@
 """Cold runs: a number of calls of a fresh client process on a fresh connection, several runs a block, in random order.
 
-A **cell** is a setting and a number of calls N. What is paid once, for connecting and for the first call, is spread
-over the N of a run; so a mean over all of a run's calls falls with N as a + b ÷ N, though no call has become faster. A
-block starts its servers afresh, and warms them by calls that count nowhere: only the client is cold. Pure.
+A **cell** is a setting and a number of calls N. Connecting and the first call are paid once a run. So a mean over a
+run's calls falls with N as a + b ÷ N, though no call becomes faster. A block starts its servers afresh, and warms them
+by calls that count nowhere: only the client is cold. Pure.
 """
 
 import random

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise, product
 from statistics import median
-from typing import Protocol
 
 import numpy as np
 
+from experiments import kinds
 from experiments.design.arms import Arm
 from experiments.design.slots import order, seed_of, starts
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
@@ -32,19 +32,6 @@ its own."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
 """Factors that change no byte of a message; the first, the transport, is the exception."""
-
-
-class Timed(Protocol):
-    """Any measurement in blocks."""
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def started_at(self) -> str: ...
-
-    @property
-    def duration_s(self) -> float: ...
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
@@ -77,7 +64,7 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
         yield f"{again} blocks were run again, allowed: {sweep.repeats_max}"
 
 
-def time_faults(every: Sequence[Timed]) -> Iterator[str]:
+def time_faults(every: Sequence[kinds.Block]) -> Iterator[str]:
     """Blocks that begin before the one before them has ended."""
     for one, other in pairwise(every):
         if _ended_s(one) >= _began_s(other) + LABEL_S:
@@ -230,9 +217,9 @@ def _named(block: Block) -> str:
     return f"block {block.number}" if block.attempt == 1 else f"block {block.number}, attempt {block.attempt}"
 
 
-def _began_s(block: Timed) -> float:
+def _began_s(block: kinds.Block) -> float:
     return datetime.fromisoformat(block.started_at).timestamp()
 
 
-def _ended_s(block: Timed) -> float:
+def _ended_s(block: kinds.Block) -> float:
     return _began_s(block) + block.duration_s

@@ -32,7 +32,7 @@ LIST_SERVICES = b"\x3a\x00"
 
 @pytest.fixture(params=[kind for kind in one_executor_each(0) if kind in (*PLAIN, *AIO)], ids=str)
 def make(request: pytest.FixtureRequest) -> Maker:
-    """What starts a server on grpcio, of each dispatch."""
+    """Starts a server on grpcio, of each dispatch."""
     return maker(request.param)
 
 

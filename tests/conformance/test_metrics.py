@@ -1,4 +1,4 @@
-"""What is counted of requests, on every transport; and that it costs nothing where it is not."""
+"""Counts of requests, on every transport. Without them a request costs nothing more."""
 
 from contextlib import suppress
 from dataclasses import replace

@@ -165,7 +165,7 @@ def clients(served: Served, count: int, stack: ExitStack) -> list[RawSocket]:
 def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
     """Though its waking was read by a thread that was relieved before it had looked.
 
-    That is a look at somebody, at what all watch, and a stop.
+    The three calls look at one peer, look at what all watch, and stop.
     """
     with Served() as served, ExitStack() as stack:
         (first,) = clients(served, 1, stack)

@@ -1,4 +1,4 @@
-"""How many turns grpcio's asyncio server takes for a request: ``recommend/event_loop.py`` is made of them."""
+"""Turns of the loop that grpcio's asyncio server takes for a request; ``recommend/event_loop.py`` is made of them."""
 
 import asyncio
 from itertools import pairwise

@@ -88,10 +88,7 @@ class Shortfall:
 
 _SETTLES = "twenty seconds are too short for a slope; overnight has ten minutes"
 
-_REFUSES = (
-    "what is over the capacity is read and refused, which takes the reading thread some 40 µs a request: at 2 times a "
-    "tenth of what handlers compute"
-)
+_REFUSES = "of two requests one is read and refused, which takes the reading thread a part of what a handler computes"
 
 _KERNEL = "how long a call waited in its client's kernel, or behind a flow-control window, no server sees"
 

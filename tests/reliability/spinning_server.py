@@ -1,8 +1,8 @@
 """A server process whose handler computes for half a millisecond: ``python -m tests.reliability.spinning_server …``.
 
 ``Spin`` gets when its client gives up, on ``time.monotonic_ns``, which all processes share. ``Late`` says how many
-handlers began after that. Servers to be compared get the same ``--turns``: two of them that each measure their own were
-8 to 20 % apart.
+handlers began after that. Servers to be compared get the same ``--turns``: two of them that each measure their own are
+not equal.
 """
 
 import sys

@@ -48,7 +48,7 @@ QUANTITIES: Mapping[Measure, str] = {
     "cpu": "processor time of a request",
     "wall": "time for each reply",
 }
-"""What a ratio is of, by its measure."""
+"""Words for the quantity of a ratio, by its measure."""
 
 _SAME_VERDICTS = (Verdict.EQUIVALENT, Verdict.FLAT)
 

@@ -26,7 +26,7 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
 """Load programs, each with the levels of its calls."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections of each. With 256 h2load itself hangs at its end, in one window of five with pygrpc-native."""
+"""Numbers of connections of each. With 256 h2load itself hangs at its end, in some windows with pygrpc-native."""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",

@@ -172,7 +172,7 @@ def test_what_is_measured_after_a_part_takes_time_too() -> None:
 
 
 def test_a_part_of_peers_alone_asks_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where none is built, the error says how to build them, and ``record --list`` goes on to the next part."""
+    """The error says how to build peers where none is built, and ``record --list`` goes on to the next part."""
     monkeypatch.setattr(run, "is_built", lambda _name: False)
     parser = Parser("run", "Measures.")
     run.add_options(parser)

@@ -137,7 +137,7 @@ def judged(_: Pings, blocks: Sequence[Ping], __: Limits) -> Pinged:
 
 @pytest.mark.slow
 def test_a_line_adds_a_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is run and gone on with, kept, judged for a study's part, and verified, by what the line says."""
+    """A kind is run, resumed, kept, judged for a study's part, and verified, by its line in the table."""
     for room, name, does in (("measure", "measure", observed), ("judge", "judged", judged)):
         module = ModuleType(f"experiments.{room}.pings")
         setattr(module, name, does)

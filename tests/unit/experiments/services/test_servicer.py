@@ -44,7 +44,7 @@ def test_a_method_asks_its_call() -> None:
 
 
 def told(server: str) -> dict[str, str]:
-    """What the page says of a server."""
+    """Cells of the page's row on a server."""
     (line,) = (each for each in PAGE.read_text().splitlines() if each.startswith(f"| `{server}` |"))
     return dict(zip(TRIES, line.strip("| ").split(" | ")[1:], strict=True))
 
