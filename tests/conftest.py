@@ -1,4 +1,4 @@
-"""What every test here can use, and what pytest prints beside their results.
+"""Fixtures, marks and options of every test here, and the lines that pytest prints beside the results.
 
 - ``no_leaks``: fails the test if threads or file descriptors are left after it, or the process has other cores. All
   tests of ``conformance`` and ``end_to_end`` have it without asking.

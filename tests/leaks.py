@@ -1,4 +1,4 @@
-"""What a test leaves behind: threads that still run, file descriptors that are still open, and other cores to run on.
+"""Leaks of a test: threads that still run, file descriptors that are still open, and other cores to run on.
 
 A client or server that was told to stop may take a moment to be gone. So a look back waits, with a bound. gRPC's own
 threads and descriptors are gone, too, once the last server and channel are.
@@ -48,7 +48,7 @@ class Footprint:
     cores: frozenset[int]
 
     def left_since(self) -> list[str]:
-        """What is there now and was not then, in words; one look, no waiting."""
+        """The leaks since then, in words; one look, no waiting."""
         now = footprint()
         threads = [f"thread {thread.name}" for thread in now.threads - self.threads]
         descriptors = [f"descriptor on {name}" for name in (now.descriptors - self.descriptors).elements()]
@@ -56,7 +56,7 @@ class Footprint:
         return sorted(threads + descriptors + cores)
 
     def leaks(self, wait_s: float = WAIT_S) -> list[str]:
-        """What is there now, was not then, and does not go away within ``wait_s``. Blocks for that long at most."""
+        """The leaks that do not go away within ``wait_s``. Blocks for that long at most."""
         if not (left := self.left_since()):
             return []
         deadline = time.monotonic() + wait_s

@@ -17,7 +17,7 @@ _A, _IN, _NAME_AT = 1, 1, 0xC00C
 
 
 class NameServer:
-    """It knows the addresses of IPv4 of one name, and that nothing else is there. Leaving ``with`` ends it."""
+    """A name server that knows the IPv4 addresses of one name, and nothing else. Leaving ``with`` ends it."""
 
     def __init__(self, name: str, addresses: list[str]) -> None:
         self.name = name

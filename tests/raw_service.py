@@ -39,5 +39,5 @@ def raw_service(name: str, methods: Mapping[str, Callable[[bytes], bytes]]) -> S
 
 
 def answered(service: Service, path: str, payload: bytes) -> bytes:
-    """What a service answers to a request, without a transport."""
+    """The answer of a service to a request, without a transport."""
     return service.methods[path].answer_call()(Call(payload))

@@ -62,7 +62,7 @@ def catalog_on(path: Path, connect: Connect, retry_window: int = 100) -> SqliteC
 
 
 def crashed(path: Path, to: Path) -> Path:
-    """What would be there, were the process killed now: a copy of the file and its log, in a new folder."""
+    """A copy of the file and its log, in a new folder, as a kill would leave them now."""
     to.mkdir()
     for part in (path, path.with_name(f"{path.name}-wal")):
         if part.exists():

@@ -73,7 +73,7 @@ class Document:
 
     @property
     def commands(self) -> Iterator[list[str]]:
-        """What stands as code and begins with `python -m` or `make`, as words."""
+        """The words of each command in code that begins with `python -m` or `make`."""
         for code in self.code:
             for line in code.replace("\\\n", " ").splitlines():
                 command = re.sub(r"^\$ ", "", line.strip())
@@ -87,12 +87,12 @@ class Document:
 
     @property
     def code(self) -> list[str]:
-        """What stands in the text as code: between backticks and in code blocks."""
+        """The code of a text: between backticks and in code blocks."""
         return [token.content for token in self.tokens if token.type in ("code_inline", "fence", "code_block")]
 
     @property
     def links(self) -> list[str]:
-        """Where links and pictures lead."""
+        """The targets of links and pictures."""
         found = [str(token.attrs[name]) for token in self.tokens for name in ("href", "src") if name in token.attrs]
         html = [token.content for token in self.tokens if token.type in ("html_block", "html_inline")]
         return found + [link for text in html for link in re.findall(r'\b(?:href|src)="([^"]*)"', text)]
@@ -136,7 +136,7 @@ json.dump(told, sys.stdout)
 
 @cache
 def usages() -> dict[tuple[str, str], str]:
-    """What every program prints for ``--help``, by itself and its command; fails the test where one prints none."""
+    """The ``--help`` of every program, by itself and its command; fails the test where one prints none."""
     asked = [(program, command) for program in PROGRAMS for command in dict.fromkeys(("", *PROGRAMS[program]))]
     lines = json.dumps([[program, *command.split(), "--help"] for program, command in asked])
     environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
@@ -156,7 +156,7 @@ def usages() -> dict[tuple[str, str], str]:
 
 
 def usage(program: str, command: str = "") -> str:
-    """What a program prints for ``--help``."""
+    """The ``--help`` of a program."""
     return usages()[program, command]
 
 
@@ -167,7 +167,7 @@ def options(help_text: str) -> dict[str, set[str]]:
 
 
 def faults_of_program(program: str, words: list[str]) -> Iterator[str]:
-    """What is wrong with a command of ours, by the help of the program."""
+    """The faults of a command of ours, by the help of the program."""
     first = words[0] if words and not words[0].startswith("-") else ""
     if first not in {command.partition(" ")[0] for command in PROGRAMS[program]} and words[:1] != ["--help"]:
         yield f"{program} has no command {first!r}"
@@ -186,7 +186,7 @@ def faults_of_program(program: str, words: list[str]) -> Iterator[str]:
 
 
 def faults_of_make(words: list[str]) -> Iterator[str]:
-    """What is wrong with a make command, by the Makefile."""
+    """The faults of a make command, by the Makefile."""
     makefile = (ROOT / "Makefile").read_text()
     for word in words:
         variable, equals, _ = word.partition("=")
@@ -207,7 +207,7 @@ def commands_exist(document: Document) -> Iterator[str]:
 
 
 def importable(module: str) -> bool:
-    """Whether a module is installed."""
+    """Tell whether a module is installed."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:

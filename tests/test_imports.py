@@ -91,7 +91,7 @@ def contracts() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What import-linter says where everything of ``PLANTED`` is planted at once."""
+    """The report of import-linter with everything of ``PLANTED`` planted at once."""
 
     said: dict[str, str]
     """Of each contract that is broken, by its id."""

@@ -36,7 +36,7 @@ BY_NAME = {"getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcall
 
 
 def private(name: str) -> bool:
-    """Whether it begins with one underscore, in any of its parts."""
+    """Tell whether a name begins with one underscore, in any of its parts."""
     return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
 
 
@@ -88,7 +88,7 @@ class Origins:
             self._known |= {ast.unparse(target) for node in ast.walk(tree) for target in self._given(node)}
 
     def has(self, node: ast.AST | None) -> bool:
-        """Whether an expression came from grpcio."""
+        """Tell whether an expression came from grpcio."""
         match node:
             case ast.Name() | ast.Attribute() if ast.unparse(node) in self._known:
                 return True
@@ -103,7 +103,7 @@ class Origins:
         return False
 
     def _given(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a statement gives to what is then known to be grpcio's."""
+        """The names that a statement makes known to be grpcio's."""
         match node:
             case ast.Assign(targets=targets, value=value) if self.has(value):
                 yield from targets
@@ -147,7 +147,7 @@ def used(text: str) -> Iterator[str]:
 
 
 def files() -> list[Path]:
-    """Those of the project in Python that people write."""
+    """The project's files in Python that people write."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *FOLDERS]
     names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     paths = (ROOT / name for name in sorted(set(names)) if name.endswith(".py") and not GENERATED.search(name))

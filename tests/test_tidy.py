@@ -1,4 +1,4 @@
-"""What every file of the project keeps to, beyond what ruff and mypy see. The idea is TigerBeetle's tidy.zig.
+"""Rules for every file of the project, beyond those of ruff and mypy. The idea is TigerBeetle's tidy.zig.
 
 A rule is a function from a file to its faults. Each is run on every file that git knows or would add, and on a planted
 bad example, which it must catch. Imports that go the wrong way are import-linter's to find, with planted ones too.
@@ -66,7 +66,7 @@ class File:
 
     @property
     def is_test(self) -> bool:
-        """Whether it is part of the tests."""
+        """Tell whether a file is part of the tests."""
         return self.path.parts[0] == "tests"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a page, as a browser that has opened it sees it: each fault a line of text.
+"""Faults of a page, as a browser that has opened it sees them: each fault a line of text.
 
 From outside the page: what it asked the network for, what failed, what its console said. From inside: text
 alternatives, the order of headings, targets of links, contrast, and whether the page itself scrolls sideways. The
@@ -19,7 +19,7 @@ CONTRAST_MIN = 4.5
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How the page is looked at."""
+    """A way to look at the page."""
 
     width: int
     """In CSS pixels."""

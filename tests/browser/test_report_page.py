@@ -101,7 +101,7 @@ def test_the_list_of_sections_leads_to_each(browser: Chromium, page: Path) -> No
 
 
 def test_folds_open_without_a_fault(browser: Chromium, page: Path, tmp_path: Path) -> None:
-    """What is folded away is as readable as the rest."""
+    """Folded text is as readable as the rest."""
     opened = tmp_path / "opened.html"
     opened.write_text(page.read_text(encoding="utf-8").replace("<details>", "<details open>"), encoding="utf-8")
     assert faults(browser, opened, PHONE) == []

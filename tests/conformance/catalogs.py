@@ -1,4 +1,4 @@
-"""What every catalog keeps, as checks over a maker: ``check_catalog(make)`` runs them all.
+"""Checks of every catalog, over a maker: ``check_catalog(make)`` runs them all.
 
 ``make(stocks, retry_window)`` gives a new catalog of these stocks that remembers so many request ids; what it opened is
 the maker's to close. Whether requests at the same time get the answers of one after the other is for the race checks.
@@ -284,7 +284,7 @@ def a_second_use_waits_for_the_first(make: MakeCatalog) -> None:
 
 
 def a_second_use_takes_over_from_one_that_raised(make: MakeCatalog) -> None:
-    """Those who wait for a first use that raises run instead, with other content too: none is refused for nothing."""
+    """A request that waits for a first use that raises runs instead, with other content too: none is refused."""
     catalog = make(STOCKS, 10)
     running, go_on = Event(), Event()
     with ThreadPoolExecutor(THREADS) as pool:

@@ -1,4 +1,4 @@
-"""How every executor stops, as checks over a maker; part of ``executors.check_executor``."""
+"""Checks of the stop of every executor, over a maker; part of ``executors.check_executor``."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def stop_runs_what_was_accepted(make: MakeExecutor) -> None:
 
 
 def _is_stopping(executor: Executor) -> bool:
-    """Whether the executor refuses all."""
+    """Tell whether the executor refuses all tasks."""
     try:
         executor.execute(lambda: None)
     except Unavailable:
@@ -85,7 +85,7 @@ def stop_gives_up_a_stuck_task(make: MakeExecutor) -> None:
 
 
 def leaves_no_thread(make: MakeExecutor) -> None:
-    """Where ``stop`` says True, every thread that was there for the executor has ended."""
+    """Once ``stop`` says True, every thread of the executor has ended."""
     before = set(threading.enumerate())
     executor, gate = make(3, 3), Gate()
     threads: list[Thread] = []

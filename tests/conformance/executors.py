@@ -1,4 +1,4 @@
-"""What every executor keeps, as checks over a maker: ``check_executor(make)`` runs them all.
+"""Checks of every executor, over a maker: ``check_executor(make)`` runs them all.
 
 ``make(workers, queue_limit)`` gives a new executor. Nothing here asserts a speed.
 """
@@ -197,7 +197,7 @@ def a_batch_runs_once_each(make: MakeExecutor) -> None:
 
 
 def a_batch_with_a_blocking_task_goes_on(make: MakeExecutor) -> None:
-    """Where the first task of a batch blocks, the others run on other threads: here it waits for them."""
+    """The first task of a batch blocks, and the others run on other threads: here the first waits for them."""
     met: list[int] = []
     barrier = Barrier(4)
     with running(make, 4, 4) as (executor, _):

@@ -20,7 +20,7 @@ TOO_SHORT_S = 0.02
 
 
 class Gate:
-    """Where tasks stand until it is opened; counts those that came and those that left."""
+    """A gate at which tasks stand until it is opened; it counts the tasks that came and those that left."""
 
     def __init__(self) -> None:
         self._open = Event()

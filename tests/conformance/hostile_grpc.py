@@ -22,7 +22,7 @@ def check_calls_without_a_message(make: Maker, path: str = ECHO) -> None:
 
 
 def check_a_path_that_is_no_text(make: Maker) -> None:
-    """It is refused as any that is unknown, and the next call is answered."""
+    """Such a path is refused as any unknown path, and the next call is answered."""
     with make(Probe().service) as running, RawHttp2(running.address) as hostile:
         hostile.send(headers(1, "/x").replace(b"/x", b"/\xff"), message(1, b""))
         assert hostile.status(1) == FaultCode.UNIMPLEMENTED

@@ -1,4 +1,4 @@
-"""What a kind of server cannot keep, and why: the one place that leaves a kind out of a check.
+"""Promises that a kind of server cannot keep, and why: the one place that leaves a kind out of a check.
 
 A key is a transport, or a kind as ``TRANSPORT-DISPATCH``. Whatever stands here stands in the transport's docstring too.
 """
@@ -25,5 +25,5 @@ GRPC = ("grpc", "grpc_static", "grpc_aio")
 
 
 def keeps(kind: "Kind", promise: Promise) -> bool:
-    """Whether servers of this kind keep a promise."""
+    """Tell whether servers of this kind keep a promise."""
     return not any(promise in NOT_KEPT.get(name, {}) for name in (kind.transport, f"{kind.transport}-{kind.dispatch}"))

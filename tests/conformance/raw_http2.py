@@ -62,13 +62,13 @@ class RawHttp2:
         self.socket.sendall(b"".join(frames))
 
     def status(self, stream: int) -> int:
-        """How a call ended. Blocks until it has."""
+        """The status with which a call ended. Blocks until the call has ended."""
         while stream not in self.statuses:
             assert self._frame() is not None, "the server has closed"
         return self.statuses[stream]
 
     def first(self, count: int) -> set[int]:
-        """How the first so many calls to end have ended. Blocks until they have."""
+        """The statuses of the first calls to end, as many as asked for. Blocks until they have ended."""
         while len(self.statuses) < count:
             assert self._frame() is not None, "the server has closed"
         return set(self.statuses.values())
@@ -79,7 +79,7 @@ class RawHttp2:
             assert read is not None, "the server has closed"
 
     def rest(self) -> dict[int, int]:
-        """How each call ended, once the server has closed."""
+        """The status of each call, once the server has closed."""
         while self._frame() is not None:
             pass
         return self.statuses
@@ -115,7 +115,7 @@ class RawHttp2:
 
 
 def headers(stream: int, path: str, more: Sequence[Header] = (), flags: int = 0) -> bytes:
-    """What begins a call."""
+    """The frame that begins a call."""
     block = sorted([*REQUEST, (b":path", path.encode()), *more])
     return framed(HEADERS, END_HEADERS | flags, stream, b"".join(literal(*header) for header in block))
 

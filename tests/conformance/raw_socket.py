@@ -71,12 +71,12 @@ class RawSocket:
         self._decoder = reply_decoder(frame_bytes_max)
 
     def echo(self, payload: bytes = b"echo") -> bool:
-        """Whether a request on this connection is answered; no other may be under way."""
+        """Tell whether a request on this connection is answered; no other may be under way."""
         self.send(frame(99, payload=payload))
         return self.reply() == ReplyFrame(99, 0, payload)
 
     def silent(self, for_s: float) -> bool:
-        """Whether the server says nothing and keeps the connection for so long."""
+        """Tell whether the server says nothing for some seconds, and keeps the connection."""
         self.socket.settimeout(for_s)
         try:
             return not self._replies and not self.socket.recv(1, socket.MSG_PEEK) and False

@@ -1,4 +1,4 @@
-"""What the transports' checks run: a server of any kind on a free port, its connections, and a service to try it with.
+"""Servers of any kind on a free port, their connections, and a service to try them with; for the transports' checks.
 
 A ``Kind`` is one combination of the factors; ``KINDS`` are all of them, so that a transport or executor added to its
 table is checked without a word here. ``Probe`` is a service whose handlers block, fail or echo as a check needs it.
@@ -119,7 +119,7 @@ class Maker(Protocol):
 
 
 def maker(kind: Kind) -> Maker:
-    """What starts servers of this kind."""
+    """A function that starts servers of this kind."""
 
     def make(service: Service, limits: Limits = Limits()) -> Running:
         return Running(kind, service, limits)
@@ -176,7 +176,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def refuses(address: Address) -> bool:
-    """Whether nobody accepts connections there any more."""
+    """Tell whether the address refuses connections."""
     try:
         socket.create_connection(address, WAIT_S).close()
     except OSError:
@@ -200,11 +200,11 @@ class Stopping:
 
     @property
     def over(self) -> bool:
-        """Whether the stop has ended."""
+        """Tell whether the stop has ended."""
         return not self._thread.is_alive()
 
     def result(self) -> bool:
-        """What the stop said. Blocks until it ends."""
+        """The result of the stop. Blocks until the stop ends."""
         self._thread.join(2 * WAIT_S)
         assert self._finished, "the stop did not end"
         return self._finished[0]

@@ -56,7 +56,7 @@ class Shared(ExitStack):
 
 
 def check_window(catalog: SharedCatalog) -> None:
-    """That the window of request ids is whole: each record in the ring is in its chain, once, and no other is."""
+    """Check the window of request ids: each record in the ring is in its chain, once, and no other record is."""
     window, words = catalog._window, catalog._words
     with catalog._memory:
         ids = words[window._at]

@@ -1,4 +1,4 @@
-"""Who may do what: every transport that knows callers, in each mode of TLS, with each credential, for each method."""
+"""Rights: every transport that knows callers, in each mode of TLS, with each credential, for each method."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -97,7 +97,7 @@ def made(folder: Path) -> Path:
 
 
 def options_of(kind: Kind, mode: str, folder: Path) -> ServeOptions:
-    """Those of a server in a mode of TLS, which knows the folder's callers."""
+    """Options of a server in a mode of TLS, which knows the folder's callers."""
     options = ServeOptions(access=Access(folder / "access.toml"))
     if mode == "plain":
         return options
@@ -107,7 +107,7 @@ def options_of(kind: Kind, mode: str, folder: Path) -> ServeOptions:
 
 
 def credentials_of(mode: str, folder: Path, certificate: str, token: str) -> ClientCredentials:
-    """What a client shows."""
+    """The credentials that a client shows."""
     shown = "w" * 43 if token == "wrong" else read_token(folder / f"{token}.token") if token else ""
     if mode == "plain":
         return ClientCredentials(token=shown)
@@ -125,7 +125,7 @@ def served(kind: Kind, options: ServeOptions) -> Iterator[Running]:
 
 
 def outcome(running: Running, credentials: ClientCredentials, path: str) -> FaultCode | None:
-    """What a request by a new connection ends in; None: an answer."""
+    """The fault in which a request by a new connection ends; None: an answer."""
     try:
         with closing(load(running.kind.transport).connect(running.address, WAIT_S, credentials)) as connection:
             connection.call(path, REQUESTS[path], WAIT_S)

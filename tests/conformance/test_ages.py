@@ -155,7 +155,7 @@ def test_a_stop_lets_an_old_connection_take_its_reply() -> None:
 
 @pytest.mark.parametrize("transport", ["sockets", "http1", "grpc_static"])
 def test_a_client_that_says_nothing_is_closed_after_the_grace(transport: str) -> None:
-    """It neither asks for anything nor says that it has heard."""
+    """The client neither asks for anything nor says that it has heard."""
     with maker(Kind(transport, "leader-followers"))(Probe().service, aging(grace_s=0.05)) as running:
         with socket.create_connection(running.address, WAIT_S) as silent:
             while silent.recv(4096):

@@ -1,4 +1,4 @@
-"""What a service sees of a call besides its request, on every transport: who sent it, its deadline, its metadata."""
+"""Facts of a call besides its request, as a service sees them on every transport: sender, deadline, metadata."""
 
 import time
 
@@ -45,7 +45,7 @@ def test_a_service_sees_payload_peer_and_deadline(kind: Kind) -> None:
 
 
 def check_peers(first: str, second: str, third: str) -> None:
-    """What three calls say of who calls, the third from a connection of its own."""
+    """Check the peers that three calls show; the third has a connection of its own."""
     host, _, port = first.partition(":")
     assert host == "127.0.0.1"
     assert 0 < int(port) < 65536

@@ -44,7 +44,7 @@ def test_a_stop_tells_who_is_idle_and_who_has_the_last_reply(make: Maker) -> Non
 
 @both
 def test_a_request_that_outlasts_the_grace_gets_no_goodbye(make: Maker) -> None:
-    """It was begun, and a goodbye would say that it was not."""
+    """The request was begun, and a goodbye would say that it was not."""
     probe = Probe()
     with make(probe.service) as running, probe:
         with RawSocket(running.address) as client:

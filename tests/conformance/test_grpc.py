@@ -1,4 +1,4 @@
-"""What only gRPC has: health, reflection, its own limits, and executors of ours under grpcio's serving thread."""
+"""Features of gRPC alone: health, reflection, its own limits, and executors of ours under grpcio's serving thread."""
 
 import asyncio
 import resource
@@ -46,7 +46,7 @@ SERVERS = [Kind("grpc", "thread-pool"), Kind("grpc_static", "leader-followers"),
 
 @pytest.fixture(params=SERVERS, ids=lambda kind: kind.transport)
 def make(request: pytest.FixtureRequest) -> Maker:
-    """What starts a server on each transport that speaks gRPC, on its executor."""
+    """A maker of servers for each transport that speaks gRPC, on its executor."""
     return maker(request.param)
 
 
@@ -220,7 +220,7 @@ def test_a_call_that_waited_for_a_quarter_of_its_time_is_not_begun(channel: Conn
 def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(
     make: Maker, channel: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes on a known connection while an earlier one is under way, which is finished.
+    """The call comes on a known connection while an earlier one is under way, which is finished.
 
     ``grpc_static`` refuses by GOAWAY, after which its client looks for another server, and finds none.
     """
@@ -243,7 +243,7 @@ def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [Kind("grpc", "thread-pool"), Kind("grpc_aio", "static-pool")], ids=str)
 def test_a_stop_without_a_descriptor_finishes_what_is_under_way(channel: Connect, kind: Kind) -> None:
-    """It can look at no socket then: it refuses, waits for the call, and ends in time."""
+    """The server can look at no socket then: it refuses, waits for the call, and ends in time."""
     probe = Probe()
     with maker(kind)(probe.service) as running, probe:
         early = method(channel(running), BLOCK).future(b"early", WAIT_S)

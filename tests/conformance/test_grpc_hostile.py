@@ -1,4 +1,4 @@
-"""What one client of gRPC can do to the others with calls that it begins and does not end.
+"""One hostile client of gRPC beside others: calls that it begins and does not end.
 
 Nothing; but for ``grpc``, where such calls hold threads, as ``kept`` says.
 """
@@ -76,7 +76,7 @@ def test_calls_without_a_message_hold_threads_until_their_connection_ends(kind: 
 
 
 def answered(connection: Connection) -> bool:
-    """Whether a call is."""
+    """Tell whether a call is answered."""
     try:
         return connection.call(ECHO, b"honest", WAIT_S) == b"honest"
     except Overloaded:

@@ -1,4 +1,4 @@
-"""What only our own gRPC server has: what grpcio's clients see of it, and what it does about those that err."""
+"""Features of our own gRPC server alone: as grpcio's clients see them, and against clients that err."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What our own gRPC server alone carries: methods of several replies, and what a method says beside its reply."""
+"""Streams, which our own gRPC server alone carries: methods of several replies, and words beside a reply."""
 
 import gc
 import threading
@@ -83,7 +83,7 @@ class Streams:
 
 
 def said(metadata: object) -> list[tuple[str, str | bytes]]:
-    """What grpcio's client was told."""
+    """The answer that grpcio's client was told."""
     return [(name, value) for name, value in metadata or ()]  # type: ignore[attr-defined]
 
 
@@ -163,7 +163,7 @@ def test_replies_that_the_client_does_not_take_are_not_made() -> None:
 
 
 def test_replies_end_with_their_time() -> None:
-    """What would be made after the client's time limit is not: DEADLINE_EXCEEDED."""
+    """No reply is made after the client's time limit: DEADLINE_EXCEEDED."""
     streams = Streams()
     with MAKE(streams.service) as running, RawHttp2(running) as client:
         sent = encoded(bytes([1, LATE, 1, 1]))
@@ -175,7 +175,7 @@ def test_replies_end_with_their_time() -> None:
 
 
 def test_a_stream_needs_its_right(tmp_path: Path) -> None:
-    """Who may ask for one is as for a method: one that declares nothing needs an admin's; and nothing else is begun."""
+    """Rights to a stream are those to a method: a stream that declares none needs an admin's; no other is begun."""
     make_credentials(tmp_path / "own")
     streams, table = Streams(), {"": (16, 16, 0), "trader": (7, 0, 0), "admin": (0, 0, 0)}
     open_to = {f"{COUNT}For{right.name}": right for right in (Right.TRADER, Right.ANYONE)}
@@ -232,7 +232,7 @@ def test_calls_of_several_replies_are_counted() -> None:
 
 
 def counted(metrics: Metrics) -> dict[str, dict[str, int]]:
-    """How many requests of each method ended how."""
+    """Counts of requests by method and outcome."""
     return {path: {k: v for k, v in meter.outcomes().items() if v} for path, meter in metrics.meters.items()}
 
 

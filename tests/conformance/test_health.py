@@ -22,7 +22,7 @@ HAPROXY = Path(__file__).resolve().parents[2] / "stock_service" / "balancers" / 
 
 
 def asked(connection: Connection, name: str = "") -> int:
-    """What the server says of itself."""
+    """The status that the server says of itself."""
     reply = connection.call(CHECK, HealthCheckRequest(service=name).SerializeToString(), WAIT_S)
     return int(HealthCheckResponse.FromString(reply).status)
 

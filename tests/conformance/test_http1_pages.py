@@ -60,7 +60,7 @@ class Client:
             return response.status, response.getheader("Fault"), response.read().decode(errors="replace")
 
     def has_ended(self) -> bool:
-        """Whether the server has closed the connection."""
+        """Tell whether the server has closed the connection."""
         return self.socket.recv(1) == b""
 
     def close(self) -> None:
@@ -253,7 +253,7 @@ def test_the_oldest_http_names_no_host() -> None:
 
 
 def test_of_a_pipeline_nothing_is_begun_behind_a_foreign_request() -> None:
-    """What came before it is answered. It is refused anew each time, though its head has been met."""
+    """The requests before it are answered. It is refused anew each time, though its head has been met."""
     with stocks() as (client, exchange):
         for volume in (1, 2):
             with closing(Client(client.port)) as other:
@@ -265,7 +265,7 @@ def test_of_a_pipeline_nothing_is_begun_behind_a_foreign_request() -> None:
 
 
 def test_a_foreign_request_is_not_told_to_send_its_body() -> None:
-    """Who waits to be told so is refused by the head."""
+    """A client that waits to be told so is refused by the head."""
     with stocks() as (client, exchange):
         asks = (HOST, TYPE, b"Origin: null", b"Expect: 100-continue", b"Content-Length: 5")
         assert client.asks(LINE, *asks, body=b"")[0] == 403
@@ -273,7 +273,7 @@ def test_a_foreign_request_is_not_told_to_send_its_body() -> None:
 
 
 def test_a_server_for_others_has_any_name() -> None:
-    """It cannot know its names. A foreign Origin is refused there too."""
+    """Such a server cannot know its names. A foreign Origin is refused there too."""
     with stocks(ServeOptions(host="0.0.0.0")) as (client, exchange):
         named = b"Host: stocks.example"
         assert client.asks(LINE, named, TYPE, b"Origin: https://stocks.example")[0] == 200

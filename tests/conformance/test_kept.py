@@ -1,4 +1,4 @@
-"""What ``kept`` leaves out of a check is really not kept, and a server that breaks a promise unsaid is caught."""
+"""Promises that ``kept`` leaves out are really not kept, and a server that breaks another promise is caught."""
 
 from collections.abc import Callable
 

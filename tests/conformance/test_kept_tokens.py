@@ -1,4 +1,4 @@
-"""What a server of our own keeps of the tokens that it was shown: digests, in its heads, caches and decoders too."""
+"""Tokens that a server of our own was shown: it keeps digests alone, in its heads, caches and decoders too."""
 
 import gc
 import threading
@@ -78,7 +78,7 @@ def test_no_token_is_kept(kind: Kind, client: ClientKind) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in one_executor_each(2) if kind.transport in GRPC], ids=str)
 def test_a_handler_is_given_no_token(kind: Kind) -> None:
-    """What else is sent beside the request, it is."""
+    """All other metadata is given to the handler."""
     given: list[Call] = []
 
     def function(_: stock_pb2.LookupRequest, call: Call) -> stock_pb2.LookupResponse:

@@ -95,7 +95,7 @@ def test_without_metrics_and_callers_the_parts_are_the_bare_ones() -> None:
 
 
 def are_bare(metrics: Metrics | None) -> tuple[bool, bool]:
-    """Whether a server refuses and dispatches by what it was given itself."""
+    """Tell whether a server refuses and dispatches by the very parts that it was given."""
     methods, pool = methods_of(stock_service(fresh_exchange())), StaticPool(1, 1)
     protocol = Frames(methods, 1000)
     server = RequestServer(methods, protocol, pool, ServeOptions(requests_max=2, metrics=metrics), ReadOptions())

@@ -266,7 +266,7 @@ def test_what_is_told_of_one_that_was_closed_is_not_of_the_next(monkeypatch: pyt
 
 
 def test_who_sends_on_and_on_does_not_keep_a_stop_from_going_on() -> None:
-    """What comes after the last reply is dropped a piece at a time, though there is always another."""
+    """Bytes behind the last reply are dropped a piece at a time, though there is always another."""
     with Served() as served, ExitStack() as stack:
         (client,) = clients(served, 1, stack)
         served.streams[0].floods.set()

@@ -1,4 +1,4 @@
-"""What comes over a socket: frames in every cut and company, and what is no frame."""
+"""Bytes on a socket: frames in every cut and company, and bytes that are no frame."""
 
 import struct
 
@@ -151,7 +151,7 @@ def test_call_number_0_is_refused_and_ends_the_connection(make: Maker) -> None:
 
 @both
 def test_requests_before_what_is_no_frame_are_answered(make: Maker) -> None:
-    """What arrived whole is answered, even if what came with it in one segment is no frame."""
+    """A whole request is answered, even if bytes in the same segment are no frame."""
     with make(Probe().service) as running, RawSocket(running.address) as client:
         client.send(frame(1) + frame(2) + length(0))
         assert sorted(reply.call for reply in client.rest()) == [0, 1, 2]

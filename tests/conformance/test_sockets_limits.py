@@ -23,7 +23,7 @@ both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
 
 
 def gone(client: RawSocket) -> bool:
-    """Whether the server has cut the connection, which shows without reading."""
+    """Tell whether the server has cut the connection, which shows without reading."""
     poll = select.poll()
     poll.register(client.socket, 0)
     return bool(poll.poll(0))
@@ -151,7 +151,7 @@ def test_connections_over_the_limit_are_told_so(make: Maker) -> None:
 
 
 def served(address: tuple[str, int]) -> bool:
-    """Whether a new connection is served."""
+    """Tell whether a new connection is served."""
     with RawSocket(address) as client:
         client.send(frame(1))
         return client.reply() == ReplyFrame(1, 0, b"")
@@ -206,7 +206,7 @@ def test_with_request_dispatch_nobody_starves() -> None:
 @pytest.mark.slow
 @both
 def test_a_client_that_sends_without_pause_does_not_hold_up_the_stop(make: Maker) -> None:
-    """What arrived before the stop is answered, and no more is read: the stop ends within its grace."""
+    """Requests from before the stop are answered, and no more is read: the stop ends within its grace."""
     with make(Probe().service, Limits(options=ServeOptions(pipeline_max=4))) as running:
         with Flood(running.address) as flood:
             until(lambda: flood.replies > 1000, "the flood is answered")

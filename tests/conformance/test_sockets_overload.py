@@ -93,7 +93,7 @@ def test_a_deadline_counts_what_a_request_waits_unread() -> None:
 
 
 def test_so_it_does_with_connection_dispatch() -> None:
-    """What comes while another is answered is late by the time since then, and nothing else is refused."""
+    """A request that comes while another is answered is late by the time since then, and nothing else is refused."""
     probe = Probe()
     with DISPATCHES[1](probe.service, Limits()) as running, RawSocket(running.address) as client, probe:
         client.send(frame(1, BLOCK))

@@ -1,4 +1,4 @@
-"""What one connection may keep a server busy with: requests held back, replies not taken, requests that take long."""
+"""Work that one connection may give a server: requests held back, replies not taken, requests that take long."""
 
 import pytest
 

@@ -142,7 +142,7 @@ def many(spoken: Spoken, rng: random.Random) -> tuple[bytes, Replies]:
 @pytest.mark.parametrize("most", [20, 200])
 @pytest.mark.slow
 def test_a_client_that_half_closes_gets_every_reply(spoken: Spoken, rng: random.Random, most: int) -> None:
-    """What it pipelined is answered whole, and in order where the protocol has one; then the server ends."""
+    """Pipelined requests are answered whole, and in order where the protocol has one; then the server ends."""
     sent, expected = many(spoken, rng)
     with served(spoken, rng, most, Probe()) as (_, client):
         client.sendall(sent)
@@ -196,7 +196,7 @@ def test_what_the_queue_has_no_room_for_is_refused_by_name(spoken: Spoken, rng: 
 
 
 def _ended(client: socket.socket, said: dict[socket.socket, bytes]) -> bool:
-    """Whether all has come that will."""
+    """Tell whether the server has ended the connection."""
     try:
         piece = client.recv(65536)
     except BlockingIOError:

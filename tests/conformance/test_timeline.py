@@ -68,7 +68,7 @@ def timed(make: Maker, service: Service, timeline: Timeline, workers: int = 4, p
 
 
 def stages_of(timeline: Timeline, folder: Path) -> Stages:
-    """What a timeline has, read from the file that it writes. Its server has stopped: a reply comes before its row."""
+    """Stages of a timeline, read from the file that it writes. Its server has stopped: a reply comes before its row."""
     timeline.write(folder / "timeline")
     return load(folder / "timeline")
 
@@ -88,7 +88,7 @@ def paths(stages: Stages) -> list[str]:
 
 
 def violations(stages: Stages) -> int:
-    """How many requests lack a stamp, have two in the wrong order, or stages that are not the total."""
+    """The number of requests that lack a stamp, have two in the wrong order, or stages that are not the total."""
     return summary(stages, 0, FOREVER_NS)[ALL].violations
 
 
@@ -119,7 +119,7 @@ def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> No
 
 
 def outcome(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
-    """How a call ended: None if it was answered."""
+    """The fault in which a call ended: None if it was answered."""
     try:
         connection.call(path, payload, WAIT_S)
     except Fault as fault:
@@ -154,7 +154,7 @@ def test_a_method_that_is_not_there_has_its_stamps(make: Maker, tmp_path: Path) 
 
 @pytest.mark.parametrize("transport", GRPC)
 def test_grpcs_own_services_are_left_out(transport: str, tmp_path: Path) -> None:
-    """What a client asks of health on the threads that answer the service is not among its requests."""
+    """Health is asked on the threads that answer the service, and is not among its requests."""
     timeline = Timeline(100)
     with timed(maker(Kind(transport, "static-pool")), Probe().service, timeline) as running:
         connection = running.connect()
@@ -261,7 +261,7 @@ def test_a_wait_for_a_thread_is_seen_on_grpc(transport: str, executor: str, tmp_
 
 
 def call_on(channel: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
-    """What calls a method in bytes."""
+    """A callable of a method in bytes."""
     return channel.unary_unary(path)
 
 
@@ -281,7 +281,7 @@ def check_wait_for_a_thread(stages: Stages, released_ns: int) -> None:
 
 
 def test_a_request_that_is_held_back_was_accepted_when_it_was_read(tmp_path: Path) -> None:
-    """What the pipeline's limit keeps from the executor waits for a thread as what is in the executor's queue."""
+    """A request that the pipeline's limit holds back waits for a thread as one in the executor's queue does."""
     probe, timeline = Probe(), Timeline(100)
     with timed(DISPATCHES[0], probe.service, timeline, pipeline_max=1) as running, probe:
         with RawSocket(running.address) as client:
@@ -310,7 +310,7 @@ def test_pipelined_requests_have_their_own_stamps(tmp_path: Path) -> None:
 
 
 def test_pipelined_requests_wait_for_their_connections_thread(tmp_path: Path) -> None:
-    """Where a connection has a thread, of three requests sent at once each is dequeued when the one before is done."""
+    """Of three requests sent at once to a connection's thread, each is dequeued when the one before is done."""
     timeline = Timeline(100)
     with timed(DISPATCHES[1], Probe().service, timeline) as running, RawSocket(running.address) as client:
         client.send(b"".join(frame(call) for call in (1, 2, 3)))
@@ -341,7 +341,7 @@ def test_a_reply_that_waits_for_its_connection_is_not_replied(tmp_path: Path) ->
 
 
 def test_a_reply_that_nobody_takes_is_not_replied(tmp_path: Path) -> None:
-    """Where a connection has a thread, a reply is replied when all of it is with the kernel."""
+    """A connection's thread has replied when all of the reply is with the kernel."""
     timeline = Timeline(100)
     service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(8_000_000), ECHO: bytes})
     with timed(DISPATCHES[1], service, timeline) as running:

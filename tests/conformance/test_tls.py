@@ -105,7 +105,7 @@ class Tls:
         self.raw.sendall(self.record(data))
 
     def recv(self, size: int) -> bytes:
-        """What comes next; nothing once the server has ended."""
+        """The next bytes; none once the server has ended."""
         try:
             return self._done(lambda: self._tls.read(size))
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
@@ -178,7 +178,7 @@ def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
 
 
 def test_half_a_record_holds_up_no_stop() -> None:
-    """What would follow it has not arrived, so that nobody waits for it."""
+    """The other half has not arrived, so nobody waits for it."""
     with tls_server(secured()) as server, RawTls(server.address) as client:
         assert client.echo()
         client.tls.raw.sendall(client.tls.record(frame(1))[:-3])
@@ -189,7 +189,7 @@ def test_half_a_record_holds_up_no_stop() -> None:
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00", b"\x16"], ids=["nothing", "half a hello", "a byte"])
 def test_a_handshake_has_its_time(said: bytes) -> None:
-    """Who does not end it within ``read_timeout_s`` is closed, and others are served meanwhile."""
+    """A handshake that does not end within ``read_timeout_s`` is closed, and others are served meanwhile."""
     with tls_server(secured(), read_timeout_s=0.1) as server, RawSocket(server.address) as slow:
         slow.send(said)
         with RawTls(server.address) as other:
@@ -237,7 +237,7 @@ def test_half_a_record_is_in_the_budget() -> None:
 
 
 def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
-    """It comes in the same segment, so that the read that begins it gives a request: OpenSSL has made room for it."""
+    """Both come in one segment, so the read that begins it gives a request: OpenSSL has made room for the half."""
     with tls_server(secured(frame_bytes_max=250_000)) as server, RawTls(server.address) as client:
         assert client.echo()
         tls = client.tls
@@ -305,7 +305,7 @@ def hello_of(folder: Path) -> bytes:
 
 
 def ended(client: RawSocket) -> bool:
-    """Whether the server has closed it; it says nothing of TLS before that."""
+    """Tell whether the server has closed the connection; it says nothing of TLS before that."""
     try:
         return not client.socket.recv(100)
     except ConnectionResetError:
@@ -329,7 +329,7 @@ def test_who_speaks_no_tls_is_closed_at_once(said: bytes, caplog: pytest.LogCapt
 
 
 def _replies_to_no_tls(client: RawSocket) -> list[ReplyFrame]:
-    """What a closed client was told: at most an alert of TLS, which is no frame."""
+    """Replies that a closed client was told: at most an alert of TLS, which is no frame."""
     try:
         while client.socket.recv(100):
             pass
@@ -339,7 +339,7 @@ def _replies_to_no_tls(client: RawSocket) -> list[ReplyFrame]:
 
 
 def test_a_new_certificate_is_for_new_connections(tmp_path: Path) -> None:
-    """Those that are open go on; a client that trusts the old authority alone is closed out, and one of the new in."""
+    """Open connections go on; a client that trusts the old authority alone is closed out, and one of the new in."""
     tls = server_tls(credentials())
     other = tmp_path / "other"
     from stock_service.rpc.process.credentials import make

@@ -37,7 +37,7 @@ CHECKS = (*transports.CHECKS, *transport_lifecycle.CHECKS)
 
 
 def kinds_for(check: Check) -> list[Kind]:
-    """Where executors do not differ it is one for each transport, by turns: over all checks each is tried on each."""
+    """One kind for each transport, by turns, unless executors differ: over all checks each is tried on each."""
     kinds = KINDS if check in ON_EVERY_EXECUTOR else one_executor_each(CHECKS.index(check))
     return [kind for kind in kinds if check not in HELD_TOGETHER or keeps(kind, "several at a time")]
 

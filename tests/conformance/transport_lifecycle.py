@@ -1,4 +1,4 @@
-"""How servers stop and clients leave, alike on every transport: each check takes what starts a server of one kind.
+"""Stops of servers and ends of clients, alike on every transport: each check takes a maker of one kind.
 
 That no thread and no descriptor is left is checked after each of them, by ``tests/conftest.py``.
 """
@@ -110,7 +110,7 @@ def check_reconnect(make: Maker) -> None:
 
 
 def answers(connection: Connection) -> bool:
-    """Whether a call is answered; Unavailable is not, and any other fault is raised."""
+    """Tell whether a call is answered; Unavailable is not, and any other fault is raised."""
     try:
         return connection.call(ECHO, b"again", WAIT_S) == b"again"
     except Unavailable:

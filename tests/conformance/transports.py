@@ -1,4 +1,4 @@
-"""What every transport answers, whatever its executor and dispatch: each check takes what starts a server of one kind.
+"""Answers of every transport, whatever its executor and dispatch: each check takes a maker of one kind.
 
 Add a transport to ``TRANSPORTS`` and all of it is tried. What happens when a server or client leaves is in
 ``transport_lifecycle.py``.
@@ -264,7 +264,7 @@ def check_deadline(make: Maker) -> None:
 
 
 def check_overload(make: Maker) -> None:
-    """What is over workers and queue is RESOURCE_EXHAUSTED at once; the rest is answered, and what comes later too."""
+    """Requests over workers and queue are RESOURCE_EXHAUSTED at once; the others are answered, and later ones too."""
     probe, callers = Probe(), 6
     limits = Limits(workers=1, queue_limit=1)
     with make(probe.service, limits) as running, ThreadPoolExecutor(callers) as threads, probe:

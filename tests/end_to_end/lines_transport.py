@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def own_options(options: argparse.Namespace) -> int:
-    """What was given."""
+    """The options that were given."""
     backlog: int = options.backlog
     return backlog
 

@@ -35,7 +35,7 @@ TRANSPORT_OF = {"socket_server": "sockets", "grpc_server": "grpc", "serve_socket
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended."""
+    """The end of a program: its code and its words."""
 
     code: int
     stdout: str
@@ -98,15 +98,15 @@ class Running:
         self._process.send_signal(number)
 
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Tell whether the process has not ended."""
         return self._process.poll() is None
 
     def said(self) -> str:
-        """What it has printed on standard error so far."""
+        """The text on standard error so far."""
         return os.pread(self._stderr.fileno(), 1 << 20, 0).decode()
 
     def ended(self) -> Ended:
-        """How it ended, with what it printed since the last ``line``. Blocks for ``WAIT_S`` at most."""
+        """The end of the program, with the text since the last ``line``. Blocks for ``WAIT_S`` at most."""
         assert self._process.stdout is not None
         code = self._process.wait(WAIT_S)
         return Ended(code, self._process.stdout.read(), self.said())
@@ -149,7 +149,7 @@ class Server(Running):
 
 
 def open_sockets(process: psutil.Process) -> int:
-    """How many it has open; one that is closed meanwhile is none."""
+    """The number of sockets that a process has open; one that is closed meanwhile is none."""
     links = []
     for each in Path(f"/proc/{process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):

@@ -20,13 +20,13 @@ STREAMS = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-", "all": "<&- >&- 2>
 
 
 def closed(streams: str) -> tuple[str, ...]:
-    """What starts ``python -m`` with some standard streams closed, as a shell writes it."""
+    """The shell's words that start ``python -m`` with some standard streams closed."""
     return ("/bin/sh", "-c", f'exec "{sys.executable}" -m "$@" {streams}', "sh")
 
 
 @pytest.mark.parametrize(("streams", "start"), [*half(STREAMS, ("socket_server", "grpc_server")), ("all", "processes")])
 def test_closed_standard_streams_change_nothing(streams: str, start: str) -> None:
-    """It serves, and ends with 0 when it is told to."""
+    """The server serves, and ends with 0 when it is told to."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
     words = TWO if start == "processes" else STARTS[start]
@@ -53,7 +53,7 @@ def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader:
 
 
 def test_a_successor_without_a_ready_line_leaves_the_last_server_serving(tmp_path: Path) -> None:
-    """It stops before that one ends, whose socket stays."""
+    """The successor stops before that server ends, whose socket stays."""
     offer = tmp_path / "run.socket"
     words = (*STARTS["socket_server"][:1], "--store", f"sqlite:{tmp_path}/stocks.sqlite3", "--hand-over", str(offer))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -90,7 +90,7 @@ def unread(reader: str, *arguments: str) -> Ended:
 
 
 def reached(address: tuple[str, int]) -> bool:
-    """Whether somebody listens there."""
+    """Tell whether somebody listens there."""
     try:
         socket.create_connection(address, 10.0).close()
     except OSError:

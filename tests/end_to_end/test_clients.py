@@ -98,7 +98,7 @@ def test_a_fault_is_one_line_and_exit_code_3(served: Served, capsys: pytest.Capt
 
 @pytest.mark.parametrize(("program", "transport"), half(PROGRAMS, TRANSPORTS))
 def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> None:
-    """Where nobody listens, the line says where that was and what to do."""
+    """The line says where nobody listens and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     ended = run(program, "--transport", transport, "--address", f"127.0.0.1:{port}", "--timeout-s", "0.3")
@@ -164,7 +164,7 @@ def test_a_session_is_the_same_on_both_transports(capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(("served", "number"), half(TRANSPORTS, (signal.SIGTERM, signal.SIGINT)), indirect=["served"])
 def test_the_price_updater_updates_until_it_is_stopped(served: Served, number: signal.Signals) -> None:
-    """It says what it does, then how many updates it did, which is how many the server committed; exit code 0."""
+    """The updater prints the number of its updates, which the server has committed; exit code 0."""
     with Running("clients.price_updater", *served.options, "--interval-s", "0.001", "--stocks", "FishCo") as updater:
         assert updater.line() == f"updating 1 stock at {served.options[-1]} every 0.001 s on average"
         until(lambda: served.exchange.lookup("FishCo").sequence > 5, "the prices change")
@@ -258,7 +258,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def sockets_at() -> Iterator[str]:
-    """Where a server on sockets is, whatever it was asked before."""
+    """The address of a server on sockets, of any options."""
     with Server(STARTS["socket_server"]) as server:
         yield server.at
         assert server.stopped().code == 0

@@ -13,7 +13,7 @@ CORES = tuple(sorted(os.sched_getaffinity(0)))
 
 
 def cores_of(pid: int) -> set[frozenset[int]]:
-    """Where its threads may run."""
+    """The cores on which a server's threads may run."""
     return {frozenset(os.sched_getaffinity(int(task))) for task in os.listdir(f"/proc/{pid}/task")}
 
 

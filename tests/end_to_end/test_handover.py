@@ -104,7 +104,7 @@ def test_a_real_successor_may_fail_with_the_store_open(
 
 
 def test_a_successor_whose_catalog_does_not_fit_the_store_leaves_it(tmp_path: Path) -> None:
-    """It says so and exits 2; the server that runs takes the store back."""
+    """The successor says so and exits 2; the server that runs takes the store back."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[stocks]]\nname = "Other"\nprice = 1.00\nvolume_limit = 1\n')
     start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"))
@@ -129,7 +129,7 @@ def test_the_metrics_have_the_port_that_the_last_server_s_had(tmp_path: Path) ->
 
 
 def test_a_server_that_is_told_to_stop_amid_a_hand_over_stops(tmp_path: Path) -> None:
-    """It does not wait for the successor, and does not end it."""
+    """The server does not wait for the successor, and does not end it."""
     path = str(tmp_path / "socket")
     with Server((*stored(tmp_path / "store"), "--hand-over", path)) as server:
         with Running("-ISc", FAKE, path, "3", "hangs", program=(sys.executable,)) as heir:

@@ -32,7 +32,7 @@ def shown(address: str) -> dict[str, float]:
 
 
 def where(server: Running) -> list[str]:
-    """Where a server says that its metrics are; one of each process."""
+    """The addresses of a server's metrics; one for each process."""
     return [line.partition("metrics at ")[2] for line in server.said().splitlines() if line.startswith("metrics at ")]
 
 

@@ -33,7 +33,7 @@ every = pytest.mark.parametrize("transport", TRANSPORTS)
 
 
 def start_of(transport: str) -> tuple[str, ...]:
-    """How a server on it is started."""
+    """The command that starts a server on a transport."""
     return ("stock_service", "serve", "--transport", transport, "--store", "memory")
 
 
@@ -61,7 +61,7 @@ def connections_to_each(server: Server, transport: str) -> Iterator[list[Connect
 
 @every
 def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path: Path) -> None:
-    """What one process did another one has: a trade, its number, and the reply to its request_id.
+    """One process's trade, its number, and the reply to its request_id are the other's too.
 
     Clients of three processes at once, with retries of each other's requests: as from one after the other.
     """
@@ -183,7 +183,7 @@ def hanging(*options: str, everywhere: bool = False) -> Iterator[Server]:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    """Whether none of them runs."""
+    """Tell whether none of the processes runs."""
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
@@ -201,7 +201,7 @@ def test_a_second_signal_ends_all_at_once() -> None:
 
 
 def pending(process: int, number: signal.Signals) -> bool:
-    """Whether a signal to a process waits to be taken."""
+    """Tell whether a signal to a process waits to be taken."""
     status = Path(f"/proc/{process}/status").read_text()
     (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd:"))
     return bool(int(mask, 16) >> number - 1 & 1)
@@ -245,7 +245,7 @@ def test_a_process_that_ends_ends_all(number: signal.Signals, which: int) -> Non
 
 
 def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
-    """Those that trade on the other process get an answer to all that it did."""
+    """The clients of the other process get an answer to all that it did."""
     with Server(STARTS["grpc_server"], "--processes", "2") as server, ThreadPoolExecutor(2) as threads:
         with connections_to_each(server, "grpc") as connections:
             traded = [Semaphore(0) for _ in connections]
@@ -297,7 +297,7 @@ def test_a_signal_to_every_process_is_one_signal(first: str) -> None:
 
 
 def reaped(process: psutil.Process) -> bool:
-    """Whether a process has ended, and its parent knows."""
+    """Tell whether a process has ended, and its parent knows."""
     return not process.is_running()
 
 

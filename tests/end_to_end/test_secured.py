@@ -45,7 +45,7 @@ def secured(transport: str, folder: Path, *options: str) -> Iterator[Server]:
 
 
 def looked_up(transport: str, at: tuple[str, int], shown: ClientCredentials) -> bool:
-    """Whether a new connection gets an answer; raises a Fault otherwise."""
+    """Tell whether a new connection gets an answer; raises a Fault otherwise."""
     with closing(load(transport).connect(at, 10.0, shown)) as connection:
         return bool(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
 
@@ -71,7 +71,7 @@ def test_a_closed_server_on_ipv6_is_used_by_the_clients(
 
 
 def looked_up_plainly(transport: str, at: tuple[str, int]) -> bool:
-    """Whether a client without TLS is answered."""
+    """Tell whether a client without TLS is answered."""
     try:
         return looked_up(transport, at, ClientCredentials())
     except Fault:
@@ -158,7 +158,7 @@ def traded(transport: str, at: tuple[str, int], shown: ClientCredentials) -> Non
 
 
 def trusting(transport: str) -> ssl.SSLContext:
-    """What speaks TLS with whoever is there."""
+    """A client's TLS that trusts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(list(load(transport).TLS_PROTOCOLS) or ["none"])
@@ -166,7 +166,7 @@ def trusting(transport: str) -> ssl.SSLContext:
 
 
 def answers(at: tuple[str, int], said: bytes, tls: ssl.SSLContext | None) -> list[bytes]:
-    """What a server replies to these bytes, until it closes."""
+    """The bytes that a server replies to these, until it closes."""
     replies: list[bytes] = []
     with socket.create_connection(at, 5.0) as plain, plain if tls is None else tls.wrap_socket(plain) as client:
         with suppress(ConnectionError, ssl.SSLError):  # it closes without a farewell

@@ -87,7 +87,7 @@ MAINS = {"stock_service": serve_or_list.main, "experiments.services": services.m
 
 @pytest.mark.parametrize("module", MAINS)
 def test_help_without_a_transport_names_those_there_are(module: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is shown with exit 0, where serving is refused, and has the options that every transport has."""
+    """Help is shown with exit 0, where serving is refused, and has the options that every transport has."""
     assert code_of(MAINS[module], "serve", "--help") == 0
     printed = capsys.readouterr()
     assert printed.err == ""
@@ -188,7 +188,7 @@ def test_no_descriptor_left_is_survived(dispatch: str) -> None:
 
 
 def answered(client: RawSocket) -> bool:
-    """Whether a Lookup on this connection is."""
+    """Tell whether a Lookup on this connection is answered."""
     client.send(frame(1, LOOKUP, LOOKUP_FISHCO))
     reply = client.reply()
     return reply is not None and reply.code == 0
@@ -215,7 +215,7 @@ def test_a_server_may_be_started_again_on_its_port(start: str) -> None:
 
 
 def served(connection: Connection) -> bool:
-    """Whether a Lookup on this connection is answered."""
+    """Tell whether a Lookup on this connection is answered."""
     try:
         return bool(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
     except Unavailable:

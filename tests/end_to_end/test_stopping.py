@@ -145,7 +145,7 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, .
 
 @on_sockets
 def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[str, ...]) -> None:
-    """It sends trades without pause, before the signal and after it, and reads only once the server is stopping.
+    """The client sends trades without pause, before and after the signal, and reads only once the server is stopping.
 
     Before the signal it sends 20,000 at most: the kernels have room for their replies. With no room left, the thread of
     its connection would wait for a client that reads nothing, and the server give it up after ``--grace-s``.
@@ -237,7 +237,7 @@ def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> N
 
 @pytest.mark.parametrize("kind", SERVERS)
 def test_a_grace_that_is_too_short_is_said(kind: str) -> None:
-    """What hangs is given up after ``--grace-s``: one line in the log, exit code 1."""
+    """A request that hangs is given up after ``--grace-s``: one line in the log, exit code 1."""
     with hanging_server(kind, "--grace-s", "0.3") as server:
         ended = server.stopped()
         assert (ended.code, ended.stdout) == (1, "")

@@ -36,7 +36,7 @@ KILLS = 3
 
 
 def stored(path: Path, transport: str = "sockets") -> tuple[str, ...]:
-    """What starts a server with this store."""
+    """The command that starts a server with this store."""
     return ("stock_service", "serve", "--transport", transport, "--store", f"sqlite:{path}")
 
 
@@ -47,7 +47,7 @@ def sent(connection: Connection, request_id: str) -> stock_pb2.TradeResponse:
 
 
 def volume(connection: Connection) -> int:
-    """What has been traded."""
+    """The shares traded so far."""
     request = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
     return stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, request, WAIT_S)).volume
 
@@ -144,7 +144,7 @@ def test_a_store_is_one_servers_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_refused_start_leaves_no_file(there: bool, tmp_path: Path) -> None:
-    """Where it made one; a file that was there stays."""
+    """A start that made a file removes it; a file that was there stays."""
     path = tmp_path / "s"
     if there:
         StoreFile.create(path, [Stock("A", 1, 1)])

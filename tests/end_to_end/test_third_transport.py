@@ -41,7 +41,7 @@ def ran(project: Path, module: str, *arguments: str) -> subprocess.CompletedProc
 
 @pytest.fixture(scope="module")
 def address(project: Path) -> Iterator[str]:
-    """Where a server on the new transport listens; it ends as the process contract says."""
+    """The address of a server on the new transport; it ends as the process contract says."""
     command = [sys.executable, "-m", "stock_service", "serve", "--transport", "lines", "--port", "0", "--backlog", "7"]
     command += ["--store", "memory"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as server:
@@ -85,7 +85,7 @@ def test_its_own_client_sends_a_load(project: Path, address: str) -> None:
 
 
 def test_the_lean_client_is_refused_in_a_line(project: Path, address: str) -> None:
-    """It has no codec; nothing is sent that no server would understand."""
+    """The transport has no codec; nothing is sent that no server would understand."""
     done = load(project, address, "--client", "lean")
     assert done.returncode == 2
     assert done.stderr == (

@@ -27,7 +27,7 @@ WAIVED = {
 
 
 def h2spec(tool: str) -> tuple[int, set[str], str]:
-    """How many cases the tool has tried on a server as it is started, which of them failed, and what it said."""
+    """The number of cases the tool has tried on a server as it is started, the failed ones, and the tool's words."""
     with TemporaryDirectory() as folder, serving("grpc_static") as address:
         report = Path(folder) / "report.xml"
         host, _, port = address.rpartition(":")
@@ -69,7 +69,7 @@ def interop_server() -> Running:
 
 
 def go_case(tool: str, case: str, address: Address) -> str:
-    """What the tool said of a case that failed; nothing where it passed."""
+    """The tool's words on a case that failed; empty where it passed."""
     host, port = address
     command = [tool, "--use_tls=false", f"--server_host={host}", f"--server_port={port}", f"--test_case={case}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)

@@ -1,4 +1,4 @@
-"""How the peers' servers are called: one caller for each service, and what a load of many callers saw.
+"""Callers of the peers' servers: one for each service, and the results of a load of many callers.
 
 A caller makes one call after another on a connection of its own and checks every reply. ``Gone`` says that the
 server's end was an orderly one: it closed between two replies, and not within one.

@@ -40,7 +40,7 @@ def _absent(what: str, remedy: str, lacks: list[str]) -> None:
 
 
 def run(*command: str, cwd: Path) -> str:
-    """What a command prints; fails the test, with what the command said, where it failed."""
+    """The output of a command; fails the test, with the command's words, where it failed."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
     return done.stdout

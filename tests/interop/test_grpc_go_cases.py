@@ -19,5 +19,5 @@ def running() -> Iterator[Running]:
 
 @pytest.mark.parametrize("case", GO_CASES)
 def test_case(case: str, running: Running, tool: Callable[[str], str]) -> None:
-    """It passes."""
+    """Every case of the tool passes."""
     assert not go_case(tool("grpc-go-interop"), case, running.address)

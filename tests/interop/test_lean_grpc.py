@@ -36,7 +36,7 @@ DETAIL = "Kurs über 100 % – ß"
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
-    """What a command prints; fails the test, with what the command said, where it failed."""
+    """The output of a command; fails the test, with the command's words, where it failed."""
     done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
     if "GOPROXY=off" in done.stderr:
         absent("a Go module", "make go-tools")

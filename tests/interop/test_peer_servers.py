@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 def command(name: str) -> tuple[str, ...]:
-    """What starts a peer's server. Where it is not built the test is skipped, or fails if nothing may be skipped.
+    """The command of a peer's server. Without a build the test is skipped, or fails if nothing may be skipped.
 
     That does not hold of a free-threaded Python: no package that could be installed has one.
     """
@@ -61,7 +61,7 @@ def serve() -> Iterator[Serve]:
 
 
 def listens(server: Server) -> bool:
-    """Whether anybody takes a connection at a server's address."""
+    """Tell whether anybody takes a connection at a server's address."""
     with socket.socket() as probe:
         return probe.connect_ex(server.address) == 0
 
@@ -92,7 +92,7 @@ def test_a_signal_ends_an_idle_server(peer: str, serve: Serve) -> None:
 
 
 def test_a_signal_under_load(peer: str, serve: Serve) -> None:
-    """What was accepted is answered whole and right; exit 0; the port is free afterwards."""
+    """Accepted requests are answered whole and right; exit 0; the port is free afterwards."""
     server = serve(peer)
     with under_load(peer, server):
         ended = server.stopped(signal.SIGTERM)
@@ -168,7 +168,7 @@ def test_a_request_that_does_not_come(name: str, serve: Serve) -> None:
 
 @pytest.mark.parametrize("name", ENTITY_PEERS)
 def test_a_second_signal(name: str, serve: Serve) -> None:
-    """It ends the server at once, whatever is under way: exit 1."""
+    """The second signal ends the server at once, whatever is under way: exit 1."""
     server = serve(name, "--grace-s", "60")
     with half_request(server):
         server.signal(signal.SIGTERM)

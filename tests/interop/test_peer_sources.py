@@ -45,7 +45,7 @@ def test_its_own_tests_pass(language: str) -> None:
 
 
 def ended_well(command: tuple[str, ...], folder: Path) -> str:
-    """What a command said where it failed."""
+    """Fail the test with a command's words where it failed."""
     environment = os.environ | OFFLINE
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return f"{done.stdout}{done.stderr}" if done.returncode else ""

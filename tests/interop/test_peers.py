@@ -200,7 +200,7 @@ def one_reply(reply: Callable[[int], bytes]) -> AbstractContextManager[Address]:
 )
 @pytest.mark.parametrize("name", ["go", "c"])
 def test_a_wrong_reply(name: str, reply: Callable[[int], bytes], peer: Callable[[str], LoadProgram]) -> None:
-    """What belongs to no request, is no frame, or ends early, ends the client with a word on it."""
+    """Bytes that belong to no request, are no frame, or end early, end the client with a word on it."""
     with one_reply(reply) as address, pytest.raises(ProgramFailed, match="exit code 1"):
         peer(name).load(ask(address, duration_s=1))
 

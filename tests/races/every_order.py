@@ -21,7 +21,7 @@ OK = Status.OK
 
 
 def explained(history: Sequence[Operation]) -> bool:
-    """Whether some order of those known to have ended, and of some of the others, gives every reply."""
+    """Tell whether some order of the ended requests, and of some of the others, gives every reply."""
     ended = [operation for operation in history if operation.returned_ns < NEVER_NS]
     others = [operation for operation in history if operation.returned_ns == NEVER_NS]
     chosen = itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(len(others) + 1))
@@ -34,7 +34,7 @@ def explained(history: Sequence[Operation]) -> bool:
 
 
 def _explains(order: Sequence[Operation]) -> bool:
-    """Whether one after the other gives these replies, with some rising numbers for the commits."""
+    """Tell whether these requests in turn give these replies, with some rising numbers for the commits."""
     return any(
         _replies(order, numbers)
         for numbers in itertools.combinations(range(1, 2 * OPERATIONS_MAX + 2), _commits(order))
@@ -46,7 +46,7 @@ def _commits(order: Sequence[Operation]) -> int:
 
 
 def _stocks(order: Sequence[Operation]) -> Iterator[Stock]:
-    """What each commit makes of the stock."""
+    """The stock behind each commit."""
     stock = STOCK
     for operation in order:
         after = _stepped(stock, operation.request)
@@ -75,7 +75,7 @@ def _replies(order: Sequence[Operation], numbers: Sequence[int]) -> bool:
 
 
 def _reply(request: Request, stock: Stock, number: int, last: int) -> Reply:
-    """What a request is told; ``stock`` is what stands behind it."""
+    """The reply to a request; ``stock`` is the one behind it."""
     if isinstance(request, Lookup):
         return LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, last)
     if isinstance(request, Trade):

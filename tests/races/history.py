@@ -38,7 +38,7 @@ SHARED_STOCK = "Shared"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What stocks there are, and what each thread sends in each round: ``rounds[round][thread]``."""
+    """The stocks, and the requests of each thread in each round: ``rounds[round][thread]``."""
 
     stocks: tuple[Stock, ...]
     rounds: tuple[tuple[tuple[Request, ...], ...], ...]
@@ -75,7 +75,7 @@ def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7, confl
 
 
 def _first(number: int, thread: int, conflict: bool) -> tuple[Request, ...]:
-    """What a thread sends first, when all have just met: about a stock in demand, a retry, or two trades too many."""
+    """A thread's first request, when all have just met: about a stock in demand, a retry, or two trades too many."""
     if conflict and number % 4 == 1:
         own = f"Round{number}"
         return (Trade(own, 3, Side.SELL, f"fits-{number}"), Lookup(own), Lookup(own))
@@ -156,7 +156,7 @@ def _timed(exchange: Answering, request: Request) -> Operation | None:
 
 
 def answer(exchange: Answering, request: Request) -> Reply:
-    """What the exchange says."""
+    """The exchange's answer."""
     match request:
         case Lookup(name):
             return exchange.lookup(name)

@@ -25,7 +25,7 @@ Lockings = Callable[[Iterable[str]], Locking]
 
 
 class Handoff:
-    """Where threads wait for one another. ``wait_s`` bounds a wait that no other thread ends.
+    """A place where threads wait for one another. ``wait_s`` bounds a wait that no other thread ends.
 
     Events are words. A stock's name is a commit to it. ``read NAME`` is a lookup of it that ended, and ``reading NAME``
     one that is half done.
@@ -90,7 +90,7 @@ class Stepping:
 
 @dataclass(slots=True)
 class Store:
-    """What a catalog in memory is made of."""
+    """The parts of a catalog in memory."""
 
     versions: dict[str, Version]
     handoff: Handoff
@@ -107,19 +107,19 @@ class Store:
 
 
 class Read(Protocol):
-    """How a catalog reads a stock that it has."""
+    """A catalog's way to read a stock that it has."""
 
     def __call__(self, store: Store, name: str) -> Version: ...
 
 
 class Change(Protocol):
-    """How a catalog changes a stock that it has."""
+    """A catalog's way to change a stock that it has."""
 
     def __call__(self, store: Store, name: str, step: KnownStep) -> tuple[Version, Status]: ...
 
 
 class Replay(Protocol):
-    """How a catalog answers a request that has an id."""
+    """A catalog's way to answer a request that has an id."""
 
     def __call__(self, store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed: ...
 
@@ -247,7 +247,7 @@ class FieldCatalog:
 
 
 def _told(handoff: Handoff, name: str, changed: Changed) -> Changed:
-    """What a change gave, after telling those who wait for a commit."""
+    """The result of a change, after telling those who wait for a commit."""
     if changed[0] is Status.OK:
         handoff.tell(name)
     return changed

@@ -196,7 +196,7 @@ def cached(store: Store, name: str) -> Version:
 
 
 def committed_later(store: Store, name: str) -> Version:
-    """What readers of ``reply_before_the_commit`` see."""
+    """The stock as readers of ``reply_before_the_commit`` see it."""
     with store.lock:
         return store.cache.get(name) or store.versions[name]
 

@@ -61,7 +61,7 @@ class RightExchange:
             return UpdateReply(Status.OK, self.commit(Stock(name, price_cents, stock.volume_limit, stock.volume)))
 
     def seen(self, name: str) -> LookupReply:
-        """What a Lookup is told."""
+        """The reply to a Lookup."""
         stock = self.table[name]
         return LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, self.sequences[name])
 
@@ -71,7 +71,7 @@ class RightExchange:
         return TradeReply(status, stock.volume, self.commit(stock) if status is Status.OK else 0)
 
     def again(self, request_id: str, content: Content) -> TradeReply:
-        """What a use of an id is told that is remembered."""
+        """The reply to a use of an id that is remembered."""
         known, reply = self.remembered[request_id]
         if known != content:
             raise InvalidRequest(f"{request_id} was used for another trade")
@@ -84,7 +84,7 @@ class RightExchange:
         return self.commits
 
     def unlucky(self) -> bool:
-        """Whether this request meets the bug."""
+        """Tell whether this request meets the bug."""
         self.requests += 1
         return self.requests % EVERY == 0
 
@@ -149,7 +149,7 @@ class RefusedBeforeTheFirstUseIsDone(RightExchange):
         return super().trade(name, quantity, side, request_id)
 
     def running(self, request_id: str, content: Content) -> bool:
-        """Whether this is the first use of an id."""
+        """Tell whether this is the first use of an id."""
         if self.first_uses.setdefault(request_id, content) != content:
             raise InvalidRequest(f"{request_id} was used for another trade")
         return request_id not in self.remembered

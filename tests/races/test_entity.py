@@ -36,7 +36,7 @@ class Done:
 
 
 def record(store: EntityStore, rng: random.Random) -> list[Done]:
-    """What several threads at once asked of a store, and got."""
+    """The requests of several threads at once to a store, and their answers."""
     clock, values, history = count(), count(1), list[Done]()
     seeds = [rng.random() for _ in range(THREADS)]
     together = threading.Barrier(THREADS)
@@ -66,7 +66,7 @@ def record(store: EntityStore, rng: random.Random) -> list[Done]:
 
 
 def violations(history: list[Done]) -> list[str]:
-    """What no order of the requests, one after the other, explains."""
+    """The answers that no order of the requests, one after the other, explains."""
     found = [f"a get saw half a put: {done}" for done in history if done.torn]
     for number in {done.id for done in history}:
         puts = [done for done in history if done.id == number and done.created is not None]
@@ -81,7 +81,7 @@ def violations(history: list[Done]) -> list[str]:
 
 
 def stale(get: Done, puts: list[Done]) -> bool:
-    """Whether a get saw what it could not have seen at any moment between its beginning and its end."""
+    """Tell whether a get saw a value that it could not have seen at any moment between its beginning and its end."""
     if get.value is None:
         return any(put.ended < get.began for put in puts)
     seen = [put for put in puts if put.value == get.value and put.began < get.ended]

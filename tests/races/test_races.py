@@ -88,7 +88,7 @@ def test_a_bug_in_what_is_told_is_caught_every_time(bug: str, rng: random.Random
 
 
 def test_the_planted_exchanges_are_right_without_a_bug(rng: random.Random) -> None:
-    """What is caught is the bug that was planted; also where ids are used for several trades."""
+    """The check catches the bug that was planted; also where ids are used for several trades."""
     asked = plan(rng, threads=4, rounds=12, conflicts=True)
     history = record(RightExchange(asked.stocks, Handoff(0.004)), asked)
     assert violations(asked.stocks, history) == []
@@ -143,7 +143,7 @@ def test_a_lock_keeps_half_written_stocks_from_readers(locking: str, rng: random
 
 @pytest.mark.slow
 def test_the_planted_catalogs_are_right_without_a_bug(rng: random.Random) -> None:
-    """What is caught is the bug that was planted: the parts it was planted in pass."""
+    """The check catches the bug that was planted: the parts it was planted in pass."""
     asked = plan(rng, threads=4, rounds=15)
     lock = LeakyReadWriteLock(writers_wait=True, readers_wait=True)
     handoff = Handoff(0.0005)

@@ -30,7 +30,7 @@ ROUNDS = 10
 
 
 def verdict(row: Row) -> str:
-    """How a row stands in the table."""
+    """A row's word in the table."""
     if row.states:
         return NO_GOAL
     if row.passed:

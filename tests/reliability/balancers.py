@@ -92,7 +92,7 @@ class Replicas:
             assert (ended.code, ended.stdout) == (0, ""), ended
 
     def answered(self) -> list[float]:
-        """How many requests each has answered, by its metrics, in the order of ``HOSTS``."""
+        """The number of requests that each has answered, by its metrics, in the order of ``HOSTS``."""
         return [sum(self._numbers(self._servers[host])) for host in HOSTS if host in self._servers]
 
     def _numbers(self, server: Server) -> Iterator[float]:
@@ -191,14 +191,14 @@ def envoy(names: NameServer, port: int) -> Iterator[Connect]:
 
 
 def found(program: str) -> str:
-    """Where a program is that is here."""
+    """The path of a program that is here."""
     path = shutil.which(program)
     assert path is not None, program
     return path
 
 
 def to(address: Address, running: Running) -> Connect:
-    """What connects to a balancer, which must run."""
+    """A function that connects to a balancer, which must run."""
 
     def connect() -> Connection:
         assert running.runs(), running.said()
@@ -208,7 +208,7 @@ def to(address: Address, running: Running) -> Connect:
 
 
 def envoy_program() -> Path | None:
-    """Where Envoy is; None: nowhere."""
+    """The path of Envoy; None: nowhere."""
     package, found = find_spec("envoy"), shutil.which("envoy")
     if package is not None and package.origin is not None:
         return Path(package.origin).parent / "_bin" / "envoy"
@@ -225,7 +225,7 @@ LACKING: dict[str, tuple[Callable[[], object], str]] = {
 
 
 def lacking(name: str) -> str:
-    """How to get a balancer that is not here; empty: it is."""
+    """The way to get a balancer that is not here; empty: it is."""
     found, how = LACKING.get(name, (lambda: True, ""))
     return "" if found() else how
 
@@ -299,7 +299,7 @@ class Tried:
                 self.told[name].append(client.result(WAIT_S))
 
     def rows(self, calls: int) -> list[Row]:
-        """What came of it."""
+        """The rows of the table."""
         rows = [self._restarted(name, calls) for name in self._connects]
         rows += [self._shared(name) for name in self.shares]
         sequences = sorted(each for told in self.told.values() for client in told for each in client.sequences)

@@ -57,7 +57,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def _shared(transport: str, greedily: Sequence[str], politely: Callable[[], Served]) -> list[Row]:
-    """What the polite ones get beside the greedy ones, which are a module's with its arguments."""
+    """The polite ones' replies beside the greedy ones, which are a module's with its arguments."""
     with subprocess.Popen([sys.executable, "-m", *greedily], cwd=ROOT, stdout=subprocess.PIPE, text=True) as greedy:
         assert greedy.stdout is not None
         assert greedy.stdout.readline() == "begun\n"
@@ -82,7 +82,7 @@ def _stormed(transport: str, server: Server, name: str, honest_for: Honest, dura
 
 
 def politely(address: Address, duration_s: float) -> Served:
-    """What the polite ones get."""
+    """The polite ones' replies."""
     served, request = Served(), frame(1, LOOKUP, ASK)
     with ExitStack() as clients, select.epoll() as epoll:
         polite, sent_s = {}, {}

@@ -65,7 +65,7 @@ def called(
     path: str = LOOKUP,
     payload: bytes = ASK,
 ) -> Served:
-    """What became of requests on so many connections, each with so many open at a time. Blocks for so long."""
+    """The outcomes of requests on several connections, each with several open at a time. Blocks meanwhile."""
     served, callers = Served(), dict[int, Caller]()
     prepared = _codec(transport, address).prepare(path, payload, WAIT_S)
     with ExitStack() as sockets, select.epoll() as epoll:

@@ -162,7 +162,7 @@ _OTHERS = (
 
 
 class Live(NamedTuple):
-    """What is sent to a transport's server."""
+    """Bytes to send to a transport's server."""
 
     made: Callable[[random.Random], bytes]
     """Draws a session."""

@@ -26,7 +26,7 @@ _PATHS = {b"/a.B/Unary": Kind.UNARY, b"/a.B/Watch": Kind.STREAMED_REPLY, b"/a.B/
 
 @dataclass(slots=True)
 class Fuzzed:
-    """What was done."""
+    """A count of the steps that were done."""
 
     frames: int = 0
     sessions: int = 0
@@ -104,7 +104,7 @@ class _Session:
         self._answer()
 
     def _feed(self, data: bytes) -> bool:
-        """Whether the connection goes on."""
+        """Tell whether the connection goes on."""
         goes_on = True
         try:
             self._requests += self._session.feed(data)

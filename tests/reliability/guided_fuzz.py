@@ -53,7 +53,7 @@ def _row(kind: str, inputs: int, seed: int) -> Row:
 
 
 def _examples(kind: str) -> list[bytes]:
-    """What is sent in earnest, for atheris to begin with."""
+    """Requests as clients send them, for atheris to begin with."""
     from stock_service.rpc.wire.framing import encode_request
     from stock_service.trading.service import LOOKUP, TRADE, UPDATE
     from stock_service.v1 import stock_pb2

@@ -63,7 +63,7 @@ def _held(transport: str, duration_s: float, peers: int) -> list[Row]:
 
 
 def longest(transport: str) -> bytes:
-    """What a client sends with the longest request."""
+    """The bytes of a client that sends the longest request."""
     if transport == "sockets":
         return frame(1, LOOKUP, bytes(FRAME_BYTES_MAX - 9 - len(LOOKUP)))
     body = message(bytes(FRAME_BYTES_MAX))

@@ -135,7 +135,7 @@ def kinds() -> Iterator[tuple[str, str, bool]]:
 
 
 def by_porcupine(histories: Iterable[History]) -> list[str] | None:
-    """What Porcupine says of each; None where it is not built."""
+    """Porcupine's word on each history; None where it is not built."""
     if not PORCUPINE.exists():
         return None
     with TemporaryDirectory() as folder:
@@ -204,7 +204,7 @@ def _some(seed: int) -> Iterator[tuple[str, str, bool]]:
 
 
 def planted(seed: int) -> tuple[Row, int, int]:
-    """Whether every planted bug is caught, every time; prints which judge finds it.
+    """Tell whether every planted bug is caught, every time; prints which judge finds it.
 
     Then how many histories there were, and of how many the search said something else than Porcupine.
     """
@@ -237,7 +237,7 @@ def planted(seed: int) -> tuple[Row, int, int]:
 
 
 def agreement(seed: int, count: int) -> Row:
-    """Whether the search says of small histories what trying every order says."""
+    """Tell whether the search says of small histories the same as trying every order."""
     rng, agreed = random.Random(seed), 0
     for _ in range(count):
         history = drawn(rng)

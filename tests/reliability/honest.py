@@ -21,7 +21,7 @@ ASK = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 @dataclass(slots=True)
 class Served:
-    """What became of an honest client's calls."""
+    """The outcomes of an honest client's calls."""
 
     took_s: list[float] = field(default_factory=list)
     failed: int = 0
@@ -38,7 +38,7 @@ class Served:
 
     @property
     def well(self) -> bool:
-        """Whether that is what is promised."""
+        """Tell whether these outcomes keep the promise."""
         return self.success >= SUCCESS and self.p99_s <= P99_S
 
     def __str__(self) -> str:

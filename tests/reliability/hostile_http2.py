@@ -56,7 +56,7 @@ def _row(server: Server, name: str, duration_s: float) -> Row:
 
 
 def honest(address: Address, duration_s: float, connected: Callable[[], object] = lambda: None) -> Served:
-    """What ``honest.honest`` does, by gRPC; a connection that ends breaks the check."""
+    """Call as ``honest.honest`` does, by gRPC; a connection that ends breaks the check."""
     served, number = Served(), 0
     with RawHttp2(address) as client:
         connected()

@@ -63,7 +63,7 @@ def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:
 
 
 def _attacked(server: Server, name: str, duration_s: float, seed: int) -> tuple[Served, str, bool]:
-    """How the honest client fared, by how many connections the server was attacked, and whether it was."""
+    """The honest client's outcomes, the number of attacking connections, and whether the attack took place."""
     arguments = (*server.address, name, duration_s + WAIT_S, seed)
     with ExitStack() as stack:
         attackers = []

@@ -39,7 +39,7 @@ def killed(start: tuple[str, ...], rng: random.Random, kills: int, of: str = "ki
 
 
 class _Run:
-    """What clients were told over all restarts, and what was found to be otherwise."""
+    """The replies to clients over all restarts, and the faults that were found."""
 
     def __init__(self, start: tuple[str, ...], rng: random.Random) -> None:
         self._start, self._rng = start, rng

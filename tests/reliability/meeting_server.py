@@ -45,7 +45,7 @@ def meeting(service: Service, workers: int) -> Service:
 
 
 def met_after_s(address: Address, name: str) -> float | None:
-    """How long it took until all workers of a server on sockets were at a meeting; None: they never were."""
+    """The time until all workers of a server on sockets were at a meeting; None: they never were."""
     with ExitStack() as stack:
         clients = [stack.enter_context(RawSocket(address)) for _ in range(WORKERS)]
         began_s = time.monotonic()

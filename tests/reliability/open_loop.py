@@ -40,7 +40,7 @@ On sockets the requests that wait for an answer are not limited, but for what th
 
 @dataclass(slots=True)
 class Offered:
-    """What became of an open loop's requests. Times are seconds from when a request was due."""
+    """The outcomes of an open loop's requests. Times are seconds from when a request was due."""
 
     due: int = 0
     given_up: int = 0
@@ -123,7 +123,7 @@ class _OpenLoop:
             self._epoll.register(lane.socket, select.EPOLLIN)
 
     def run(self, rate_hz: float, duration_s: float) -> Offered:
-        """What became of the requests."""
+        """Run the loop, and give the outcomes of its requests."""
         offered, waiting = self._offered, self._waiting
         began_s = time.monotonic()
         until_s = began_s + duration_s

@@ -51,7 +51,7 @@ NEVER = DEADLINE.pack(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How often and how long a load is offered."""
+    """The number and length of a load's blocks."""
 
     blocks: int
     block_s: float
@@ -121,7 +121,7 @@ def block_of(offered: Offered, duration_s: float, peaks_hz: Sequence[float], bac
 
 
 def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: float) -> list[Row]:
-    """What became of some blocks of the same load, with closed loops of ``closed_s``; without a goal they state."""
+    """The outcomes of some blocks of the same load, with closed loops of ``closed_s``; without a goal they state."""
     goodput = statistics.median(block.goodput for block in blocks)
     p99_s = _p99_s(blocks, lambda offered: offered.answered_s)
     unheard = sum(block.offered.unanswered for block in blocks)
@@ -164,7 +164,7 @@ def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: fl
 
 
 def refusals(what: str, blocks: Sequence[Block], has_goal: bool) -> Row:
-    """How soon requests are refused."""
+    """The times until requests are refused."""
     p99_s = _p99_s(blocks, lambda offered: offered.refused_s)
     refused = sum(len(block.offered.refused_s) for block in blocks)
     figure = f"{p99_s * 1000:.0f} ms, of {refused:,}" if refused else "none is refused"
@@ -201,7 +201,7 @@ def closed_loop(
 
 
 def late_handlers(transport: str, address: Address) -> int:
-    """How many handlers began after their clients had given up."""
+    """The number of handlers that began after their clients had given up."""
     connection = load(transport).connect(address, WAIT_S)
     try:
         return int(connection.call(LATE, b"", WAIT_S))

@@ -33,7 +33,7 @@ from tests.reliability.rows import Check, Row, absent
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What tries a promise."""
+    """A promise's check."""
 
     checks: tuple[Check, ...]
     timed: bool = True
@@ -127,5 +127,5 @@ Shares are in percent, times in milliseconds, and growth in MiB a minute.
 
 
 def excused(row: Row) -> bool:
-    """Whether a row that falls short is known to, and no further than it may."""
+    """Tell whether a row's shortfall is known, and within its bound."""
     return row.promise in SHORT and SHORT[row.promise].excuses(row)

@@ -39,7 +39,7 @@ PARTS = ("server.pem", "server-key.pem")
 
 @dataclass(slots=True)
 class Told:
-    """What one client was told."""
+    """The replies to one client."""
 
     requests: int = 0
     failures: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ def row(transport: str, renewals: int) -> Row:
 
 
 def renewed(transport: str, renewals: int) -> tuple[list[Told], list[Told]]:
-    """What clients were told that stayed, and those that connected anew; fails where a renewal is not seen."""
+    """The replies to clients that stayed, and to those that connected anew; fails where a renewal is not seen."""
     with TemporaryDirectory() as name, ThreadPoolExecutor(2 * CALLING) as threads, ExitStack() as running:
         folder, others = Path(name) / "own", (Path(name) / "even", Path(name) / "odd")
         for each in (folder, *others):
@@ -98,7 +98,7 @@ def renew(server: Server, folder: Path, new: Path, parts: tuple[str, ...]) -> No
 
 
 def is_served(transport: str, server: Server, shown: ClientCredentials) -> bool:
-    """Whether a new connection that trusts one authority alone gets an answer."""
+    """Tell whether a new connection that trusts one authority alone gets an answer."""
     try:
         return looked_up(transport, server.address, shown)
     except Fault:

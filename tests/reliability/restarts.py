@@ -37,7 +37,7 @@ BETWEEN = 30
 
 @dataclass(slots=True)
 class Told:
-    """What one client was told."""
+    """The replies to one client."""
 
     sequences: list[int] = field(default_factory=list)
     requests: int = 0
@@ -66,7 +66,7 @@ def row(transport: str, restarts: int, rng: random.Random) -> Row:
 
 
 def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
-    """What each client was told; fails where a commit was done twice, or lost, or a server did not end well."""
+    """The replies to each client; fails where a commit was done twice, or lost, or a server did not end well."""
     with TemporaryDirectory() as folder, ThreadPoolExecutor(TRADERS + 3) as threads, ExitStack() as running:
         start = (*stored(Path(folder) / "store", transport), "--hand-over", str(Path(folder) / "socket"))
         server = running.enter_context(Server(start))

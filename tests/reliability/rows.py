@@ -12,7 +12,7 @@ NO_GOAL = "–"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is promised, what was to be reached, what was, and whether that is enough."""
+    """A promise, its goal, its figure, and whether that is enough."""
 
     promise: str
     goal: str
@@ -28,7 +28,7 @@ class Row:
 
     @property
     def states(self) -> bool:
-        """Whether it has no goal."""
+        """Tell whether the row has no goal."""
         return self.goal == NO_GOAL
 
     def __str__(self) -> str:

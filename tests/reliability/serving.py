@@ -31,7 +31,7 @@ def usual_server(
 
 
 def threads_and_descriptors(pid: int) -> tuple[int, int]:
-    """How many a process has. What it reads of ``/proc`` for a moment does not count, nor what it closes meanwhile."""
+    """The threads and descriptors of a process, without those that ``/proc`` needs or that close meanwhile."""
     links = []
     for descriptor in os.listdir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):
@@ -46,7 +46,7 @@ def at_rest(pid: int) -> tuple[int, int]:
 
 
 def within(limit_s: float, condition: Callable[[], bool]) -> bool:
-    """Whether a condition comes true in so long."""
+    """Tell whether a condition comes true in time."""
     deadline_s, pause = time.monotonic() + limit_s, threading.Event()
     while not condition():
         if time.monotonic() > deadline_s:

@@ -68,7 +68,7 @@ def _damaged(content: bytes, rng: random.Random) -> bytes:
 
 
 def _served(folder: Path, contents: dict[str, bytes]) -> tuple[int, int, int, int] | None:
-    """What is served of each stock, volume and price; None where the file is refused."""
+    """The volume and price of each stock that is served; None where the file is refused."""
     folder.mkdir()
     for name, content in contents.items():
         (folder / name).write_bytes(content)
@@ -85,12 +85,12 @@ def _served(folder: Path, contents: dict[str, bytes]) -> tuple[int, int, int, in
 
 
 def _lacks(part: str, is_cut: bool) -> int:
-    """How many of the last trades may be missing, unseen."""
+    """The number of last trades that may be missing, unseen."""
     return 0 if not part.endswith("-wal") else TRADES if is_cut else 1
 
 
 def _right(found: tuple[int, int, int, int], lacks: int) -> bool:
-    """Whether that is what was written, but for so many of the last trades."""
+    """Tell whether the stocks are those that were written, but for some of the last trades."""
     first, price, volume, second_price = found
     prices = (first, price, second_price) == (0, STOCKS[0].price_cents, STOCKS[1].price_cents)
     return prices and TRADES - lacks <= volume <= TRADES

@@ -40,7 +40,7 @@ NAN = b"\x11" + struct.pack("<d", float("nan"))
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """What each connection sends, and how it behaves."""
+    """The bytes that each connection sends, and its behaviour."""
 
     pieces: Callable[[], Iterator[bytes]]
     connections: int = 8

@@ -33,7 +33,7 @@ def spin(turns: int) -> None:
 
 
 def turns_of(seconds: float) -> int:
-    """How many turns of the loop take so long here, by the quickest of some tries."""
+    """The number of the loop's turns that take this time here, by the quickest of some tries."""
 
     def took_s(turns: int) -> float:
         began_s = time.perf_counter()

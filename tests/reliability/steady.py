@@ -101,7 +101,7 @@ def _soaked(transport: str, duration_s: float) -> list[Row]:
 
 
 def answers(transport: str, asked: int, failed: int, duration_s: float) -> Row:
-    """Whether requests were answered: all of them, but for a run of seconds."""
+    """Tell whether requests were answered: all of them, but for a run of seconds."""
     short = duration_s < SHORT_S
     goal = f"≥ {SUCCESS:.1%} answered" if short else "all answered"
     passed = asked > 0 and failed <= (asked * (1 - SUCCESS) if short else 0)
@@ -139,7 +139,7 @@ def slope_mib_a_minute(samples: list[float], duration_s: float) -> tuple[float, 
 
 
 def _ask(connection: Connection, over: threading.Event) -> tuple[int, int]:
-    """How many requests a client made, until it was over; and how many of them got no answer."""
+    """The number of a client's requests until the run was over, and of those without an answer."""
     asked = failed = 0
     while not over.is_set():
         path, payload = (TRADE, BUY) if asked % 10 == 0 else (LOOKUP, ASK)

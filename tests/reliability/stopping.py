@@ -43,7 +43,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def _stopped(kind: str) -> str:
-    """What a stop under load lost, in words; empty: nothing."""
+    """The losses of a stop under load, in words; empty: nothing."""
     try:
         stop_under_load(kind, clients=4, trades=100, number=signal.SIGTERM)
     except AssertionError as error:

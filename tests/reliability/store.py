@@ -57,7 +57,7 @@ _SECTOR = 512
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens at the n-th call of a system call, counted from 1: a signal, or an error from then on or once."""
+    """A fault at the n-th call of a system call, counted from 1: a signal, or an error from then on or once."""
 
     call: str
     at: int
@@ -71,7 +71,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Told:
-    """What a run said: of each trade that was acknowledged its volume and number, and the volume last seen."""
+    """A run's words: of each trade that was acknowledged its volume and number, and the volume last seen."""
 
     acknowledged: dict[str, tuple[int, int]] = field(default_factory=dict)
     seen: int = 0
@@ -115,7 +115,7 @@ def run(path: Path, *strace: str, plant: str = "") -> tuple[Told, int]:
 
 
 def calls(folder: Path, names: Sequence[str]) -> dict[str, int]:
-    """How often each system call comes in a run without a fault."""
+    """The number of calls of each system call in a run without a fault."""
     with TemporaryDirectory(dir=folder) as own:
         log = Path(own, "calls")
         told, code = run(Path(own, "store"), str(log), "-e", f"trace={','.join(names)}")
@@ -152,7 +152,7 @@ def survives(folder: Path, fault: Fault) -> Told:
 
 
 def holds(path: Path, told: Told) -> None:
-    """That a store has what a run was told, and takes the run's trades, each once. Raises AssertionError."""
+    """Check that a store has the acknowledged trades, and takes the run's trades, each once. Raises AssertionError."""
     if not path.exists():
         assert not told.acknowledged, "a store is gone"
     if told.copied:
@@ -232,7 +232,7 @@ def _steps(log: str, folder: Path) -> Iterator[Step]:
 
 
 class _Disk:
-    """What a disk surely has, and what it may have besides."""
+    """The bytes that a disk surely has, and those that it may have besides."""
 
     def __init__(self) -> None:
         self.content: list[bytearray] = []  # of each file, at its last sync
@@ -264,7 +264,7 @@ class _Disk:
             self.kept.append(dict(self.names))
 
     def image(self, rng: random.Random) -> dict[str, bytes]:
-        """What may be there after the power was lost."""
+        """A state of the disk after the power was lost."""
         found: dict[str, bytes] = {}
         for name, number in rng.choice(self.kept).items():
             content = bytearray(self.content[number])

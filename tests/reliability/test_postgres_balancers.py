@@ -14,7 +14,7 @@ CALLS, RESTARTS = 100, 1
 
 @pytest.fixture(scope="module")
 def rows(_postgres: Postgres, pytestconfig: pytest.Config) -> list[Row]:
-    """Those of all balancers that are here, which are tried at once."""
+    """The rows of all balancers that are here, which are tried at once."""
     with begun(_postgres.store(DEFAULT_STOCKS), pytestconfig.option.seed) as trying:
         trying.roll(CALLS, RESTARTS)
         return trying.rows(CALLS)
@@ -22,7 +22,7 @@ def rows(_postgres: Postgres, pytestconfig: pytest.Config) -> list[Row]:
 
 @pytest.mark.parametrize("name", BALANCERS)
 def test_a_restart_behind_a_balancer_fails_no_call(name: str, rows: list[Row]) -> None:
-    """That a client with the retry policy sees."""
+    """No client with the retry policy sees a failure."""
     if lacking(name):
         pytest.skip(lacking(name))
     (own,) = [row for row in rows if row.promise.startswith(name)]

@@ -125,7 +125,7 @@ def test_without_grpc_go_its_rows_are_skipped_and_not_kept(monkeypatch: pytest.M
 
 
 def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It fails the command, and says how it broke."""
+    """A check that breaks fails the command, and says the reason."""
 
     def breaks(_minutes: bool, _seed: int) -> list[Row]:
         raise ValueError("no such thing")
@@ -157,7 +157,7 @@ def test_of_several_rounds_the_worst_counts() -> None:
 
 
 def test_a_row_that_only_states_is_neither_kept_nor_short() -> None:
-    """It has a dash for its goal and for whether it is kept, and counts with none of the others."""
+    """Such a row has a dash for its goal and for whether it is kept, and counts with none of the others."""
     row = Row.stated("beside", "7%")
     assert str(row) == "beside | – | 7% | –"
     text = command.page({name: [KEPT, row] for name in PROMISES}, dict.fromkeys(PROMISES, 7.2), 70.0, "make it", 5)
@@ -167,7 +167,7 @@ def test_a_row_that_only_states_is_neither_kept_nor_short() -> None:
 
 
 def test_the_page_has_every_row_and_reason() -> None:
-    """What falls short is marked, and what is known to has its reason; then come the seconds that each took."""
+    """A shortfall is marked, and a known one has its reason; then come the seconds that each took."""
     found = {name: [KEPT, FALLEN, KNOWN] for name in PROMISES}
     text = command.page(found, dict.fromkeys(PROMISES, 7.2), 70.0, "make check-reliability", 5)
     assert text.count("| a | 0 | 0 | yes |") == len(PROMISES)

@@ -58,7 +58,7 @@ def some_replicas(rng: random.Random) -> list[Row]:
 
 
 def seconds_of(check: Callable[[bool, int], list[Row]]) -> Callable[[random.Random], list[Row]]:
-    """What a promise's own module does in seconds."""
+    """The seconds of a promise's own module."""
     return lambda rng: check(False, rng.randrange(2**32))
 
 

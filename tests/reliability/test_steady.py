@@ -1,4 +1,4 @@
-"""What a load of some length is judged by."""
+"""Judgement of a load of some length."""
 
 from tests.reliability import steady
 from tests.reliability.promises import excused

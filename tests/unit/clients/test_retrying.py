@@ -1,4 +1,4 @@
-"""What is sent again, after which fault, how often and after what wait."""
+"""Retries: the requests that are sent again, after which fault, how often and after what wait."""
 
 import random
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class Faulty:
         return [call for connection in self.connections for call in connection.calls]
 
     def exchange(self, retries: int) -> RetryingExchange:
-        """What sends to it again, without any time."""
+        """An exchange that is sent to again, without any time."""
         return RetryingExchange(self.connect, 1.0, retries, rng=random.Random(1), sleep=self.waits.append)
 
 

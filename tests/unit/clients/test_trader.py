@@ -22,7 +22,7 @@ BAD_PRICE = "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.
 
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeConnection]:
-    """What the trader connects to, whatever its options."""
+    """The connection of the trader, whatever its options."""
     with closing(FakeConnection(service())) as fake:
         monkeypatch.setattr(trader, "connect", lambda _: fake)
         yield fake

@@ -1,4 +1,4 @@
-"""What was seen of servers alone and of cold runs, planted for tests."""
+"""Results of servers alone and of cold runs, planted for tests."""
 
 from collections.abc import Mapping, Sequence
 

@@ -69,7 +69,7 @@ def _unlimited(_: Arm) -> float:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is true of every arm."""
+    """The truth of every arm."""
 
     mean_us: Callable[[Arm, str], float]
     """Of a request type."""

@@ -40,7 +40,7 @@ def closed_records(
 def report(
     client: int, *connections: Records, plan: LoadPlan = PLAN, window: Window = WINDOW, cpu_s: float = 0.5
 ) -> ClientReport:
-    """What a client with these connections reports."""
+    """The report of a client with these connections."""
     recorder = Recorder(replace(plan, connections_per_client=max(1, len(connections))), client, window)
     for number, records in enumerate(connections):
         recorder.fold(records, recorder.new_span(number))

@@ -70,7 +70,7 @@ def test_an_open_loop_says_so(server: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_floor_is_said_unless_it_is_not_wanted(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the client itself adds, measured first."""
+    """The client's own share is measured first."""
     options = ["--transport", "sockets", "--address", server, "--warm-up-s", "0", "--duration-s", "0.1"]
     assert command.main(options) == 0
     assert "this client's own floor" in capsys.readouterr().out
@@ -239,7 +239,7 @@ class Program:
             assert self._process.poll() is None
 
     def has_loaded(self, library: str) -> bool:
-        """Whether so much of the program has been imported."""
+        """Tell whether this much of the program has been imported."""
         return library in Path(f"/proc/{self._process.pid}/maps").read_text()
 
     def children(self) -> int:

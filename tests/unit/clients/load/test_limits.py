@@ -1,4 +1,4 @@
-"""What ``--fail-if`` makes of a run whose sends were not the load asked for, and of one whose sends were."""
+"""Verdicts of ``--fail-if`` on a run whose sends were not the load asked for, and on one whose sends were."""
 
 from dataclasses import replace
 

@@ -151,7 +151,7 @@ def test_options_that_go_together_are_taken() -> None:
 
 
 def test_streams_may_be_given_twice_and_requests_of_the_mix_limited() -> None:
-    """What is written to, and not in the place of, holds both."""
+    """A file that is written to, and not replaced, holds both."""
     words = "--json /dev/null --csv /dev/null --mix lookup,trade --fail-if trade.p99>1s --fail-if errors>0"
     options.check(options.parser(command.PROGRAM).parse_args(words.split()))
 

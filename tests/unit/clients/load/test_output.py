@@ -48,7 +48,7 @@ def test_json_has_what_was_asked_for_and_every_number() -> None:
 
 
 def test_json_can_be_read_again() -> None:
-    """What was counted gives the same result."""
+    """The counts that were written give the same result."""
     for run, written in zip(RUNS, json.loads(json_text(RUNS))["results"], strict=True):
         again = from_json(written["counted"])
         assert again.requests[ALL].p99_us == run.result.requests[ALL].p99_us
@@ -146,7 +146,7 @@ def test_where_it_cannot_be_put_nothing_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_link_stays_a_link(tmp_path: Path, there: bool) -> None:
-    """What it points to is written, wherever that is, and though it is not there yet."""
+    """The link's target is written, wherever it is, and though it is not there yet."""
     (tmp_path / "elsewhere").mkdir()
     target = tmp_path / "elsewhere" / "target"
     if there:
@@ -160,7 +160,7 @@ def test_a_link_stays_a_link(tmp_path: Path, there: bool) -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
-    """It stays one, and whoever reads it gets all."""
+    """The pipe stays one, and its reader gets all."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     got: list[str] = []
@@ -182,7 +182,7 @@ def redirected(tmp_path: Path) -> Iterator[int]:
 
 
 def test_a_descriptors_file_is_not_replaced(redirected: int, tmp_path: Path) -> None:
-    """What the program printed before is still there, and what it is told to write comes after it."""
+    """The text that the program printed before is still there, and the file's text comes after it."""
     write(Path(f"/dev/fd/{redirected}"), "after\n")
     assert (tmp_path / "output").read_text() == "before\nafter\n"
 

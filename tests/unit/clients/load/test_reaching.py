@@ -1,4 +1,4 @@
-"""What the load client says where nothing answers it, or something of another protocol."""
+"""Words of the load client where nothing answers it, or something of another protocol."""
 
 import socket
 from argparse import Namespace
@@ -60,7 +60,7 @@ def test_a_server_of_another_protocol_is_one_line(
 
 
 def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It answered before, so that its protocol is none of the causes; both runs are kept."""
+    """The server answered before, so its protocol is none of the causes; both runs are kept."""
     heard = closed_run(closed_records())
     unheard = replace(closed_run(Records()), errors={"unavailable": 3})
     results = iter([heard, unheard])

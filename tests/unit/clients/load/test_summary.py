@@ -1,4 +1,4 @@
-"""What people see of a run: the summary after it, and the line while it goes on."""
+"""Texts on a run: the summary after it, and the line while it goes on."""
 
 import io
 from dataclasses import replace
@@ -272,7 +272,7 @@ def test_off_a_terminal_progress_is_plain_lines_now_and_then() -> None:
     ],
 )
 def test_an_open_loops_rate_is_said(plan: LoadPlan, said: str) -> None:
-    """What is offered, beside what has been done."""
+    """The rate on offer stands beside the rate that was done."""
     screen = io.StringIO()
     with live(Console(file=screen, width=80), plan) as watch:
         watch(PROGRESS[1])

@@ -27,7 +27,7 @@ from tests.unit.clients.load.reports import PLAN, WINDOW, open_run, report
     ],
 )
 def test_a_condition_is_read(text: str, condition: Condition) -> None:
-    """What must not be, of which request type; times in µs, shares as such."""
+    """A condition is a limit of one request type; times in µs, shares as such."""
     assert parse(text) == condition
 
 
@@ -65,7 +65,7 @@ def test_anything_else_is_refused(text: str) -> None:
 
 
 def said(result: LoadResult, text: str) -> list[str]:
-    """What speaks against a run."""
+    """The words against a run."""
     return list(broken([parse(text)], result))
 
 

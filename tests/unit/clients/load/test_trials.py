@@ -24,7 +24,7 @@ NONE = f"no rate was shown to keep {KEPT} in 3 trials, from 300/s to 1,200/s"
 
 
 def judged(result: LoadResult) -> Trial:
-    """What a trial shows, of which no more is asked than a p99 of a minute."""
+    """A trial's judgement, by a p99 of a minute alone."""
     return command._judged(1000.0, Measured(OPEN, result, None, datetime.now(UTC)), [parse("p99>60s")])
 
 
@@ -91,6 +91,6 @@ def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
     ],
 )
 def test_a_search_says_what_may_have_been_the_limit(rate_hz: float | None, late: bool, said: str) -> None:
-    """Where sends were late the client was: its rate is a lower bound of the server's, and no less is claimed."""
+    """Late sends mean that the client was the limit: its rate is a lower bound of the server's, and is called so."""
     trials = tuple(Trial(tried_hz, False, "") for tried_hz in (1200.0, 600.0, 300.0))
     assert command._conclusion(Found(rate_hz, trials, late), 20.0) == said

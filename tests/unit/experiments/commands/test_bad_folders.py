@@ -72,7 +72,7 @@ def refused(capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> s
 def test_a_spoilt_folder_is_refused_in_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], spoilt: str, command: str
 ) -> None:
-    """It names the file, what is wrong with it, and what would do."""
+    """The line names the file, its fault, and a remedy."""
     spoil, given, allowed = SPOILT[spoilt]
     spoil(folder)
     line = refused(capsys, command, folder)

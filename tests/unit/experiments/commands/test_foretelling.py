@@ -45,7 +45,7 @@ def main(scale: Scale) -> Sweep:
 
 
 def nothing(_: Seen) -> tuple[()]:
-    """It has no question."""
+    """A study without a question."""
     return ()
 
 

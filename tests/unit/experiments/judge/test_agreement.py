@@ -117,7 +117,7 @@ def run(true: float, noise: float = 0.02, of: Sweep | None = None) -> Judgement:
 
 
 def test_a_headline_is_said_over_all_runs() -> None:
-    """How often decided, its range, whether any contradicts another, and who; further families are not asked."""
+    """The sentence has the number of decided runs, the range and any contradiction; further families are not asked."""
     of = sweep(ratio(), ratio(name="further", family="further"))
     runs = [run(0.5, of=of), run(0.6, of=of), run(1.3, of=of), run(1.0, noise=1.0, of=of)]
     (found,) = agreements(runs, [HERE] * 4)

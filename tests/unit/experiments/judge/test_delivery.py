@@ -1,4 +1,4 @@
-"""What receivers told, over blocks: means, ratios of the same blocks, and kept as it was."""
+"""Receivers' reports, over blocks: means, ratios of the same blocks, and kept as they were."""
 
 import math
 from pathlib import Path

@@ -173,7 +173,7 @@ def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
     ],
 )
 def test_a_pool_of_which_one_thread_ran_all_is_no_pool(words: str, at_work: int | None, refused: bool) -> None:
-    """Where requests waited: with one client none does, at a low rate hardly any; leader/followers is meant so."""
+    """The gate looks where requests waited: with one client none does, at a low rate few; leader/followers is free."""
     watched = Watched(threads=20, processes=1, connections=16, updates=0, at_work=at_work)
     fault = FACTORS["executor"].fault(dict(read(words).levels), watched)
     assert (fault is not None) is refused

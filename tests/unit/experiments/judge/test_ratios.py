@@ -28,7 +28,7 @@ def test_the_ratio_is_that_of_the_means() -> None:
 
 
 def test_pairs_are_of_one_appearance() -> None:
-    """What slices of an appearance share is in no ratio; paired otherwise it would be in every one."""
+    """Common effects on an appearance's slices are in no ratio; paired otherwise they would be in every one."""
     one = block(OF, MEANS)
     slow = [1 if appearance % 2 else 10 for appearance in one.slices.appearance]
     sums = [each * times for each, times in zip(one.slices.sums_ns["all"], slow, strict=True)]

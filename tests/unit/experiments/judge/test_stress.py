@@ -32,7 +32,7 @@ def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
 
 
 def test_a_kind_without_an_answer_has_no_time() -> None:
-    """It does not stretch the total to the clock's beginning; its errors count."""
+    """The kind does not stretch the total to the clock's beginning; its errors count."""
     seen = repetition(1)
     (server,) = seen.servers
     late = replace(server.kinds[0], began_ns=5_000_000_000, ended_ns=6_000_000_000)

@@ -143,7 +143,7 @@ def test_a_sweep_of_few_blocks_has_no_verdicts_even_at_a_later_look() -> None:
 
 
 def test_p_is_corrected_over_the_declared_family() -> None:
-    """Those without a value count as well; other families do not."""
+    """Comparisons without a value count as well; other families do not."""
     five = [ratio(name=f"headline {number}") for number in range(5)]
     lost = ratio(name="lost", request="trade")
     other = ratio(name="other", family="further")
@@ -230,7 +230,7 @@ def test_where_equal_arms_differ_no_smaller_effect_is_concluded() -> None:
 
 
 def test_what_gate_20_refuses_keeps_its_sweeps_limits() -> None:
-    """What counts as no difference is the sweep's."""
+    """The bound of no difference is the sweep's."""
     assert a_a(1.05, 1.03).judged["on sockets"].equivalent == (0.9, 1.1)
 
 

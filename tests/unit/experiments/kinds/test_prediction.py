@@ -1,4 +1,4 @@
-"""What was foretold, as it is kept."""
+"""A prediction, as it is kept."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -43,6 +43,6 @@ def test_the_order_is_drawn_anew_for_each_block() -> None:
 def test_what_could_not_be_measured_is_refused(
     cells: tuple[Cell, ...], ratios: tuple[CellRatio, ...], blocks: int
 ) -> None:
-    """Where it is made."""
+    """The table is refused when it is made."""
     with pytest.raises(ValueError):  # noqa: PT011  # each message names what was given
         Cells("study", "part", cells, ratios, blocks)

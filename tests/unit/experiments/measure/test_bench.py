@@ -36,7 +36,7 @@ def words(text: str) -> list[str]:
 
 
 def test_the_stock_service_is_served_as_the_setting_says() -> None:
-    """What is at its default is not said; the load's levels are none of the server's."""
+    """Defaults are not said; the load's levels are none of the server's."""
     plain = ["experiments.services", "serve", "stock", "--transport", "grpc", "--port", "0"]
     plain += ["--cpus", "none", "--catalog", str(CATALOG), "--store", "memory"]
     assert words("grpc") == plain
@@ -229,7 +229,7 @@ def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("name", "transport", "path"), [("c", "sockets", "Trade"), ("h2load", "grpc", "Lookup")])
 def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -> None:
-    """What it says of single requests is in the block; what it does not record is as if it could not be read."""
+    """The program's word on requests is in the block; a fact it does not record is as if it could not be read."""
     with load_programs((name,)) as found:
         program = found[name]
         if isinstance(program, Absent):

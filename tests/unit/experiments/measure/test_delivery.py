@@ -48,7 +48,7 @@ OF = setting(service="sort", language="go", transport="net-rpc", client="peer", 
 
 
 def told(of: ReceivedCell, monkeypatch: pytest.MonkeyPatch, lost: int = 0) -> Told:
-    """What is told of a cell, of a server that miscounts by so many bytes."""
+    """A receiver's report on a cell, of a server that miscounts by some bytes."""
     server = SERVER.replace("LOST", str(lost))
     client = CLIENT.replace("{", "{{").replace("}", "}}")
     words = sys.executable, "-c", client, "{address}", "{pattern}"
@@ -85,7 +85,7 @@ def test_what_does_not_fit_together_is_refused(
 
 
 def test_a_server_that_does_not_stop_tells_nothing() -> None:
-    """It is reported as any that does not stop."""
+    """The server is reported as any that does not stop."""
     stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print('ready h:5', flush=True); signal.pause()"
     program = Program([sys.executable, "-S", "-E", "-c", stubborn])
     program.first_line(10)

@@ -41,7 +41,7 @@ def load(clients: int = 1, mix: Sequence[str] = ("lookup",), connections: int = 
 
 @dataclass
 class Wrote:
-    """What a connection wrote down, request by request: sent and done in µs, and the outcome."""
+    """A connection's records, request by request: sent and done in µs, and the outcome."""
 
     requests: list[tuple[float, float, int]] = field(default_factory=list)
     lost: int = 0
@@ -128,7 +128,7 @@ def test_a_slice_without_a_counted_request_is_silent() -> None:
 
 
 def test_a_client_that_never_wrote_anything_spoils_its_slices() -> None:
-    """It is no client less, it is a load that was not."""
+    """Such a client is no client less, but a load that was not there."""
     slices, _ = folded([report(0, usual()), report(1, Wrote())], [load(2), load(1)])
     assert slices.fate == [STARTED_LATE, KEPT, STARTED_LATE]
 

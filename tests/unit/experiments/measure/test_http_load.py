@@ -72,7 +72,7 @@ def server(
 
 
 def test_every_request_is_counted(load: HttpLoad) -> None:
-    """Those of the warm-up apart; bytes are of whole requests and replies; the times fill the load's time."""
+    """Requests of the warm-up count apart; bytes are of whole requests and replies; the times fill the load's time."""
     with server(b"{}") as (address, asked):
         seen = load.run(HttpAsk(address, "PUT /a/{id}", '{"id":{id}}', connections=2, requests=40, warm_up=5, per_id=2))
     assert (seen.requests, seen.errors, seen.all_requests, len(asked)) == (40, 0, 45, 45)

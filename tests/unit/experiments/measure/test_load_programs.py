@@ -1,4 +1,4 @@
-"""What other load clients say is read right, and what is no report, or has failures in it, is no reading."""
+"""Reports of other load clients are read right; one that is no report, or has failures in it, is no reading."""
 
 import json
 import os

@@ -83,7 +83,7 @@ print(json.dumps({"what": "total", "calls": 49, "wall_ns": 500_000_000, "process
 
 
 def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it says them: rates are of its own wall clock, and not of what its calls add up to."""
+    """A client that says its clocks is believed: rates are of its own wall clock, and not of the sum of its calls."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT + TOGETHER))
     sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 1, (1,), turns=Windows(calls=50), limits=BESIDE_OTHERS)
     block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
@@ -143,7 +143,7 @@ def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:
 
 @pytest.mark.parametrize("missing", [1, 5])
 def test_a_client_that_makes_too_few_calls_is_refused(missing: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would have left its errors out."""
+    """The client would have left its errors out."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT, missing))
     assert "were made, not all" in refused(OF)
 

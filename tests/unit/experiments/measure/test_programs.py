@@ -27,7 +27,7 @@ def python(source: str, cpus: tuple[int, ...] | None = None) -> Program:
 
 
 def gone(pid: int) -> bool:
-    """Whether no such process is left, not even to be reaped."""
+    """Tell whether no such process is left, not even to be reaped."""
     return not psutil.pid_exists(pid)
 
 
@@ -55,7 +55,7 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
     ],
 )
 def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: str) -> None:
-    """It ends, says something else, says too much or says nothing: one line of error, and nothing left running."""
+    """The program ends, says something else, too much or nothing: one line of error, and nothing left running."""
     program = python(source)
     with pytest.raises(ProgramFailed, match=message), program:
         program.ready(timeout_s=0.1 if "no first line" in message else 10)
@@ -64,7 +64,7 @@ def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: 
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_takes_none_of_its_options_has_refused() -> None:
-    """It ends with 2 before it is ready. With 2 after that, or with another code, it has failed."""
+    """The program ends with 2 before it is ready. With 2 after that, or with another code, it has failed."""
     refuses = "import sys; print('shop: --depth: got 0 (--help lists the options)', file=sys.stderr); sys.exit({})"
     with pytest.raises(ProgramRefused) as refused, python(refuses.format(2)) as program:
         program.ready()
@@ -101,7 +101,7 @@ def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
     ],
 )
 def test_a_program_that_never_listens_is_reported(source: str, message: str) -> None:
-    """It ends before, or does something else."""
+    """The program ends before, or does something else."""
     with pytest.raises(ProgramFailed, match=message), python(source) as program:
         program.listening(("127.0.0.1", 1), timeout_s=10 if "ended" in message else 0.1)
 
@@ -139,7 +139,7 @@ def test_a_program_that_handles_no_signals_may_be_ended_by_one() -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
-    """What the program did wrong besides is a note on it."""
+    """The program's own fault is a note on the error."""
     program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
     program.ready()
     with pytest.raises(KeyError) as caught, program:
@@ -206,7 +206,7 @@ def test_a_program_is_pinned_before_it_has_threads() -> None:
     not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
 )
 def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It inherits them: there is no moment in which a thread of its own could begin on another."""
+    """The program inherits the cores: there is no moment in which a thread of its own could begin on another."""
     core, before, began = cores()[-1], os.sched_getaffinity(0), []
     start = subprocess.Popen
 
@@ -269,7 +269,7 @@ def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
 
 
 def test_a_program_does_not_get_the_terminals_interrupt() -> None:
-    """It is in a session of its own: Ctrl-C reaches the experiment, which then stops it."""
+    """The program is in a session of its own: Ctrl-C reaches the experiment, which then stops it."""
     with python(GOOD + WAIT) as program:
         program.ready()
         assert os.getsid(program.pid) == program.pid != os.getsid(0)

@@ -1,4 +1,4 @@
-"""What is said while a sweep runs, on a terminal and elsewhere."""
+"""Words while a sweep runs, on a terminal and elsewhere."""
 
 import io
 

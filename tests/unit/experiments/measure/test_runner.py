@@ -19,7 +19,7 @@ MEANS = dict.fromkeys(OF.arms, 100.0)
 
 @dataclass
 class Run:
-    """What a sweep is asked, and what it measured: block number and attempt."""
+    """A sweep's options, and its measurements: block number and attempt."""
 
     enough: int = 10
     """Whether more is needed is answered with no from so many blocks on."""

@@ -1,4 +1,4 @@
-"""What a block has its clients measure."""
+"""Measurements of the clients in a block."""
 
 from types import SimpleNamespace
 from typing import cast

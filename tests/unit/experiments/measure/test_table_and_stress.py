@@ -79,7 +79,7 @@ def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_every_key_is_looked_at(on: Bench) -> None:
-    """Those that were updated stand at one of their turns; a state that none wrote is wrong, as is a missing key."""
+    """Updated keys stand at one of their turns; a state that none wrote is wrong, as is a missing key."""
     planted = FinalState("planted", "GET /entities/{id}", 2000, 20, ENTITY)
     missing = FinalState("missing", "GET /entities/{id}", 9000, 3, ENTITY)
     plan = dataclasses.replace(PLAN, final=(*PLAN.final, planted, missing))

@@ -1,4 +1,4 @@
-"""What the requests of an arm's windows are worth for a percentile."""
+"""Weights of the requests in an arm's windows for a percentile."""
 
 import numpy as np
 import pytest

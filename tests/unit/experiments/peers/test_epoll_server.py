@@ -61,7 +61,7 @@ def test_whole_requests_are_answered_in_order(asked: Sequence[tuple[bytes, bytes
     ids=["call 0", "HTTP", "a method longer than its frame"],
 )
 def test_what_is_no_request_ends_the_connection(data: bytes) -> None:
-    """It could not be read on."""
+    """The bytes could not be read on."""
     with pytest.raises(Lost):
         cut(data)
 
@@ -96,7 +96,7 @@ def late_reader(server: Server) -> Iterator[socket.socket]:
 
 
 def sent_until_full(connection: socket.socket, data: bytes) -> int:
-    """How many bytes go out while nobody takes the replies; fails where all do."""
+    """The number of bytes that go out while nobody takes the replies; fails where all do."""
     sent = 0
     while sent < len(data):
         if not select.select([], [connection], [], FULL_S)[1]:

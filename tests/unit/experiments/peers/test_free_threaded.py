@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_first_on_the_path_is_found(folder: Path) -> None:
-    """That is one: another of such a name is passed over."""
+    """The right one is found: another of such a name is passed over."""
     assert NAMES.index("python3.15t") < NAMES.index("python3.14t")
     assert find({"PATH": str(folder)}) == (str(folder / "python3.14t"), "Python 3.14.9 free-threaded")
     assert find({"PATH": str(folder / "none")}) is None

@@ -30,13 +30,13 @@ class Planted(GreeterServicer):
 
 @pytest.fixture
 def right() -> int:
-    """How many replies are right."""
+    """The number of right replies."""
     return 1000
 
 
 @pytest.fixture
 def address(right: int) -> Iterator[str]:
-    """Where the planted greeter listens."""
+    """The address of the planted greeter."""
     with ThreadPoolExecutor(4) as pool:
         server = grpc.server(pool)
         add_GreeterServicer_to_server(Planted(right), server)

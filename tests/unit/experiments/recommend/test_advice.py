@@ -1,4 +1,4 @@
-"""What is advised of known demands: the rule on pools, kinds, rates and targets, and what would change it."""
+"""Advice on known demands: the rule on pools, kinds, rates and targets, and the facts that would change it."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_a_rate_beyond_one_gil_needs_processes() -> None:
 
 @pytest.mark.slow
 def test_a_rate_beyond_all_cores_is_not_carried() -> None:
-    """What is not carried is said to be so, with the largest that there is room for."""
+    """A rate that cannot be carried is called so, with the largest that there is room for."""
     advice = advise(COMPUTES, Wish(cores=2, rate_hz=5000))
     assert not advice.carried
     assert advice.chosen.rate_hz > BUSIEST * advice.chosen.highest_hz
@@ -78,7 +78,7 @@ def test_a_target_that_nothing_keeps_brings_no_processes() -> None:
 
 @pytest.mark.slow
 def test_long_waits_ask_for_asyncio() -> None:
-    """Where 64 threads do far less than a server without a pool, that is advised; a low rate still needs no more."""
+    """A server without a pool is advised where 64 threads do far less; a low rate still needs no more."""
     assert advise(WAITS_LONG, Wish(cores=2)).kind is Kind.ASYNCIO
     assert advise(WAITS_LONG, Wish(cores=2, rate_hz=50)).kind is Kind.THREADS
 

@@ -58,7 +58,7 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """It names what was given and what is allowed, with exit code 2, before anything is measured."""
+    """The line names the value and the allowed ones, with exit code 2, before anything is measured."""
     with pytest.raises(SystemExit) as ended:
         main(["recommend", *words])
     assert ended.value.code == 2
@@ -80,7 +80,7 @@ def test_an_address_where_nobody_listens_is_one_line(capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_a_server_of_another_protocol_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """It says which protocol was spoken, and which options choose it."""
+    """The line says which protocol was spoken, and which options choose it."""
     command = f"{sys.executable} -m stock_service.socket_server --port {{port}} --store memory"
     with started.serving(command, (8,), 1, lambda at: Asked("sockets", at, None, ())) as servers:
         host, port = servers[8].asked.address

@@ -30,7 +30,7 @@ class Turned(selectors.SelectSelector):
         self.arrive: Callable[[], None]
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What has arrived is called back in the turn that follows."""
+        """Call back, in the turn that follows, all that has arrived."""
         if timeout != 0:
             rounded_s = math.inf if timeout is None else math.ceil(timeout / CLOCK_S - 1e-6) * CLOCK_S
             self.now_s = max(self.now_s, min(self.now_s + rounded_s, min(self.arrivals, default=math.inf)))

@@ -89,7 +89,7 @@ def test_no_prediction_is_beyond_the_bounds(workers: int, clients: int, cores: i
 
 @pytest.mark.parametrize(("workers", "clients"), [(1, 1), (3, 30), (20, 7), (64, 40)])
 def test_constant_times_get_as_far_as_the_bounds(workers: int, clients: int) -> None:
-    """What does not vary need not queue: the asymptotes are the prediction."""
+    """Times that do not vary need not queue: the asymptotes are the prediction."""
     demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=10 * MS, overhead_s=0.2 * MS, variation=0)
     limits = bounds(demands, workers)
     assert predict(demands, workers, clients).throughput_hz == pytest.approx(limits.throughput_hz(clients))

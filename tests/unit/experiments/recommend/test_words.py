@@ -131,7 +131,7 @@ def test_what_is_not_carried_is_said() -> None:
 
 
 def test_asyncio_and_processes_are_said_as_they_are() -> None:
-    """What they ask for stands beside."""
+    """The needs of each stand beside it."""
     assert said(replace(ADVICE, kind=Kind.ASYNCIO)).startswith("Advice: asyncio, in one process.")
     several = replace(ADVICE, kind=Kind.PROCESSES, chosen=replace(POOLS[1], processes=2))
     assert said(several).startswith("Advice: 2 processes, each with 8 threads.")

@@ -1,4 +1,4 @@
-"""What a sweep ran on, as it is kept."""
+"""The machine of a sweep, as it is kept."""
 
 import shutil
 from dataclasses import asdict, replace

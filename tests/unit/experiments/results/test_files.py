@@ -134,7 +134,7 @@ def test_an_edited_line_is_refused(folder: Path) -> None:
 
 
 def test_a_block_of_another_sweep_is_refused(folder: Path) -> None:
-    """What was asked for is a part of what is signed."""
+    """The sweep's definition is a part of the signature."""
     files.write_sweep(folder, replace(WHOLE, limits=LIMITS))
     with pytest.raises(UsageError, match="got 'a sweep that was edited after block 1'"):
         files.read_blocks(folder)
@@ -155,7 +155,7 @@ def test_what_a_crash_cut_off_is_dropped(folder: Path) -> None:
 
 
 def test_damage_before_the_end_is_no_torn_end(folder: Path) -> None:
-    """It is said, and nothing is dropped."""
+    """The damage is said, and nothing is dropped."""
     file = folder / files.BLOCKS_FILE
     content = bytearray(file.read_bytes())
     content[len(content) // 4] ^= 0xFF

@@ -1,4 +1,4 @@
-"""What is made of a timeline: its file read, its stages summed up, and every way for them not to fit found."""
+"""A timeline's stages: its file read, the stages summed up, and every misfit found."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def changed(row: Sequence[int], **values: int) -> list[int]:
 
 
 def violations(*rows: Sequence[int]) -> int:
-    """How many of the requests are in violation."""
+    """The number of requests in violation."""
     return summary(stages(*rows), 0, FOREVER_NS)[ALL].violations
 
 
@@ -156,7 +156,7 @@ def test_a_request_belongs_to_when_it_was_accepted() -> None:
 
 
 def test_unknown_methods_are_together() -> None:
-    """What the service does not have is counted under one name."""
+    """Methods that the service does not have are counted under one name."""
     found = summary(stages(LOCKED, changed(FREE, method=NO_METHOD)), 0, FOREVER_NS)
     assert {name: one.count for name, one in found.items()} == {"/a": 1, "unknown": 1, ALL: 2}
 
@@ -197,7 +197,7 @@ def test_the_share_of_violations() -> None:
 
 
 def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:
-    """Where requests were left out, a summary beyond those that were kept would be of some of them only."""
+    """Requests were left out, so a summary beyond those that were kept would be of some of them only."""
     full = stages(LOCKED, FREE, left_out=1)
     assert summary(full, 0, 2_000)[ALL].count == 1
     with pytest.raises(ValueError, match="1 requests were left out"):
@@ -205,6 +205,6 @@ def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:
 
 
 def test_a_summary_is_data() -> None:
-    """It can be written as JSON and read again."""
+    """A summary can be written as JSON and read again."""
     found = {name: asdict(one) for name, one in summary(stages(LOCKED, FREE), 0, FOREVER_NS).items()}
     assert json.loads(json.dumps(found)) == found

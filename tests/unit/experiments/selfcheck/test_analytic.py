@@ -20,7 +20,7 @@ def test_an_interval_is_students_t_on_the_logarithms() -> None:
 
 @pytest.mark.parametrize(("known", "covered"), [(3.99, False), (4.0, True), (4.5, True), (5.01, False)])
 def test_an_interval_covers_its_ends(known: float, covered: bool) -> None:
-    """What is known is covered between low and high."""
+    """A known value is covered between low and high."""
     assert Cell(4.4, 4.0, 5.0, known).covers is covered
 
 

@@ -17,7 +17,7 @@ ABSENT = Finding("ghz", "run make go-tools", "within 5 %", passed=None)
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Finding]]:
-    """What each check finds; filled by the test."""
+    """The findings of each check; filled by the test."""
     found: dict[str, list[Finding]] = {}
 
     def check(name: str) -> Check:

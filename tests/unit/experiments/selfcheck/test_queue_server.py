@@ -151,7 +151,7 @@ def test_it_has_real_time_priority_where_it_is_asked_for(real_time: bool) -> Non
 
 
 def test_who_never_sleeps_gets_no_real_time_priority(capsys: pytest.CaptureFixture[str]) -> None:
-    """It would keep all else off its core."""
+    """Real-time priority would keep all else off its core."""
     with pytest.raises(SystemExit):
         options_of(["--spin", "--real-time"])
     assert "--real-time: not allowed with argument --spin" in capsys.readouterr().err

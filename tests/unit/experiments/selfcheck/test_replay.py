@@ -124,7 +124,7 @@ def test_where_requests_were_late_is_said_and_nothing_excused_by_it() -> None:
 
 
 def test_a_time_that_is_too_short_was_late_nowhere() -> None:
-    """It is an error of the client's clock, and as far off as one that is too long."""
+    """The time is an error of the client's clock, and as far off as one that is too long."""
     passed, shown = judged([-5.0] * 2 + [9.0] + [0.1] * 997, [])
     assert passed is False
     assert (
@@ -178,14 +178,14 @@ def test_the_median_must_be_within_150_us() -> None:
 
 
 def test_steal_is_left_out_and_counted() -> None:
-    """What overlaps a moment of steal is not judged, and the finding says how much that was."""
+    """Requests at a moment of steal are not judged, and the finding says how long that was."""
     passed, shown = judged([9.0] * 10 + [0.1] * 990, [(0, 10)])
     assert passed
     assert "10 left out" in shown
 
 
 def test_too_much_steal_is_no_pass() -> None:
-    """Where more than a tenth fell into steal, what is left is too little to go by."""
+    """More than a tenth fell into steal, so too little is left to go by."""
     passed, shown = judged([0.1] * 1000, [(0, 101)])
     assert passed is False
     assert "too many" in shown

@@ -28,7 +28,7 @@ CHECKS: dict[str, Callable[..., list[Finding]]] = {
 
 @pytest.mark.timeout(120)
 def test_clients_give_readings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are here; the others are skipped."""
+    """The clients that are here give readings; the others are skipped."""
     monkeypatch.setattr(clients, "CONNECTIONS", (8,))
     findings = clients.check(seconds=True)
     assert findings

@@ -1,4 +1,4 @@
-"""What is known beforehand of response times: formula, recursion and simulation agree with each other."""
+"""Response times known beforehand: formula, recursion and simulation agree with each other."""
 
 import heapq
 import itertools
@@ -42,7 +42,7 @@ def test_one_server_is_exponential() -> None:
 
 
 def test_equal_rates_are_the_limit_of_unequal_ones() -> None:
-    """Where the queue shrinks as fast as one server serves, the formula's limit is taken, without a jump."""
+    """The queue shrinks as fast as one server serves: the formula's limit is taken, without a jump."""
     at, near = (Mmc(2, utilisation, 0.002).share_over(0.005) for utilisation in (0.5, 0.5 + 1e-7))
     assert at == pytest.approx(near, rel=1e-5)
 
@@ -63,7 +63,7 @@ requests = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 100)), max_size
 @pytest.mark.slow
 @given(requests, st.integers(1, 5))
 def test_the_recursion_is_first_come_first_served(gaps_and_services: list[tuple[int, int]], servers: int) -> None:
-    """It agrees with serving each request at the server that is free earliest."""
+    """The recursion agrees with serving each request at the server that is free earliest."""
     arrivals = list(itertools.accumulate(gap for gap, _ in gaps_and_services))
     services = [service for _, service in gaps_and_services]
     free = [0] * servers

@@ -19,7 +19,7 @@ def test_what_was_put_last_is_got() -> None:
 
 
 def test_the_service_answers_from_its_store() -> None:
-    """It begins with the known ids; an unknown one is NOT_FOUND until it is put."""
+    """The store begins with the known ids; an unknown one is NOT_FOUND until it is put."""
     service, new = entity(), KNOWN_IDS[-1] + 1
     asked = entity_pb2.GetEntityRequest(id=new).SerializeToString()
     with pytest.raises(NotFound, match=str(new)):

@@ -35,7 +35,7 @@ def stocks() -> Service:
 
 
 def clocked_ms(work: Work) -> tuple[float, float]:
-    """What a request of a service that does nothing else takes, by the wall's clock and by the thread's: the least."""
+    """The least time of a request to a service that does nothing else, by the wall's clock and by the thread's."""
     service = working(Service("a.B", {PATH: Method(LookupRequest, LookupResponse, lambda _: LookupResponse())}), work)
 
     def once() -> tuple[float, float]:
@@ -97,7 +97,7 @@ def no_switches() -> Iterator[None]:
 
 
 def others_run_during(work: Callable[[], None]) -> bool:
-    """Whether another thread, which only waits for the interpreter, gets it while this work is done."""
+    """Tell whether another thread, which only waits for the interpreter, gets it while this work is done."""
     ready, go, ran = threading.Event(), threading.Lock(), threading.Event()
 
     def other() -> None:
@@ -118,7 +118,7 @@ def others_run_during(work: Callable[[], None]) -> bool:
 
 @pytest.mark.usefixtures("no_switches")
 def test_bytecode_holds_the_interpreter_and_hashing_lets_it_go() -> None:
-    """Where no switch is forced, another thread runs beside the one and never beside the other."""
+    """No switch is forced, so another thread runs beside the one and never beside the other."""
     count, quick = bytes_hashed_in(20), turns_per_ms()
     assert not any(others_run_during(lambda: run_bytecode(2, quick)) for _ in range(5))
     assert any(others_run_during(lambda: hash_bytes(count)) for _ in range(50))

@@ -1,4 +1,4 @@
-"""What the load client sends to the studies' services passes its own check, and other replies do not."""
+"""Requests to the studies' services pass the load client's own check, and other replies do not."""
 
 import pickle
 from dataclasses import replace
@@ -77,7 +77,7 @@ def test_a_wrong_reply_is_found(name: str, reply: bytes) -> None:
 
 
 def test_a_reply_to_another_length_is_wrong() -> None:
-    """What sorts the textbook's array is no answer to a longer one."""
+    """A sorted textbook array is no answer to a longer one."""
     with pytest.raises(InternalFault):
         LONG["quick"].check(sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43, 82)).SerializeToString())
 

@@ -68,7 +68,7 @@ def _growth(transport: str, arms: Mapping[int, Arm]) -> Comparison:
 
 
 def mean_us(arm: Arm, request: str) -> float:
-    """What is true: a read-write lock changes nothing."""
+    """The true mean: a read-write lock changes nothing."""
     times = 1.02 if request == "trade" else 1.0
     return MEANS_US[arm.setting.text("transport"), arm.connections] * times
 

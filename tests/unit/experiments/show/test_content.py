@@ -1,4 +1,4 @@
-"""What a part says of results of which nothing counts: an answer stands there all the same, with a figure."""
+"""A part without counted results: an answer stands there all the same, with a figure."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ class Silent(FakePart):
 
 
 def test_an_answer_without_a_value_says_so_and_has_a_figure() -> None:
-    """Where every block was refused, the reader is told, in words and in the picture."""
+    """Every block was refused: the reader is told, in words and in the picture."""
     shown = content(Silent(), Seen(judge(sweep(), ())))
     (answer,) = shown.answers
     assert answer.sentence == NO_VALUE

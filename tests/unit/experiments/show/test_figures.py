@@ -288,7 +288,7 @@ def test_full_data(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SPARSE)
 def test_sparse_data(kind: str) -> None:
-    """What is refused, limited or missing is drawn too; the legend says how."""
+    """Refused, limited and missing data are drawn too; the legend says how."""
     picture = SPARSE[kind]()
     figure = picture.draw()
     assert outside(figure) == []

@@ -108,7 +108,7 @@ def test_the_words_are_explained_somewhere() -> None:
 
 
 def test_a_claim_is_decided_by_the_part_that_measured_it() -> None:
-    """Where the main part did not; the numbers name it. What it measured itself stays."""
+    """The numbers name the part, where the main part did not measure it. A claim of the main part stays there."""
     shown = content(FakePart(), Seen(judged()))
     open_ = not_measured("A read lock is faster.", "part")
     main = replace(shown, claims=(*shown.claims, open_))

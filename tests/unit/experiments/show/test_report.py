@@ -69,7 +69,7 @@ class Nesting(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """What was opened last must close first."""
+        """Close the tag; the last one opened must close first."""
         if not self.open or self.open.pop() != tag:
             self.faults.append(f"</{tag}>")
 
@@ -139,7 +139,7 @@ def test_a_report_says_what_its_study_reproduces() -> None:
 
 
 def test_a_report_names_the_peers_that_were_left_out() -> None:
-    """Those of its part that no arm of the sweep is; none where the part has no peers."""
+    """Peers of its part that no arm of the sweep is are named; none where the part has no peers."""
     of = content(FakePart(peers=("go-entity", "rust-entity")), Seen(judged()))
     assert of.left_out == ("go-entity", "rust-entity")
     assert "are left out: `go-entity`, `rust-entity`." in report.markdown(of)
@@ -175,7 +175,7 @@ def test_an_unfinished_sweep_says_so() -> None:
 
 
 def test_every_arm_is_in_a_fold() -> None:
-    """Those of the sweeps that ran after it too."""
+    """Arms of the sweeps that ran after it are in a fold too."""
     assert re.findall(r"<summary>(A.*|L.*)</summary>", report.markdown(shown())) == ["All arms", "Later part"]
 
 
@@ -196,7 +196,7 @@ def test_the_page_needs_nothing_else() -> None:
 
 
 def test_every_figure_is_shown_once_with_its_words() -> None:
-    """Those of questions and sections there, the others in a section of their own."""
+    """Figures of questions and sections stand there, the others in a section of their own."""
     extra = Picture("extra", "Extra", "An extra figure.", shown().pictures[0].draw)
     of = replace(shown(), pictures=(*shown().pictures, extra))
     page = report.html(of, drawn(of))
@@ -252,7 +252,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_folder_is_read_and_reported(folder: Path) -> None:
-    """What is written is what ``texts`` says, so that a recording can be checked."""
+    """The files say what ``texts`` says, so that a recording can be checked."""
     of = read(folder, {"part": FakePart()})
     assert of.environment == MACHINE
     assert list(of.seen.after) == ["beside", "later"]

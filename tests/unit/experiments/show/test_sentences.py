@@ -165,7 +165,7 @@ def test_unknown_blocks_are_said_to_be_unknown() -> None:
 
 
 def test_whole_means_that_disagree_are_said_too() -> None:
-    """Where the two intervals do not meet."""
+    """The two intervals do not meet."""
     one = replace(made("transport", (Verdict.FASTER,), (0.3, 0.29, 0.31)), whole=Estimate(0.4, 0.38, 0.42, 10))
     assert "With every pause counted, the ratio of the means is 0.400 (0.380 to 0.420)." in ratio_sentence(
         one, "a", "b"

@@ -1,4 +1,4 @@
-"""What holds of every part of every study, whatever it asks."""
+"""Rules for every part of every study, whatever its question."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def loads_apart(sweep: Sweep) -> list[str]:
 
 
 def _loads(sweep: Sweep, groups: Sequence[Group], server: ServerKey) -> Counter[Setting]:
-    """How often each of a server's loads stands in a block."""
+    """The number of times that each of a server's loads stands in a block."""
     often: Counter[Setting] = Counter()
     for group in groups:
         for arm in group.arms:

@@ -108,7 +108,7 @@ def _repetition(plan: Alone, at: int, ready_ms: float, idle_share: float, mib_ea
 
 
 def said(found: tuple[Goal, ...]) -> list[str]:
-    """How the goals stand."""
+    """The state of the goals."""
     return [each.said for each in found]
 
 

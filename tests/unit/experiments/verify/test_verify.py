@@ -90,7 +90,7 @@ def test_an_edited_row_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("factor", "fine"), [("language", True), ("transport", False)])
 def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_path: Path) -> None:
-    """Where every row stands at the factor's default; a column that was taken out of the rows is named."""
+    """Every row stands at the factor's default; a column that was taken out of the rows is named."""
     table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
     text = io.StringIO()
     writer = csv.DictWriter(text, [name for name in rows.COLUMNS if name != factor], extrasaction="ignore")

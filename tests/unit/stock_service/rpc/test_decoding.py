@@ -19,7 +19,7 @@ SIDES = set(stock_pb2.Side.values())
 @settings(max_examples=50)
 @given(some.integers(0, 2**64 - 1), some.text(max_size=200), some.integers(-(2**63), 2**63 - 1))
 def test_an_enum_is_the_number_that_was_sent(sent: int, name: str, quantity: int) -> None:
-    """What 32 bits hold is kept, of either sign; of anything else no member is made. The other fields are as ever."""
+    """A number of 32 bits is kept, of either sign; of any other no member is made. The other fields are as ever."""
     trade = TradeRequest(name=name, quantity=quantity)
     read = decoder(TradeRequest)(trade.SerializeToString() + SIDE + varint(sent))
     signed = sent - 2**64 if sent >= 2**63 else sent
@@ -42,7 +42,7 @@ def test_a_field_that_is_not_known_changes_nothing() -> None:
 
 
 def test_a_message_without_an_enum_is_decoded_by_protobuf_alone() -> None:
-    """It pays nothing for this."""
+    """Such a message pays nothing for this."""
     assert decoder(LookupRequest) == LookupRequest.FromString
 
 

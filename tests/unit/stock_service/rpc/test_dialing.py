@@ -40,7 +40,7 @@ def ends() -> Iterator[Ends]:
 
 
 def taken(end: TlsSocket | TlsStream) -> bytes:
-    """What there is."""
+    """The values that are there."""
     try:
         return end.recv(65536) if isinstance(end, TlsSocket) else end.receive(65536)
     except BlockingIOError:

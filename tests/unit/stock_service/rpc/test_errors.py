@@ -7,7 +7,7 @@ from stock_service.rpc.errors import FAULTS, Fault, FaultCode, StockServiceError
 
 
 def test_a_usage_error_is_one_line_of_its_data() -> None:
-    """It keeps what was wrong, what was given and what is allowed, and says all three, whatever was given."""
+    """The error keeps the name, the value and the allowed ones, and says all three, whatever was given."""
     error = UsageError("--port", "a\nb", "a whole number")
     assert (error.option, error.given, error.allowed) == ("--port", "a\nb", "a whole number")
     assert str(error) == "--port: got 'a\\nb', allowed: a whole number"
@@ -25,7 +25,7 @@ def test_every_code_has_its_fault() -> None:
 
 
 def test_printed_text_only_shows() -> None:
-    """What a terminal would obey, what ends a line and what turns a line round are written by their escapes."""
+    """Characters that a terminal obeys, that end a line or turn it round are written by their escapes."""
     obeyed = [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"\u2028\u2029\u200e\u202e\u2066\u2069\ufeff\udcff"]
     for character in obeyed:
         assert printable(f"a{character}b") == f"a{repr(character)[1:-1]}b"

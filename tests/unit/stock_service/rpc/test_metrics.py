@@ -1,4 +1,4 @@
-"""What a server counts."""
+"""Counts of a server."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

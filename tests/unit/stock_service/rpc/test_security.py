@@ -68,7 +68,7 @@ def test_a_method_without_an_entry_is_nobodys(file: Path) -> None:
 
 
 def test_strangers_leave_nothing_behind(file: Path) -> None:
-    """What anyone may ask for is granted whatever they show, which is kept nowhere."""
+    """A right of anyone is granted to any client, and its credentials are kept nowhere."""
     access = Access(file)
     Guard(access, {b"/a/Check": Right.ANYONE}).check(b"/a/Check", digest(OTHER), "")
     assert not access.granted
@@ -163,5 +163,5 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_field_shows_one_token_or_none_that_is_valid(values: list[str], shown: bytes | None) -> None:
-    """What is no ``Bearer TOKEN`` is not taken for nothing shown."""
+    """A word that is no ``Bearer TOKEN`` is not taken for nothing shown."""
     assert shown_in(values) == shown

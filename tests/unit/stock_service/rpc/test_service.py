@@ -16,12 +16,12 @@ def shorten(request: LookupRequest) -> UpdateRequest:
 
 
 def whose(request: LookupRequest, call: Call) -> UpdateRequest:
-    """Who asked."""
+    """The caller's name."""
     return UpdateRequest(name=f"{request.name} of {call.peer}")
 
 
 def test_any_function_of_messages_is_a_method() -> None:
-    """It decodes, calls and encodes; what the function raises comes out as it is."""
+    """The method decodes, calls and encodes; a fault of the function comes out as it is."""
     answer = Method(LookupRequest, UpdateRequest, shorten).answer()
     assert UpdateRequest.FromString(answer(LookupRequest(name="X").SerializeToString())).name == "X"
     with pytest.raises(ZeroDivisionError):
@@ -48,7 +48,7 @@ def test_every_method_answers_a_call(method: Method[LookupRequest, UpdateRequest
 
 
 def test_a_function_for_an_event_loop_is_awaited() -> None:
-    """It decodes as any other does, and is given the call where the method wants it."""
+    """The method decodes as any other does, and is given the call where the method wants it."""
 
     async def shortened(request: LookupRequest) -> UpdateRequest:
         return shorten(request)

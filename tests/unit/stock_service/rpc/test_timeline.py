@@ -28,7 +28,7 @@ def clock() -> Callable[[], int]:
 
 
 def rows(timeline: Timeline, folder: Path) -> npt.NDArray[np.int64]:
-    """What the timeline writes, as NumPy reads it."""
+    """The timeline's file, as NumPy reads it."""
     path = folder / "timeline"
     timeline.write(path)
     with np.load(path) as written:
@@ -37,7 +37,7 @@ def rows(timeline: Timeline, folder: Path) -> npt.NDArray[np.int64]:
 
 
 def about(path: Path) -> dict[str, object]:
-    """What a file says of itself."""
+    """A file's words about itself."""
     with ZipFile(path) as archive:
         said: dict[str, object] = json.loads(archive.read(ABOUT))
     return said
@@ -210,6 +210,6 @@ def test_the_wait_is_for_the_lock() -> None:
 
 
 def test_the_clocks_are_one() -> None:
-    """What the transports take from ``time.monotonic_ns`` stands beside what the timeline takes, and a client's."""
+    """Times of ``time.monotonic_ns`` in the transports stand beside the timeline's, and a client's."""
     monotonic, counter = (time.get_clock_info(name) for name in ("monotonic", "perf_counter"))
     assert monotonic.implementation == counter.implementation == "clock_gettime(CLOCK_MONOTONIC)"

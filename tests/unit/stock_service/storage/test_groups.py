@@ -48,7 +48,7 @@ def wait_for(catalog: SqliteCatalog, number: int) -> None:
 
 
 def test_a_group_waits_to_become_as_large_as_the_last(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is less than three quarters of it; and no longer than until it is."""
+    """A group waits while it is smaller than three quarters of the last; and no longer than until it is not."""
     monkeypatch.setattr(sqlite, "GATHER_S", FOR_EVER_S)
     wait_for(catalog, 8)
     catalog.flush(here=True)
@@ -168,7 +168,7 @@ def test_a_group_that_is_settled_elsewhere_holds_no_thread(tmp_path: Path) -> No
 
 
 def test_a_trade_that_waits_leaves_nothing_to_collect(catalog: SqliteCatalog) -> None:
-    """What it took is freed as it ends: else the collector runs for each group of trades, over all that still wait."""
+    """A trade's memory is freed as it ends: else the collector runs for each group, over all trades that wait."""
     methods = methods_of(stock_service(Exchange(catalog), catalog.flush))
     payload = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
     codes: list[int] = []

@@ -40,7 +40,7 @@ class Gate:
             assert self._go.acquire(timeout=WAIT_S)
 
     def reached(self, seconds: float = WAIT_S) -> bool:
-        """Whether who writes stands before a COMMIT within so many seconds."""
+        """Tell whether the writer stands before a COMMIT in time."""
         return self._come.acquire(timeout=seconds)
 
     def let(self) -> None:
@@ -62,7 +62,7 @@ def gated(path: Path) -> Iterator[tuple[Exchange, Gate]]:
 
 
 def volume_after_a_retry(path: Path) -> int:
-    """What a restart on this file shows once the trade of these checks was sent again."""
+    """The volume that a restart on this file shows once the trade of these checks was sent again."""
     catalog = catalog_on(path, unsynced)
     try:
         exchange = Exchange(catalog)
@@ -89,7 +89,7 @@ def tells_and_shows_what_a_crash_leaves(folder: Path) -> None:
 
 
 def a_request_without_a_thread_goes_on_when_it_is_on_the_disk(folder: Path) -> None:
-    """It leaves its thread at once, goes on after the commit and not before, and then is told."""
+    """The request leaves its thread at once, goes on after the commit and not before, and then is told."""
     gone_on = Event()
 
     def trade(wait: Wait) -> TradeReply:
@@ -116,7 +116,7 @@ def a_request_without_a_thread_goes_on_when_it_is_on_the_disk(folder: Path) -> N
 
 
 def waited(trade: "Future[TradeReply]") -> bool:
-    """Whether a trade ends within a moment."""
+    """Tell whether a trade ends within a moment."""
     try:
         trade.result(BARELY_S)
     except TimeoutError:
@@ -151,7 +151,7 @@ def test_it_is_durable(check: Callable[[Path], None], tmp_path: Path) -> None:
 
 
 def acknowledges_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who wait go on when the steps are applied."""
+    """Let waiting trades go on when the steps are applied."""
     apply = Outcome.apply
 
     def early(outcome: Outcome, change: Change) -> None:
@@ -209,7 +209,7 @@ def test_a_planted_bug_is_caught(
 
 
 def test_a_second_catalog_on_one_file_is_refused_by_name(tmp_path: Path) -> None:
-    """It names the file and says what to do; the first goes on; when that is closed, the next may have it."""
+    """The refusal names the file and says what to do; the first goes on; when that is closed, the next may have it."""
     path = tmp_path / "s"
     first = catalog_on(path, unsynced)
     with pytest.raises(UsageError, match=r"s', allowed: a file that no other process has open: stop the server"):
@@ -283,7 +283,7 @@ def test_a_failed_disk_closes_the_catalog_to_changes(tmp_path: Path, committed: 
 
 
 def test_a_full_disk_refuses_and_takes_trades_again(tmp_path: Path) -> None:
-    """What does not fit is RESOURCE_EXHAUSTED without an effect; lookups go on; once there is room, so do trades."""
+    """A trade that does not fit is RESOURCE_EXHAUSTED without effect; lookups go on; with room again, so do trades."""
     pages = [1_000_000]
 
     def limit(connection: sqlite3.Connection, statement: str) -> None:

@@ -39,7 +39,7 @@ def edited(path: Path, *statements: str) -> Path:
 
 
 def refusal(path: Path) -> str:
-    """What opening and loading a file is refused with."""
+    """The refusal of opening and loading a file."""
     with pytest.raises(UsageError) as refused, StoreFile.opened(path, unsynced) as file:
         file.load()
     return str(refused.value)

@@ -51,7 +51,7 @@ def served(path: Path, log: bytes) -> int | None:
 
 
 def ends(log: bytes) -> list[int]:
-    """Where each commit's last frame begins."""
+    """The ends of each commit's last frame."""
     return [at for at in range(HEAD, len(log), FRAME) if any(log[at + 4 : at + 8])]
 
 

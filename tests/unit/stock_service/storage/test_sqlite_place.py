@@ -60,7 +60,7 @@ MISPLACES = (
 
 @pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
 def test_a_trade_into_a_file_that_is_not_in_its_place_is_refused_by_name(misplaces: Misplaces, tmp_path: Path) -> None:
-    """It and all later ones are INTERNAL and say what happened and what to do; the store is sick; lookups go on."""
+    """This trade and all later ones are INTERNAL and say the reason and a remedy; the store is sick; lookups go on."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     exchange = Exchange(catalog)
     assert exchange.trade("FishCo", 1, BUY).volume == 1
@@ -192,7 +192,7 @@ def test_a_group_is_looked_after_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def volume(path: Path) -> int:
-    """What a start on a file shows."""
+    """The volume that a start on a file shows."""
     catalog = catalog_on(path, unsynced)
     assert catalog.close()
     return Exchange(catalog).lookup("FishCo").volume
@@ -200,7 +200,7 @@ def volume(path: Path) -> int:
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
-    """What a killed server leaves of a store after one trade."""
+    """The files that a killed server leaves of a store after one trade."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
     left = crashed(tmp_path / "s", tmp_path / "left")
@@ -257,7 +257,7 @@ def test_a_crash_while_a_file_is_marked_leaves_the_mark_to_the_next(tmp_path: Pa
 
 
 def test_an_empty_log_says_that_the_file_alone_is_meant(killed: Path) -> None:
-    """It goes on from what is in the file, and is marked anew at its first commit."""
+    """The store goes on from the file, and is marked anew at its first commit."""
     log = killed.with_name("s-wal")
     log.write_bytes(b"")
     catalog = catalog_on(killed, unsynced)

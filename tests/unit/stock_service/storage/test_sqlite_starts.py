@@ -24,7 +24,7 @@ BUY = Side.BUY
 
 
 def fitted(path: Path, *stocks: Stock) -> dict[str, Version | None]:
-    """What stands after a start with these stocks."""
+    """The stocks after a start with these."""
     catalog = SqliteCatalog(path, STOCKS, stocks or None)
     try:
         return {name: catalog.read(name) for name in catalog.names()}

@@ -47,7 +47,7 @@ def held(locking: Locking, what: str) -> Held | None:
 
 
 def enters(lock: Held | None, while_holding: Held | None) -> bool:
-    """Whether another thread gets a lock while this one holds one; it gets it afterwards in any case."""
+    """Tell whether another thread gets a lock while this one holds one; it gets it afterwards in any case."""
     inside = Event()
 
     def other() -> None:
@@ -78,7 +78,7 @@ def test_who_excludes_whom(name: str, first: str, second: str) -> None:
 
 @pytest.mark.parametrize("name", LOCKINGS)
 def test_a_lock_is_let_go_by_an_error(name: str) -> None:
-    """What is raised under a lock comes out, and the lock can be had again."""
+    """An error under a lock comes out, and the lock can be had again."""
     locking = LOCKINGS[name](NAMES)
     for what in ("read A", "write A") * 2:
         lock = held(locking, what)
@@ -143,7 +143,7 @@ def test_a_writer_is_alone() -> None:
 
 
 class Inside:
-    """Who is inside a reader-writer lock."""
+    """The holders of a reader-writer lock."""
 
     def __init__(self) -> None:
         self._lock = Lock()  # guards everything
@@ -195,7 +195,7 @@ class Relay:
             self._changed.wait_for(lambda: self._there == 0)
 
     def lets_in(self, occupied: Held, wanted: Held, wait_s: float) -> bool:
-        """Whether a third thread gets ``wanted`` while the two are at ``occupied``; it gets it afterwards anyway."""
+        """Tell whether a third thread gets ``wanted`` with the two at ``occupied``; it gets it afterwards anyway."""
         inside = Event()
 
         def third() -> None:

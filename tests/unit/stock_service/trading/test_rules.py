@@ -61,7 +61,7 @@ def test_a_lookup_is_suspended_at_the_limit(volume: int, limit: int, status: Sta
 
 @given(stocks())
 def test_a_suspended_stock_takes_no_trade_and_any_other_takes_one_share(stock: Stock) -> None:
-    """What Lookup says is what a trade of one share would meet."""
+    """Lookup says whether a trade of one share would be done."""
     assert rules.lookup_status(stock) is rules.trade(stock, 1)[1]
 
 

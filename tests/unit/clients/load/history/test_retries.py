@@ -31,7 +31,7 @@ def test_who_was_refused_knows_that_the_other_trade_was_done() -> None:
 
 
 def test_a_lost_use_for_another_trade_had_no_effect() -> None:
-    """Where one trade of an id was answered, no other with that id was ever done."""
+    """One trade of an id was answered, so no other with that id was ever done."""
     assert one_for_each_id([FIRST, replace(UNHEARD, request=OTHER)]) == ([Operation(PLAIN, DONE, 10, 40)], [])
 
 

@@ -32,7 +32,7 @@ def lost(quantity: int, called_ns: int = 0) -> Operation:
 
 
 def test_a_lost_trade_may_have_been_done_at_any_time_or_never() -> None:
-    """It explains a volume long after it was sent, but none before, and not twice."""
+    """The lost trade explains a volume long after it was sent, but none before, and not twice."""
     seen = Operation(Lookup("A"), LookupReply(OK, 5, 7, 3), 100, 110)
     assert unexplained([LARGE], [lost(7)]) == []
     assert unexplained([LARGE], [lost(7), seen]) == []

@@ -1,4 +1,4 @@
-"""What is said of a history, and what its JSON has."""
+"""Words on a history, and their JSON."""
 
 import json
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_retries_of_one_trade_are_no_conflict() -> None:
 
 
 def test_one_of_which_little_was_told_is_vacuous() -> None:
-    """What was heard of a few overlapping requests says nothing of many others."""
+    """A few overlapping requests that were answered say nothing of many others."""
     lost = [Operation(Trade("A", 7), Untold.UNKNOWN, 40, NEVER_NS)] * 5
     found = judged(replace(HISTORY, operations=(TRADED, SEEN, *lost)))
     assert (found.finding, found.contended, found.unknown) == ("vacuous", 2 / 7, 5)
@@ -71,7 +71,7 @@ def test_a_limit_is_what_the_refusals_leave() -> None:
 
 
 def test_json_has_all_of_it() -> None:
-    """What each stock began with, what was asked, and how it ended."""
+    """The JSON has each stock's first state, every request, and its end."""
     lost = Operation(Trade("A", 2, Side.SELL, "x"), Untold.UNKNOWN, 7, NEVER_NS)
     document = json.loads(to_json(replace(HISTORY, operations=(SEEN, lost))))
     assert document["stocks"] == [{"name": "A", "price_cents": 5, "volume_limit": 100, "volume": 3, "sequence": 4}]

@@ -40,7 +40,7 @@ def write_protos(folder: Path) -> Path:
 
 
 def _pool() -> DescriptorPool:
-    """What the two files declare, said without a compiler."""
+    """The two files' declarations, said without a compiler."""
     names = FileDescriptorProto(name="names.proto", package="tests.names", syntax="proto3")
     name = names.message_type.add(name="Name")
     for number, field in enumerate(("first", "last"), start=1):
@@ -63,7 +63,7 @@ def _pool() -> DescriptorPool:
 
 @contextmanager
 def greeter(reflected: bool = True, reply: bytes | None = None) -> Iterator[Address]:
-    """Where it listens; ``reply``: what it answers instead of a greeting."""
+    """A greeter's address; ``reply`` is its answer instead of a greeting."""
     pool = _pool()
     request_type = GetMessageClass(pool.FindMessageTypeByName("tests.hello.HelloRequest"))
     reply_type = GetMessageClass(pool.FindMessageTypeByName("tests.hello.HelloReply"))

@@ -29,7 +29,7 @@ def greets() -> Iterator[Address]:
 
 
 def test_a_method_is_learnt_from_our_own_server() -> None:
-    """What JSON says is what the stock service's own messages encode."""
+    """JSON is encoded as the stock service's own messages are."""
     pool = StaticPool(2, 64)
     serving = grpc_sync.serve(service(), pool, ServeOptions())
     try:

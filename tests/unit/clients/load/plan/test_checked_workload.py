@@ -1,4 +1,4 @@
-"""What is sent in a run whose history is checked, and what is kept of it."""
+"""Requests of a run whose history is checked, and the records that are kept of them."""
 
 from collections import Counter
 from dataclasses import replace
@@ -23,7 +23,7 @@ PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, MIX, STOCKS, 0.0, 1.0, connectio
 
 
 def sent(plan: LoadPlan, count: int, connections: int = 1) -> list[Operation]:
-    """What is kept of requests that a server answered, one after the other."""
+    """The records of requests that a server answered, one after the other."""
     workload, server = CheckedWorkload(plan, Clock()), service()
     for connection in range(connections):
         for request in islice(workload.requests(0, connection), count):

@@ -42,7 +42,7 @@ PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart",),
     ],
 )
 def test_a_plan_outside_the_limits_is_refused(change: dict[str, object], option: str) -> None:
-    """Where it is made, naming the option of the command line."""
+    """The plan is refused when it is made, naming the option of the command line."""
     with pytest.raises(UsageError) as refused:
         dataclasses.replace(PLAN, **change)  # type: ignore[arg-type]
     assert refused.value.option == option

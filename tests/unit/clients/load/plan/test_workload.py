@@ -1,4 +1,4 @@
-"""What the load client sends, and how it checks what comes back."""
+"""Requests of the load client, and its checks of the replies."""
 
 import dataclasses
 from collections import Counter

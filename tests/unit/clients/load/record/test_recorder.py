@@ -1,4 +1,4 @@
-"""What belongs to the window, what is said of it, and that nothing is lost on the way."""
+"""Records of the window: those that belong to it, the report on them, and that nothing is lost on the way."""
 
 import random
 from dataclasses import replace
@@ -96,7 +96,7 @@ def test_first_calls_are_apart_wherever_they_stand() -> None:
 
 
 def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() -> None:
-    """It counts among the window's errors, with its time; not as late, as a send at the rate, or as a first call."""
+    """Such a call is among the window's errors, with its time; not late, no send at the rate, and no first call."""
     gone = fault_outcome(Unavailable("gone"))
     scheduled = [(due_ns, due_ns + 5, due_ns + 9, OK) for due_ns in range(1000, 1900, 5)]
     without, _ = folded(*scheduled, plan=OPEN)
@@ -136,7 +136,7 @@ def test_types_outcomes_and_errors_are_told_apart() -> None:
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
 def test_a_failed_attempt_to_connect_is_an_error_of_the_run_and_no_request(plan: LoadPlan) -> None:
-    """It is in no time, no count of requests and no slice; and is added to the errors of requests of its kind."""
+    """Such an attempt is in no time, no count of requests and no slice; and is added to the errors of its kind."""
     records = Records()
     for _ in range(3):
         records.note_unconnected(Unavailable("refused"))
@@ -177,7 +177,7 @@ def test_think_time_is_from_a_reply_to_the_next_request() -> None:
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
 def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random) -> None:
-    """Where a run has more records than are held, it folds and goes on: not even a think time is lost."""
+    """A run with more records than are held folds and goes on: not even a think time is lost."""
     parted, whole = Recorder(plan, 0, WINDOW), Recorder(plan, 0, WINDOW)
     parted_span, whole_span = parted.new_span(0), whole.new_span(0)
     part, all_records = Records(), Records()
@@ -254,7 +254,7 @@ def test_a_request_that_a_signal_cut_off_is_not_recorded(plan: LoadPlan, columns
     ("began", "recorded", "most", "left"), [(10, 9, 1, 9), (10, 10, 5, 10), (10, 7, 2, 8), (9, 10, 3, 9)]
 )
 def test_what_an_interruption_cut_off_is_left_out_but_no_more(began: int, recorded: int, most: int, left: int) -> None:
-    """What could have been under way, where it is missing; anything else that is missing was lost, and shows."""
+    """Only the requests that could have been under way are left out; any other that is missing was lost, and shows."""
     span = Span(0, began, recorded)
     span.cut(most)
     assert span.began == left
@@ -292,7 +292,7 @@ def test_the_warm_ups_connections_are_its_own_where_there_is_one_per_request() -
 
 
 def sends(moments: np.ndarray, connections: int = 1) -> Recorded:
-    """What a recorder makes of requests that were sent at these moments, by turns on so many connections."""
+    """A recorder's report on requests sent at these moments, by turns on several connections."""
     plan = replace(OPEN, rate_hz=1e6, connections_per_client=connections)
     recorder = Recorder(plan, 0, Window(0, 0, 10**10))
     for number in range(connections):
@@ -305,7 +305,7 @@ def sends(moments: np.ndarray, connections: int = 1) -> Recorded:
 
 
 def test_an_open_loops_sends_are_compared_with_what_was_declared() -> None:
-    """Those of all connections together; a process with too few to tell says nothing."""
+    """The sends of all connections count together; a process with too few to tell says nothing."""
     moments = np.cumsum(np.random.default_rng(5).exponential(1000, 20_000)).astype(np.int64)
     for connections in (1, 4):
         check = sends(moments, connections).arrivals
@@ -320,7 +320,7 @@ def test_an_open_loops_sends_are_compared_with_what_was_declared() -> None:
 
 
 def test_what_was_never_sent_is_no_send() -> None:
-    """It would look like a burst at the run's end; the rate that is missing shows."""
+    """Such a request would look like a burst at the run's end; the rate that is missing shows."""
     moments = np.cumsum(np.full(1000, 1000))
     plan = replace(OPEN, arrivals="constant")
     recorder = Recorder(plan, 0, Window(0, 0, 10**10))

@@ -1,4 +1,4 @@
-"""What the hot loops write down."""
+"""Records of the hot loops."""
 
 from clients.load.plan.outcomes import fault_outcome
 from clients.load.record.records import Records

@@ -1,4 +1,4 @@
-"""What is made of the clients' reports: the result, and what is kept of it."""
+"""The result of the clients' reports, and the files that keep it."""
 
 import json
 from dataclasses import fields, replace
@@ -62,7 +62,7 @@ def test_little_holds_where_every_connection_sends_all_the_time() -> None:
 
 
 def test_little_fails_where_a_connection_started_late() -> None:
-    """It sent in half of the window only, and counts as one that sends."""
+    """The connection sent in half of the window only, and counts as one that sends."""
     late = closed_records(start_ns=WINDOW.start_ns + 1000 * MS)
     assert closed_run(closed_records(), late).little_ratio == pytest.approx(0.75, abs=1e-3)
 

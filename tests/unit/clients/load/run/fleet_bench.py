@@ -1,4 +1,4 @@
-"""What tests of whole runs have in common: which runs, one that the machine let be, and what must hold of every run."""
+"""Runs for tests: their kinds, one that the machine let be, and the conditions of every run."""
 
 import dataclasses
 import multiprocessing.forkserver
@@ -49,7 +49,7 @@ def assert_accounted(result: LoadResult) -> None:
 
 
 def spoken(cases: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Those of the cases, which begin with a transport and a client, whose transport has such a client."""
+    """The cases, which begin with a transport and a client, whose transport has such a client."""
     return [case for case in cases if case[1] == "library" or load(str(case[0])).codec(("127.0.0.1", 1)) is not None]
 
 

@@ -128,7 +128,7 @@ def test_what_waits_when_it_is_interrupted_is_counted(
 
 
 def close(client: Client) -> None:
-    """What a process that was interrupted leaves to the kernel; threads end once the server is gone."""
+    """Close all as the kernel closes a process that was interrupted; threads end once the server is gone."""
     load = client._load
     if isinstance(load, _Multiplexed):
         load._lanes.close()

@@ -171,7 +171,7 @@ def test_the_run_is_watched_phase_by_phase() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="affinity is Linux's")
 def test_clients_keep_to_their_cores() -> None:
-    """Those of the plan."""
+    """The clients run on the cores of the plan."""
     core = min(os.sched_getaffinity(0))
     seen: list[list[int]] = []
 
@@ -186,7 +186,7 @@ def test_clients_keep_to_their_cores() -> None:
 
 
 def run_with(limits: str, *words: str) -> str:
-    """What Python prints, on standard output and error, where a shell has set limits first."""
+    """Python's standard output and error, where a shell has set limits first."""
     command = ["sh", "-c", f'{limits} && exec "$@"', "sh", sys.executable, *words]
     ended = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False

@@ -1,4 +1,4 @@
-"""How runs end: by Ctrl-C in every phase, without a client, without a server. Nothing is lost, no process is left."""
+"""Ends of runs: by Ctrl-C in every phase, without a client, without a server. Nothing is lost, no process is left."""
 
 import dataclasses
 import itertools

@@ -156,7 +156,7 @@ def test_no_more_is_sent_than_the_client_takes() -> None:
 
 
 def test_the_client_is_given_window_again() -> None:
-    """What it has sent is given back once it is a mebibyte."""
+    """A client's window is given back once it has sent a mebibyte."""
     with connected("grpc") as client:
         greeted(client)
         for number in range(64):

@@ -35,7 +35,7 @@ def test_a_signal_while_it_looks_leaves_the_thread_as_it_was(monkeypatch: pytest
 
 @linux
 def test_who_has_no_right_to_it_is_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the kernel refuses, and where it knows no such call."""
+    """The kernel refuses, or knows no such call."""
 
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")

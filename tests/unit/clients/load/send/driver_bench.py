@@ -1,4 +1,4 @@
-"""What surrounds the drivers in their tests: a clock, and connections to a service, that need no server and no time."""
+"""Surroundings of the drivers in their tests: a clock, and connections to a service, without server and time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
@@ -25,7 +25,7 @@ def requests() -> Iterator[Request]:
 
 
 class Bench:
-    """What surrounds a driver: a clock, and connections to a service, each call of which takes 100 ns of it."""
+    """A clock, and connections to a service, each call of which takes 100 ns of the clock."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Bench:
         return self.connections[-1]
 
     def takes_time(self, _: int) -> None:
-        """What every call does first."""
+        """Take the time of a call."""
         self.clock.now_ns += self.call_ns + self.slow_next_ns
         self.slow_next_ns = 0
         self._left -= 1

@@ -1,4 +1,4 @@
-"""What the tests of lanes have in common: lanes, servers that say what a test tells them to, and a small protocol."""
+"""Parts for the tests of lanes: lanes, servers that say what a test tells them to, and a small protocol."""
 
 import socket
 import threading
@@ -73,7 +73,7 @@ def recorded(some: Lanes) -> int:
 
 
 def assert_all_accounted(some: Lanes) -> None:
-    """What was begun is written down, each column for each."""
+    """Every request that was begun is written down, each column for each."""
     for lane in some.lanes:
         records = lane.records
         assert records.started == len(records.outcomes) == len(records.sent) == len(records.done)

@@ -192,7 +192,7 @@ def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_wrong_reply_is_an_error_of_its_own(per_request: bool) -> None:
-    """It is done, so it has its time; its outcome says that it did not pass the check."""
+    """The call is done, so it has its time; its outcome says that it did not pass the check."""
     bench = Bench(calls=5, served=raw_service("a.B", {path: lambda _: b"\xff\xff" for path in service().methods}))
     assert set(driven(per_request, bench).records.outcomes) == {INVALID_REPLY}
 

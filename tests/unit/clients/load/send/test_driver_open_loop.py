@@ -131,7 +131,7 @@ def test_a_fault_has_its_moment_and_delays_the_next(per_request: bool) -> None:
 
 
 def test_what_is_due_after_a_fault_is_the_schedules() -> None:
-    """It waited for the connection made anew and counts as late; the attempts that failed are no requests."""
+    """The request waited for the connection made anew and counts as late; the attempts that failed are no requests."""
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS])
     connections = iter([FakeConnection(service(), bench.takes_time), None, None, FakeConnection(service())])
 
@@ -163,7 +163,7 @@ def test_a_first_call_that_fails_is_marked_in_both_loops(per_request: bool) -> N
 
 
 def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
-    """What was due and could not be sent is an error, though its own first call is none."""
+    """A request that was due and could not be sent is an error, though its own first call is none."""
 
     class Starving(CannedConnection):
         def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:

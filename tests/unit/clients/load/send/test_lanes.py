@@ -54,7 +54,7 @@ def test_every_connection_has_its_closed_loop(server: str) -> None:
 
 
 def test_records_are_folded_in_between(server: str) -> None:
-    """It stops at the bound; settled, no request is under way; and resumed, it goes on. Nothing is lost by it."""
+    """The loop stops at the bound; settled, no request is under way; resumed, the loop goes on. Nothing is lost."""
     folded = 0
     with closing(lanes(address(server), 3, records_max=30)) as some:
         some.open()
@@ -192,7 +192,7 @@ def test_a_reply_behind_something_else_is_done_when_it_is_read() -> None:
 
 
 def test_a_reply_alone_is_done_when_epoll_said_so() -> None:
-    """It is not charged for those read before it."""
+    """The reply is not charged for those read before it."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
         some.open()
         accepted = peer.accept()
@@ -316,7 +316,7 @@ def test_a_server_that_goes_away_leaves_one_error_an_attempt() -> None:
 
 
 def test_the_hello_goes_first_and_control_bytes_are_sent() -> None:
-    """What the protocol itself has to say, before any call and between them."""
+    """The protocol's own words go out before any call and between calls."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
         some.open()
         accepted = peer.accept()
@@ -330,7 +330,7 @@ def test_the_hello_goes_first_and_control_bytes_are_sent() -> None:
 
 
 def test_a_connection_that_is_used_up_is_made_anew() -> None:
-    """It takes two calls and no more; none of them fails, and the first of each is marked."""
+    """The connection takes two calls and no more; none of them fails, and the first of each is marked."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=partial(LineCodec, calls_max=2))) as some:
         some.open()
         for number in range(3):
@@ -357,7 +357,7 @@ def test_a_call_that_is_given_up_is_cancelled() -> None:
 
 
 def test_a_connection_that_the_protocol_gives_up_says_why() -> None:
-    """What the codec still has to say is sent before it is closed; all that was under way ends with the fault."""
+    """The codec's last words are sent before it is closed; all calls under way end with the fault."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
         some.open()
         accepted = peer.accept()

@@ -59,7 +59,7 @@ def answered_first(peer: Peer, some: Lanes) -> list[PeerConnection]:
 
 
 def test_every_request_is_sent_once_and_answered() -> None:
-    """Those of the schedule, each with the moment at which it was due; the lanes take turns."""
+    """Each request of the schedule has the moment at which it was due; the lanes take turns."""
     due_ns = [number * MS // 10 for number in range(200)]
     with saying(ok) as where, closing(lanes(where, 4, due_ns=due_ns)) as some:
         some.open()
@@ -98,7 +98,7 @@ def test_nothing_is_sent_before_it_is_due() -> None:
 
 
 def test_a_server_that_stalls_delays_nothing_that_is_due() -> None:
-    """It answers nothing; the requests go out all the same, on the connections that wait for their replies."""
+    """The server answers nothing; the requests go out all the same, on the connections that wait for their replies."""
     with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[n * MS // 5 for n in range(20)])) as some:
         accepted = answered_first(peer, some)
         drive(some, lambda: sum(len(connection.requests()) for connection in accepted) == 22)
@@ -208,7 +208,7 @@ def test_nothing_is_waited_for_where_no_connection_is_left() -> None:
 
 
 def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
-    """It is none of the schedule's either, and in no latency."""
+    """Such a call is none of the schedule's either, and in no latency."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 100 * MS])) as some:
         accepted = answered_first(peer, some)
         drive(some, lambda: len(accepted[0].requests()) == 2)
@@ -238,7 +238,7 @@ def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
 
 
 def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> None:
-    """It is counted, and is in no column of times."""
+    """The attempt is counted, and is in no column of times."""
     with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[])) as some:
         answered_first(peer, some)
         peer.__exit__()
@@ -263,7 +263,7 @@ def test_an_idle_connection_answers_the_servers_pings() -> None:
 
 
 def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
-    """It is not marked as first, as that one is, and is given up in time like any other."""
+    """The next call is not marked as first, as the failed one is, and is given up in time like any other."""
     with (
         Peer() as peer,
         closing(lanes(peer.address, 1, codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02)) as some,

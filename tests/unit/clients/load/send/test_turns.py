@@ -89,7 +89,7 @@ def test_it_is_told_when_the_last_counted_request_is_answered_and_not_before() -
 
 
 def test_another_turns_word_does_not_count() -> None:
-    """What stands on the board from an earlier turn is none of this one's."""
+    """An earlier turn's word on the board is none of this turn's."""
     bench = Bench()
     bench.places[1] = TURN.begin_ns - 1
     assert not bench.board.all_answered(range(2), TURN)

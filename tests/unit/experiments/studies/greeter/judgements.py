@@ -1,4 +1,4 @@
-"""What the study would have seen, planted: mean times by arm, the clients' processor share, runs from cold."""
+"""Results that the study would have seen, planted: mean times by arm, the clients' processor share, runs from cold."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -26,7 +26,7 @@ def the(words: str, **planted: Any) -> Claim:
 
 
 def test_every_claim_has_a_line_and_the_headlines_are_decided() -> None:
-    """What is said of its machine alone is not testable; the others are decided by these data."""
+    """A statement on the study's machine alone is not testable; the others are decided by these data."""
     found = card()
     assert list(found) == [entry.text for entry in ENTRIES]
     verdicts = [claim.verdict for claim in found.values()]
@@ -53,7 +53,7 @@ def test_before_its_look_a_sweep_decides_nothing() -> None:
     [(500.0, 1500.0, "CONTRADICTED"), (60.0, 40.0, "CONFIRMED"), (30.0, 30.0, "CONTRADICTED")],
 )
 def test_one_call_of_a_fresh_client(first_us: float, connect_us: float, verdict: str) -> None:
-    """It is the latency where it takes as long as the others, connecting in it: they take 100 µs."""
+    """The first call is the latency where it takes as long as the others, connecting in it: they take 100 µs."""
     claim = the("has just started", first_us=first_us, connect_us=connect_us)
     assert claim.verdict == verdict
 

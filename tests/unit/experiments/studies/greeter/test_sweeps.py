@@ -1,4 +1,4 @@
-"""What the study measures: both languages in the original's way, and Python alone where C++ is not built."""
+"""Sweeps of the study: both languages in the original's way, and Python alone where C++ is not built."""
 
 from experiments.design.sweep import Windows
 from experiments.studies.greeter import GREETER, original

@@ -1,4 +1,4 @@
-"""What the study would have seen, planted: a transport of known cost, and a server that does what is foretold of it."""
+"""Results that the study would have seen, planted: a transport of known cost, and a server as foretold of it."""
 
 import sys
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def never(_: Arm) -> float:
 
 @cache
 def first() -> Judgement:
-    """What one client found of one worker, in three blocks."""
+    """One client's results with one worker, in three blocks."""
     sweep = pool_one(replace(SCALE, looks=(3,)))
 
     def mean_us(arm: Arm, _: str) -> float:
@@ -53,7 +53,7 @@ def first() -> Judgement:
 
 @cache
 def told(arm: Arm) -> Foretold:
-    """What is foretold of an arm; of a tail, by a tenth of the simulated requests."""
+    """The prediction for an arm; of a tail, by a tenth of the simulated requests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
         return foretell(first(), arm.setting)

@@ -1,4 +1,4 @@
-"""What one client of one worker shows of what any request needs."""
+"""Demands of any request, as one client of one worker shows them."""
 
 import pytest
 

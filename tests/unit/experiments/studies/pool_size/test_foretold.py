@@ -1,4 +1,4 @@
-"""What a setting is to the model: its workers, its cores, its loop or its rate."""
+"""A setting as the model takes it: its workers, its cores, its loop or its rate."""
 
 import math
 
@@ -35,7 +35,7 @@ def test_a_server_that_is_free_has_all_cores() -> None:
 
 
 def test_without_a_gil_computing_has_all_cores_too() -> None:
-    """What held it needs a core alone; threads gain up to the cores, and not beyond."""
+    """The part that held the GIL needs a core alone; threads gain up to the cores, and not beyond."""
     computes = Demands(gil_s=0.010, free_s=0.0, wait_s=0.0, overhead_s=0.0, lock_s=0.001)
     of = setting(workers=16, connections=16, placement="free")
     free = of.but(build="free-threaded")

@@ -1,4 +1,4 @@
-"""What is said of prediction and measurement, and what may not be said."""
+"""Sentences on prediction and measurement, and sentences that may not be said."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def test_misses_are_counted_and_shown() -> None:
 
 
 def test_larger_pools_that_answer_less_contradict_what_gains() -> None:
-    """What waits, for the disk too, and what computes without a GIL. The least that is enough is then another."""
+    """Requests that wait, for the disk too, or compute without a GIL, gain. The least pool is then another."""
     found = verdicts(few_slow)
     assert [found[each] for each in (WAITING, NO_GIL, DURABLE, HOLDING)] == [*("CONTRADICTED",) * 3, "CONFIRMED"]
     assert found[STEPS] == "CONTRADICTED"

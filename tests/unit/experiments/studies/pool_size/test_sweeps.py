@@ -1,4 +1,4 @@
-"""What the study measures, at each scale."""
+"""Sweeps of the study, at each scale."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the study measures, with and without its peers; what it says of made-up cells; its page."""
+"""Sweeps of the study, with and without its peers; its sentences on made-up cells; its page."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the study could have seen: means planted by API, and receivers' counts planted beside them."""
+"""Results that the study could have seen: means planted by API, and receivers' counts planted beside them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -182,7 +182,7 @@ def test_what_is_not_built_here_is_not_testable() -> None:
 
 
 def test_before_a_look_no_measurement_decides() -> None:
-    """What is counted in the sources alone is decided, and throughput, which has no look."""
+    """Claims on counts in the sources alone are decided, and on throughput, which has no look."""
     early = with_rows(seen(number=9), ())
     decided = [claim.text for claim in claims(early) if claim.verdict in ("CONFIRMED", "CONTRADICTED")]
     assert all("lines" in text for text in decided)

@@ -1,4 +1,4 @@
-"""What the study ``sort`` would see, made from planted means: sweeps, and the rows of cold runs."""
+"""Results that the study ``sort`` would see, made from planted means: sweeps, and the rows of cold runs."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence

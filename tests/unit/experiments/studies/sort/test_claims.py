@@ -209,7 +209,7 @@ def test_without_go_nothing_is_tested() -> None:
 
 @pytest.mark.slow
 def test_the_part_on_lengths_has_its_own_claims_alone() -> None:
-    """Those that its data decide."""
+    """The part has the claims that its data decide."""
     found = claims.claims(Seen(judged(sweeps.array_len(SCALE))))
     assert {each.verdict for each in found} == {"CONTRADICTED"}
     assert len(found) == 2

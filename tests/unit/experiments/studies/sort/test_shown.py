@@ -1,4 +1,4 @@
-"""What the study ``sort`` says and draws: numbers where they were measured, words where they were not."""
+"""Texts and figures of the study ``sort``: numbers where they were measured, words where they were not."""
 
 from dataclasses import replace
 

@@ -246,7 +246,7 @@ def test_a_read_lock_that_sets_them_apart_is_seen() -> None:
     ],
 )
 def test_clients_past_the_pool_starve(starved: tuple[int, int], blocks: int, verdict: str) -> None:
-    """Where a connection holds its thread: in every window, at a look."""
+    """A connection holds its thread: clients starve in every window, at a look."""
     windows = [Window(None, 100.0, 100.0, each, 0, None) for each in starved]
     arms = [Arm(sweeps.SOCKETS.but(workers=5, clients=n, dispatch="connection")) for n in (6, 10)]
     found = claims(seen(sweeps.dispatch, blocks, planted(windows=dict.fromkeys(arms, windows))))

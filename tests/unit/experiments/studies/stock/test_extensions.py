@@ -1,4 +1,4 @@
-"""What the further parts say: every comparison told by its verdict, the tally first where there are many."""
+"""Answers of the further parts: every comparison told by its verdict, the tally first where there are many."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What waiting for the lock costs: by strategy and request type, with the least and the greatest block."""
+"""Costs of waiting for the lock: by strategy and request type, with the least and the greatest block."""
 
 from collections.abc import Sequence
 

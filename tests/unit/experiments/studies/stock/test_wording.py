@@ -28,7 +28,7 @@ def test_blocks_past_the_last_look_have_none() -> None:
 
 
 def test_blocks_that_a_gate_left_out_are_counted() -> None:
-    """What is undecided says how many blocks are missing from it."""
+    """An undecided claim says how many blocks are missing from it."""
     sweep = sweeps.stock(SCALE)
     trade = Arm(sweeps.GRPC.but(mix="trade"))
     whole = judgement(sweep, 7, planted({trade: 1.05 * MEAN_US}, scatter=0.03))

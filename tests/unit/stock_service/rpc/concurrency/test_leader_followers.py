@@ -197,7 +197,7 @@ def test_while_a_follower_is_at_work_followers_run_all() -> None:
 
 
 def test_the_lookout_sleeps_while_there_is_nothing_new() -> None:
-    """It looks on every 4 ms while the leader runs batches; without any it waits without a timeout."""
+    """The lookout looks every 4 ms while the leader runs batches; without any it waits without a timeout."""
     watched: SimpleQueue[bool] = SimpleQueue()
     with serving() as server:
         for _ in range(2):
@@ -294,7 +294,7 @@ def test_a_request_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system gives too few threads the constructor raises, and those that it did give have ended."""
+    """The constructor raises where the system gives too few threads, and the given ones have ended."""
     before = set(threading.enumerate())
     start = Thread.start
     started: list[Thread] = []

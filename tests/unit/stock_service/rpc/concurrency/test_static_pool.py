@@ -36,7 +36,7 @@ def test_all_threads_are_there_from_the_start() -> None:
 
 
 def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system gives too few threads the constructor raises, and those that it did give have ended."""
+    """The constructor raises where the system gives too few threads, and the given ones have ended."""
     before = set(threading.enumerate())
     start = Thread.start
     started: list[Thread] = []
@@ -155,7 +155,7 @@ def test_a_sleeping_thread_costs_no_cpu() -> None:
 
 
 def switches() -> int:
-    """How often the threads of all pools were switched to, or how much they ran where the system does not tell."""
+    """The number of switches to the threads of all pools, or their run time where the system does not tell."""
     count = 0
     for thread in pool_threads():
         status = Path(f"/proc/self/task/{thread.native_id}/status")

@@ -1,4 +1,4 @@
-"""What gRPC core is given at a handshake."""
+"""Certificates given to gRPC core at a handshake."""
 
 import shutil
 from pathlib import Path

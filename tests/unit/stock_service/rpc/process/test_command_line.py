@@ -83,7 +83,7 @@ def test_a_mistyped_option_is_told_the_one_that_is_most_like_it(word: str, capsy
 
 
 def test_an_option_of_another_server_is_told_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is no mistyped ``--grace-s``."""
+    """The option is no mistyped ``--grace-s``."""
     with pytest.raises(SystemExit):
         parser().parse_args(["--read-s", "7"])
     assert capsys.readouterr().err == "prog: unrecognized arguments: --read-s 7 (--help lists the options)\n"

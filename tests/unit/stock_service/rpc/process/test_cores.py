@@ -1,4 +1,4 @@
-"""Where a server's threads run: what ``--cpus`` takes, when all cores are tried, and which one is kept to."""
+"""Cores of a server's threads: the values of ``--cpus``, when all cores are tried, and which one is kept to."""
 
 import os
 import threading
@@ -78,12 +78,12 @@ def test_work_that_lets_the_gil_go_has_all_cores_as_long_as_it_lasts() -> None:
 
 
 def test_a_server_whose_core_is_another_programs_too_is_tried() -> None:
-    """It computes for half of the time, and waits for the core in the other half."""
+    """The server computes for half of the time, and waits for the core in the other half."""
     assert True in Simulated().runs(1, user=0.25, kernel=0.25, waited=0.5)
 
 
 def test_threads_that_ended_take_their_waits_with_them() -> None:
-    """What is counted falls; nothing follows from that."""
+    """The counted waits fall; nothing follows from that."""
     assert set(Simulated().runs(2, user=0.5, waited=-3.0)) == {False}
 
 
@@ -127,7 +127,7 @@ def test_cores_that_it_may_not_run_on_are_refused() -> None:
 
 
 def test_every_thread_is_moved() -> None:
-    """Those that run already, and those that they start; and back."""
+    """Threads that run already are moved, and those that they start; and back."""
     own, ended = cores.cores_allowed(), threading.Event()
     waiting = threading.Thread(target=ended.wait)
     waiting.start()

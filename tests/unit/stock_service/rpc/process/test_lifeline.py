@@ -34,13 +34,13 @@ STARTED_BY = {
 
 
 def began(process: psutil.Process) -> bool:
-    """Whether it is the program by now, and no more what asks for it to be tied."""
+    """Tell whether the process is the program by now, and no more the one that asks to be tied."""
     command = process.cmdline()
     return bool(command) and lifeline.__file__ not in command
 
 
 def gone(process: psutil.Process) -> bool:
-    """Whether it has ended, be it that nobody has asked yet how."""
+    """Tell whether the process has ended, even if nobody has asked yet how."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

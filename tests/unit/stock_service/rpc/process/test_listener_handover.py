@@ -84,7 +84,7 @@ class Store:
 
 
 def offer(folder: Path, listener: socket.socket, store: Store, answer_s: float = WAIT_S) -> HandOver:
-    """What a server has that offers itself."""
+    """The offer of a server to its successor."""
     return HandOver(folder / "run", SERVES, 5.0, answer_s, PassedListener(listener), store=store)
 
 
@@ -104,7 +104,7 @@ def none() -> socket.socket:
 
 
 def taking(path: Path, play: Callable[[], None]) -> HandOver:
-    """What is taken over from a server that plays its part."""
+    """The things taken over from a server that plays its part."""
     with ThreadPoolExecutor(1) as thread:
         taken = thread.submit(take_over, path, SERVES, 1.0, WAIT_S, none)
         play()
@@ -113,7 +113,7 @@ def taking(path: Path, play: Callable[[], None]) -> HandOver:
 
 @pytest.mark.parametrize("stale", [True, False])
 def test_the_first_listens_by_itself(stale: bool, listener: socket.socket, tmp_path: Path) -> None:
-    """Where nobody is, though a server that was killed has left its socket."""
+    """Nobody listens there, though a server that was killed has left its socket."""
     if stale:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as unix:
             unix.bind(str(tmp_path / "run"))
@@ -125,7 +125,7 @@ def test_the_first_listens_by_itself(stale: bool, listener: socket.socket, tmp_p
 def test_the_next_has_the_port_once_the_last_has_let_its_store_go(
     ends: bool, offering: socket.socket, listener: socket.socket, tmp_path: Path
 ) -> None:
-    """It accepts what came before. A server that ends has let its store go as well."""
+    """The next server accepts what came before. A server that ends has let its store go as well."""
     said: list[bytes] = []
 
     def play() -> None:
@@ -147,7 +147,7 @@ def test_the_next_has_the_port_once_the_last_has_let_its_store_go(
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_changes_wait_until_the_last_server_has_ended(ends: bool, listener: socket.socket, tmp_path: Path) -> None:
-    """It is told that this one serves, unless it has ended; one that does not end is waited for as long as it said."""
+    """The last server is told that this one serves, unless it has ended; it is waited for as long as it said."""
     store = Store()
     old, own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with old, own:

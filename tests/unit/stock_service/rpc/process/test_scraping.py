@@ -19,7 +19,7 @@ RESET = struct.pack("ii", 1, 0)
 
 
 class Numbers:
-    """What is shown."""
+    """Numbers to show."""
 
     def collect(self) -> Iterator[object]:
         """One number."""
@@ -69,7 +69,7 @@ def test_who_asks_byte_by_byte_is_cut_off() -> None:
 
 
 def test_silent_peers_keep_nobody_waiting() -> None:
-    """Who asks is answered while others say nothing; of too many the one that came first is closed."""
+    """A question is answered while others say nothing; of too many clients the one that came first is closed."""
     with scraped(3600) as endpoint, ExitStack() as silent:
         clients = [
             silent.enter_context(socket.create_connection(endpoint.address, WAIT_S)) for _ in range(CONNECTIONS_MAX)

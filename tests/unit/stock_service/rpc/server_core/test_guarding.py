@@ -53,7 +53,7 @@ def test_a_connections_requests_are_judged_until_the_same_was_granted(tmp_path: 
     known, nobody = protocol.decoder(), protocol.decoder()
 
     def asked(decoder: RequestDecoder[RequestFrame], frame: bytes) -> tuple[bool, int]:
-        """Whether it is still to be judged, and the code of its reply."""
+        """Tell whether a request is still to be judged, and the code of its reply."""
         (request,) = decoder.feed(frame)
         (reply,) = reply_decoder().feed(protocol.answer(request, 0, ("127.0.0.1", 1)))
         return isinstance(request, UnjudgedFrame), reply.code

@@ -1,4 +1,4 @@
-"""Who is read after all others, and for how long: on connections of a pretended server."""
+"""Connections that are read after all others, and for how long: on connections of a pretended server."""
 
 import select
 
@@ -15,7 +15,7 @@ NOW = 1_000_000_000
 
 
 class Reader:
-    """What reads: notes who was, each of which then still has as much to be read as ``more`` says."""
+    """A reader that notes who was read; each connection then has as much left as ``more`` says."""
 
     def __init__(self, made: int, costly: int = 0) -> None:
         """Connections that all wait to be read; reads of the first ``costly`` were costly so far."""
@@ -71,7 +71,7 @@ def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.M
 
 
 def test_costs_of_reads_add_up() -> None:
-    """Those of the reading thread, and of the thread that unfolds a message."""
+    """Costs are those of the reading thread, and of the thread that unfolds a message."""
     reader = Reader(2)
     reader.made[0].later_ns = 10**12
     for _ in range(2):
@@ -180,7 +180,7 @@ def test_what_waits_has_its_age() -> None:
 
 
 def test_who_is_not_to_be_read_any_more_is_not() -> None:
-    """It was closed, or broken off, while it waited."""
+    """The connection was closed, or broken off, while it waited."""
     reader = Reader(2)
     reader.made[0].stream.cut()
     reader.made[0].events = -1

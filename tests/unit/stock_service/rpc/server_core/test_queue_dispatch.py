@@ -1,4 +1,4 @@
-"""Who gets how much while the executor is behind: connections that carry nothing, and an executor that only counts."""
+"""Shares of connections while the executor is behind: they carry nothing, and the executor only counts."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -85,7 +85,7 @@ class Served:
         return ServedConnection(Nothing(), ServedStream(request_decoder(), lambda _: b"", 64, NOW))
 
     def attend(self, connection: Connection, now_ns: int) -> None:
-        """What the server does with what waits."""
+        """Do with waiting requests as the server does."""
         for request, arrived_ns in connection.stream.release(self.turns.share):
             self.dispatch.batch.append(partial(_nothing, connection, request, arrived_ns))
         if not connection.stream.queued and connection.stream.releasable():
@@ -93,7 +93,7 @@ class Served:
         connection.stream.settle(now_ns)
 
     def turn(self, now_ns: int) -> None:
-        """What each client has sent since the last one is read, and then handed over."""
+        """Read what each client has sent since the last turn, and hand it over."""
         for connections, data in ((self.greedy, REQUEST * 64), (self.polite, REQUEST)):
             for connection in connections:
                 if not connection.stream.queued:

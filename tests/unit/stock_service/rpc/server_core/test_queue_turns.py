@@ -71,7 +71,7 @@ def test_each_has_its_share_in_the_order_in_which_they_came() -> None:
 
 
 def test_who_was_refused_nothing_has_every_other_turn() -> None:
-    """Who sends little comes before those who send too much, and does not keep them out."""
+    """A client that sends little comes before those who send too much, and does not keep them out."""
     waiting, greedy, polite = turns(), [connection(9) for _ in range(4)], [connection(1) for _ in range(2)]
     for each in greedy:
         each.refused_ns = NOW

@@ -46,16 +46,16 @@ class Pair:
                 self._incoming.write(self.far.recv(65536))
 
     def record(self, data: bytes) -> bytes:
-        """What the client would send for some bytes."""
+        """The record that the client would send for some bytes."""
         self.client.write(data)
         return self._outgoing.read()
 
     def taken_outgoing(self) -> bytes:
-        """What the client has to say besides."""
+        """The client's other words."""
         return self._outgoing.read()
 
     def taken(self) -> bytes:
-        """What the client has got by now."""
+        """The bytes that the client has got by now."""
         found = b""
         with suppress(BlockingIOError):
             while True:
@@ -157,7 +157,7 @@ def test_a_peer_without_a_certificate_is_nobody(pair: Pair) -> None:
 
 
 def test_failed_handshakes_are_counted_in_one_line_a_second(caplog: pytest.LogCaptureFixture) -> None:
-    """Who fails them cannot fill the log."""
+    """Clients that fail them cannot fill the log."""
     now_ns = 0
     failed = FailedHandshakes(lambda: now_ns)
     for _ in range(1000):

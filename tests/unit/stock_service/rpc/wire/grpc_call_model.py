@@ -24,7 +24,7 @@ Asked = tuple[int, bytes, int]
 
 
 class Call:
-    """What was sent of it, what was asked and answered, and how it is to end."""
+    """A call: the bytes sent, the requests asked and answered, and its end."""
 
     def __init__(self, stream: int, kind: Kind, fate: str, view: StreamView) -> None:
         self.stream, self.kind, self.fate, self.view = stream, kind, fate, view
@@ -68,7 +68,7 @@ class Call:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether its client may send more of it, and whoever has ended it must bear that."""
+        """Tell whether the client may send more of the call, and the server that has ended it must bear that."""
         return not (self.view.ended_here or self.view.reset_here) and (self.state != "closed" or self.ignored)
 
     def refused(self, code: int, ended: bool) -> None:
@@ -132,7 +132,7 @@ class Call:
         return []
 
     def settle(self) -> list[Asked]:
-        """What is given of a kept call whose last answer has left."""
+        """The rest that is given of a kept call whose last answer has left."""
         if self.state != "kept" or not self.waiting:
             return []
         message, flags = self.waiting.popleft()
@@ -160,12 +160,12 @@ class Call:
 
 
 def live(calls: Mapping[int, Call]) -> Iterable[Call]:
-    """Those that are not over."""
+    """The calls that are not over."""
     return (call for call in calls.values() if call.state != "closed")
 
 
 def reply_to(request: GrpcRequest, payload: bytes, how: str) -> tuple[bytes, bool]:
-    """What a worker may say to a request, and whether it ends the call."""
+    """A worker's word on a request, and whether it ends the call."""
     its_head, stream, _, flags, _, progress = request
     if how == "fault":
         said = grpc_replies.broken_off if flags & LATER else grpc_replies.fault_reply

@@ -1,4 +1,4 @@
-"""What clients of gRPC send, well and badly, and what a session says to it; for the tests of the server's side."""
+"""Bytes of gRPC's clients, good and bad, and a session's words on them; for the tests of the server's side."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, cast
@@ -113,11 +113,11 @@ class Talk:
         return requests
 
     def said(self) -> list[Frame]:
-        """What the session has said since, by itself."""
+        """The session's own words since."""
         return frames(self.session.take_outgoing())
 
     def reply(self, request: GrpcRequest, payload: bytes) -> list[Frame]:
-        """What leaves of an answer."""
+        """The bytes of an answer that leave."""
         return frames(self.session.admit(request, grpc_replies.usual_reply(request[1], payload)))
 
     def fields(self, frame: Frame) -> dict[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""What an honest client of gRPC knows of its connection: it fails at each frame that HTTP/2 or gRPC forbids there."""
+"""An honest gRPC client's view of its connection: it fails at each frame that HTTP/2 or gRPC forbids there."""
 
 from collections import deque
 
@@ -55,7 +55,7 @@ class ClientsView:
         return self.initial_window + view.widened - view.got_bytes
 
     def take(self, said: list[Frame]) -> None:
-        """What the server has said now."""
+        """Take the server's new words."""
         for frame in said:
             assert len(frame.payload) <= http2.FRAME_BYTES_MAX
             if frame.stream:

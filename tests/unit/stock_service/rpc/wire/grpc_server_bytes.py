@@ -1,4 +1,4 @@
-"""What gRPC servers send, in bytes, as grpcio, Go and others write it; and a lean codec that such a one has greeted."""
+"""Bytes of gRPC servers, as grpcio, Go and others write them; and a lean codec that such a server has greeted."""
 
 from hpack import Encoder
 
@@ -80,7 +80,7 @@ class Client:
         assert self.codec._shapes
 
     def fault(self, data: bytes) -> Fault:
-        """What the call under way ends in when these bytes come."""
+        """The fault in which the call under way ends when these bytes come."""
         ((_, outcome),) = self.codec.feed(data)
         assert isinstance(outcome, Fault)
         return outcome

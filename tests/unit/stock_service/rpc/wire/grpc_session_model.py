@@ -20,7 +20,7 @@ GRANT_BYTES = 60
 
 
 class SessionModel:
-    """What the client has sent, what workers have, and what is known of each call."""
+    """A client's bytes, workers' words, and the state of each call."""
 
     def __init__(self, streams_max: int, window: int) -> None:
         """A new connection; ``window``: that of each call, as the client has it."""
@@ -66,7 +66,7 @@ class SessionModel:
         self.flying += requests
 
     def settled(self) -> list[Asked]:
-        """What is given of kept calls; none is once the client has ended."""
+        """The rest that is given of kept calls; none is once the client has ended."""
         return [] if self.lost else [asked for call in self.calls.values() for asked in call.settle()]
 
     def is_lost(self) -> None:
@@ -130,7 +130,7 @@ class SessionModel:
         return http2.frame(http2.DATA, flags, call.stream, payload), asked
 
     def takes_ready(self) -> None:
-        """What need not wait any more."""
+        """The answers that need not wait any more."""
         ready = self.session.take_ready()
         assert [(stream, body, flags) for _, stream, body, flags, *_ in ready] == self.settled()
         self.flying += ready

@@ -1,4 +1,4 @@
-"""What a hostile client sends again and again: each costs a server more than its sender, unless the server counts."""
+"""Floods of a hostile client: each costs a server more than its sender, unless the server counts."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What tests do to streams of bytes: cut them anywhere, and take HTTP/2 apart with no code of ours."""
+"""Streams of bytes for tests: cut anywhere, and HTTP/2 taken apart with no code of ours."""
 
 from collections.abc import Iterable, Iterator
 

@@ -185,7 +185,7 @@ def test_memory_is_bounded_by_the_frame(size: int) -> None:
 
 
 def held_bytes(decoder: Decoder, chunks: list[bytes]) -> int:
-    """What a decoder holds of chunks that nobody else keeps."""
+    """The bytes that a decoder holds of chunks that nobody else keeps."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

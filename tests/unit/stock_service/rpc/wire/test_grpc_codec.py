@@ -70,7 +70,7 @@ def test_prepared_by_one_is_started_by_all() -> None:
 
 
 def test_a_long_request_keeps_to_the_servers_windows() -> None:
-    """It is sent as far as the server allows, and the rest when that allows more; meanwhile there is no room."""
+    """The request is sent as far as the server allows, and the rest when it allows more; meanwhile no room is left."""
     client = Client()
     codec, payload = client.codec, bytes(range(256)) * 400
     number, data = codec.start(codec.prepare(PATH, payload, 1.5))
@@ -164,7 +164,7 @@ def test_replies_cut_anywhere(messages: list[tuple[bytes, bool]], sizes: list[in
 
 @pytest.mark.parametrize("odd", [False, True])
 def test_a_reply_cut_in_two_at_every_place(odd: bool) -> None:
-    """It comes out with its last byte, and not before."""
+    """The reply comes out with its last byte, and not before."""
     client = Client()
     client.warm()
     whole = len((client.server.odd_reply if odd else client.server.reply)(1, b"message"))
@@ -180,7 +180,7 @@ TABLES = st.lists(st.tuples(st.sampled_from([None] * 5 + [0, 64, 4096]), st.inte
 
 @given(TABLES)
 def test_a_server_that_changes_its_table_is_understood(replies: list[tuple[int | None, int]]) -> None:
-    """What was learnt of replies is forgotten when the same bytes begin to mean something else."""
+    """Shapes of replies are forgotten when the same bytes begin to mean something else."""
     client = Client(4096)
     for size, choice in replies:
         if size is not None:
@@ -291,7 +291,7 @@ def test_a_reply_of_a_known_shape_to_nobody_is_a_fault() -> None:
 
 
 def outcome(flipped: int, place: int, pieces: int) -> dict[int, str]:
-    """How two calls end when one byte of the first's reply, of a known shape, was changed, and it came in pieces."""
+    """The ends of two calls with one byte of the first's reply, of a known shape, changed, and cut in pieces."""
     client = Client()
     client.warm()
     calls = [client.start(), client.start()]

@@ -1,4 +1,4 @@
-"""How calls and connections end, as the lean gRPC codec tells it: the faults of grpcio's client, GOAWAY, breaks."""
+"""Ends of calls and connections, as the lean gRPC codec tells them: the faults of grpcio's client, GOAWAY, breaks."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def test_a_status_is_the_fault_that_grpcios_client_gives(
 )
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_reply_that_is_not_grpcs(fields: Fields, fault: type[Fault], detail: str, ends: bool) -> None:
-    """What a proxy or a web server says is a fault at once; what may follow is not waited for."""
+    """The answer of a proxy or a web server is a fault at once; the rest is not waited for."""
     client = Client()
     call = client.start()
     outcome = client.fault(client.server.headers(call, fields, ends))
@@ -179,7 +179,7 @@ def test_room_is_what_the_server_allows() -> None:
 
 
 def test_room_is_for_one_call_until_the_server_has_spoken() -> None:
-    """What it allows is not known before its SETTINGS."""
+    """The server's limit is not known before its SETTINGS."""
     codec = GrpcCodec(AUTHORITY)
     codec.start(codec.prepare(PATH, b"request", 1.5))
     assert not codec.room()

@@ -306,7 +306,7 @@ def test_replies_that_are_held_count_as_calls() -> None:
 
 
 def test_a_known_call_is_looked_at_all_the_same() -> None:
-    """Where its header block came before, a message that says it is compressed is refused as it was then."""
+    """Its header block came before, and yet a message that says it is compressed is refused as then."""
     talk = Talk()
     assert len(talk.send(call(1))) == 1
     assert not talk.send(head(3) + data(3, message(b"1", 1)))

@@ -1,4 +1,4 @@
-"""How a gRPC connection that is old ends, and how watches hear of a change, without I/O."""
+"""Ends of an old gRPC connection, and changes that watches hear of, without I/O."""
 
 from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE
@@ -15,7 +15,7 @@ def lasts(talk: Talk) -> list[int]:
 
 
 def has_ended(talk: Talk) -> bool:
-    """Whether no call is to come any more."""
+    """Tell whether no call is to come any more."""
     return talk.session.ended
 
 
@@ -73,7 +73,7 @@ def test_an_answer_to_another_ping_is_none_to_ours() -> None:
 
 
 def test_a_stop_ends_an_old_connection_as_any_other() -> None:
-    """Whether its client has heard or not: GOAWAY names the last call, and half ones are refused."""
+    """GOAWAY names the last call, and half ones are refused, whether its client has heard or not."""
     for heard in (b"", HEARD):
         talk = Talk()
         talk.send(call(1), head(3))

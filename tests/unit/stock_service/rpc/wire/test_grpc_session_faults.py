@@ -1,4 +1,4 @@
-"""What a gRPC server's connection does about clients that err or mean harm: all of it is bounded, and said."""
+"""Clients that err or mean harm on a gRPC server's connection: all of it is bounded, and said."""
 
 import pytest
 from hypothesis import given
@@ -43,7 +43,7 @@ WRONG = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_call_ends_alone(kind: str) -> None:
-    """It gets a status and no worker; the next call is served, and what was on its way of the first is ignored."""
+    """The call gets a status and no worker; the next call is served, and the rest of the first is ignored."""
     sent, code, said = WRONG[kind]
     talk = Talk()
     assert not talk.send(sent)
@@ -322,7 +322,7 @@ def answer_all(sent: bytes, sizes: list[int]) -> None:
 
 
 def test_refusals_that_are_held_count_as_calls() -> None:
-    """What is no call of gRPC is answered with text; a client that does not let it leave has so many of them."""
+    """A request that is no call of gRPC is answered with text; a client that holds the texts back has few of them."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
     block = encode_block({**dict(fields()), b":method": b"GET"}.items())
     assert not talk.send(b"".join(http2.headers(stream, block, True) for stream in (1, 3, 5, 7)))
@@ -374,7 +374,7 @@ def test_a_reply_that_may_not_leave_is_owed() -> None:
 
 
 def test_a_call_is_reset_after_the_last_of_its_reply() -> None:
-    """Where the windows hold it, until they do not: what comes after a reset is nobody's."""
+    """The windows hold the reply, until they do not: bytes after a reset are nobody's."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)))
     (request,) = talk.send(head(1, TALKED), data(1, message(b"1"), ends=False))
     reply = grpc_replies.begun(1) + grpc_replies.messages(1, b"last") + grpc_replies.ended(1)

@@ -48,19 +48,19 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     # ---- when
 
     def reads(self) -> bool:
-        """Whether the server takes bytes of the client."""
+        """Tell whether the server takes bytes of the client."""
         return not self.model.lost
 
     def has_room(self) -> bool:
-        """Whether one call more is allowed: else nearly all would be refused."""
+        """Tell whether one call more is allowed: else nearly all would be refused."""
         return not self.model.lost and sum(1 for _ in live(self.model.calls)) < self.model.streams_max
 
     def has_calls(self) -> bool:
-        """Whether there is a call to send something of."""
+        """Tell whether there is a call to send something of."""
         return not self.model.lost and bool(self.model.calls)
 
     def may_end(self) -> bool:
-        """Whether enough has happened, so that the end does not come before all else."""
+        """Tell whether enough has happened, so that the end does not come before all else."""
         return not self.model.lost and len(self.model.calls) > 6
 
     # ---- what a client may do
@@ -166,7 +166,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(may_end)
     @rule(pick=PICKS)
     def client_widens_a_window_too_far(self, pick: int) -> None:
-        """That of a call ends the call alone, unless its reply is held; the connection's ends the connection."""
+        """A call's window ends the call alone, unless its reply is held; the connection's ends the connection."""
         call = None if pick == 0 else self.model.picked(pick, "half", "open", "held", "kept")
         room = self.model.view.window if call is None else self.model.view.room(call.stream)
         if room > 0:
@@ -201,7 +201,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(may_end)
     @rule()
     def client_sends_no_more(self) -> None:
-        """It has closed its half of the connection."""
+        """The client has closed its half of the connection."""
         self.model.session.lose()
         self.model.is_lost()
 
@@ -222,7 +222,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.reads() and self.model.view.asked)
     @rule()
     def client_hears_that_it_is_old(self) -> None:
-        """What it begins later is not taken; all else is."""
+        """Calls that it begins later are not taken; all else is."""
         self.model.draining = True
         self.model.sends(http2.frame(http2.PING, http2.ACK, 0, self.model.view.asked.popleft()))
         assert self.model.view.goaways[-1] == (self.model.last, ErrorCode.NO_ERROR)
@@ -230,7 +230,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.may_end() and not self.model.stopped)
     @rule()
     def server_stops(self) -> None:
-        """What is whole is answered; what streams comes to its end."""
+        """Whole calls are answered; streams come to their end."""
         self.model.draining = self.model.stopped = True
         for call in list(live(self.model.calls)):
             call.drained()

@@ -9,7 +9,7 @@ from stock_service.rpc.wire.grpc_status import status_fault
 
 
 class Ended(grpc.RpcError):
-    """What grpcio's blocking client raises, as far as it is asked."""
+    """The error of grpcio's blocking client, as far as it is asked."""
 
     def __init__(self, status: grpc.StatusCode) -> None:
         self._status = status

@@ -30,7 +30,7 @@ def decoder() -> HttpDecoder[RequestHead]:
 
 
 def read(chunks: list[bytes], of: HttpDecoder[RequestHead] | None = None) -> Outcome:
-    """What comes of a stream in these chunks: its requests, and the status of its refusal, or 0."""
+    """The requests of a stream in these chunks, and the status of its refusal, or 0."""
     of = of or decoder()
     requests: list[HttpMessage[RequestHead]] = []
     for chunk in chunks:

@@ -57,25 +57,25 @@ class HttpDecoderMachine(RuleBasedStateMachine):
         self.interim = self.ended = self.lost = False
 
     def sends(self, sent: bytes) -> None:
-        """What comes of it is what is whole with it."""
+        """The requests that are whole with it come out."""
         bodies = [body for _, body in self.decoder.feed(sent)]
         assert bodies == self.advanced(len(sent))
 
     def goes_on(self) -> bool:
-        """Whether the decoder still reads."""
+        """Tell whether the decoder still reads."""
         return not (self.lost or self.ended)
 
     def may_plan(self) -> bool:
-        """Whether not too much is planned already."""
+        """Tell whether not too much is planned already."""
         return self.goes_on() and len(self.parts) < 12
 
     def may_err(self) -> bool:
-        """Whether a part begins with the next byte; and enough has gone well before."""
+        """Tell whether a part begins with the next byte; and enough has gone well before."""
         return self.goes_on() and self.came == 0 and self.done > 2
 
     @property
     def state(self) -> str:
-        """Where the next byte falls."""
+        """The state of the next byte."""
         return self.parts[0].state if self.parts else "HEAD"
 
     def advanced(self, count: int) -> list[bytes]:
@@ -143,7 +143,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.may_err() and bool(WRONG[self.state]))
     @rule(which=st.integers(0, 3), before=st.booleans())
     def client_errs(self, which: int, before: bool) -> None:
-        """What was whole before it is given; nothing is read after it."""
+        """Requests that were whole before are given; nothing is read after it."""
         good = b""
         bodies: list[bytes] = []
         if before and self.state == "HEAD":

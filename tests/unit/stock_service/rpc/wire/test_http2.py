@@ -141,7 +141,7 @@ def headers_piece(draw: st.DrawFn) -> Piece:
 
 @st.composite
 def other_piece(draw: st.DrawFn) -> Piece:
-    """What streams' owners see, and what nobody does: unknown kinds and flags, priorities, the reserved bit."""
+    """Frames that streams' owners see, and frames for nobody: unknown kinds and flags, priorities, the reserved bit."""
     stream = draw(STREAMS)
     four = draw(st.integers(1, 9)).to_bytes(4, "big")
     kind = draw(st.sampled_from([10, 99, 255]))
@@ -191,7 +191,7 @@ def test_answers_that_are_taken_do_not_add_up() -> None:
 
 
 def test_settings_are_applied_and_acknowledged_each_time() -> None:
-    """What the peer allows; without a word of it, streams are as many as one likes, but one until it has spoken."""
+    """The peer sets the limit; without a word of it, streams are not limited, but to one until it has spoken."""
     tried = Endpoint(WINDOW, BLOCK_BYTES_MAX)
     assert tried.streams_max == 1
     take(tried, settings((http2.INITIAL_WINDOW_SIZE, 5), (http2.MAX_FRAME_SIZE, FRAME_BYTES_MAX)))
@@ -258,7 +258,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("data", "code"), [pytest.param(*rest, id=name) for name, *rest in FAULTS])
 def test_every_fault_has_its_code(data: bytes, code: ErrorCode) -> None:
-    """What is against the protocol, or over a limit, ends the connection, with the RFC's code for it."""
+    """A fault against the protocol, or over a limit, ends the connection, with the RFC's code for it."""
     with pytest.raises(Http2Error) as caught:
         take(endpoint(), data)
     assert (caught.value.code, bool(str(caught.value))) == (code, True)
@@ -300,7 +300,7 @@ def test_any_bytes_are_taken_or_refused(junk: bytes | list[tuple[int, int, bytes
 
 
 def body_of(data: bytes) -> tuple[bytes, bool]:
-    """What DATA frames carry, and whether the last one, and no other, ends the stream."""
+    """The bytes of DATA frames, and whether the last one, and no other, ends the stream."""
     frames = [each for each in frames_of(data) if each[0] == DATA]
     ends = [bool(flags & END_STREAM) for _, flags, *_ in frames]
     assert not any(ends[:-1])

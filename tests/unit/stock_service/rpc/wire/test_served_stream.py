@@ -42,7 +42,7 @@ def request(call: int) -> bytes:
 
 
 def objection(error: FramingError) -> bytes:
-    """What is said about bytes that are no frame."""
+    """The objection to bytes that are no frame."""
     return encode_reply(0, FaultCode.INVALID_ARGUMENT, str(error).encode())
 
 
@@ -73,7 +73,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
     # ---- the reading thread, as ``reactor`` has it
 
     def look(self, answered_meanwhile: bool = False, unseen: bool = False) -> list[int]:
-        """What the server does with a connection about which something has changed.
+        """Attend to a changed connection as the server does.
 
         ``answered_meanwhile``: a worker answers while it looks; ``unseen``: after it has read how many are in flight.
         """
@@ -127,7 +127,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
         return self.look() if frame is None else [self.dispatched(frame)]
 
     def reads(self) -> bool:
-        """Whether the server reads."""
+        """Tell whether the server reads."""
         return self.stream.state is READING
 
     # ---- what may happen
@@ -201,7 +201,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @precondition(reads)
     @rule(target=tasks)
     def client_sends_no_more(self) -> object:
-        """It has closed its half."""
+        """The client has closed its half."""
         self.client_ended = True
         self.stream.end(by_client=True)
         return _several(self.look())
@@ -209,7 +209,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @precondition(reads)
     @rule(target=tasks)
     def server_stops(self) -> object:
-        """It has read what had arrived."""
+        """The server has read what had arrived."""
         self.stream.end()
         return _several(self.look())
 
@@ -277,7 +277,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_for_ever(self) -> None:
-        """Where nothing is under way or unsent, and nobody was asked to look, there is nothing to look for."""
+        """Nothing is under way or unsent, and nobody was asked to look, so there is nothing to look for."""
         if not (self.asked or self.flying or self.stream.unsent or self.stream.queued):
             assert self.stream.state in (READING, LEAVING, CLOSED)
 

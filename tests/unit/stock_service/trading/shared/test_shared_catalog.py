@@ -1,4 +1,4 @@
-"""What is the shared catalog's own: numbers of 64 bits, room for contents and replies, steps, and its memory."""
+"""The shared catalog's own: numbers of 64 bits, room for contents and replies, steps, and its memory."""
 
 import os
 

@@ -74,7 +74,7 @@ def test_an_executors_own_future_is_what_grpcio_gets() -> None:
 
 @pytest.mark.parametrize("fault", [Overloaded, Unavailable])
 def test_submit_never_raises(fault: type[Fault]) -> None:
-    """It would kill grpcio's serving thread. An executor that was stopped ends the offers, too."""
+    """A raise would kill grpcio's serving thread. An executor that was stopped ends the offers, too."""
     stopped = [Unavailable("stopped"), fault("first")]
 
     def execute(_: Task) -> None:

@@ -59,7 +59,7 @@ class Handled:
         return payload
 
     def call(self, context: Context, waited_ms: float = 0, at_ms: float = 0) -> grpc.StatusCode | None:
-        """How a call ends that waited for its thread until a moment."""
+        """The end of a call that waited for its thread until a moment."""
         self.arrival.began_ns, self.arrival.waited_ns = int((1000 + at_ms) * MS), int(waited_ms * MS)
         try:
             self._handler(b"call", cast(grpc.ServicerContext, context))

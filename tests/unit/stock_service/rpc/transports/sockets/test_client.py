@@ -1,4 +1,4 @@
-"""What the client makes of a server's last words on a connection, whenever they come."""
+"""The client and a server's last words on a connection, whenever they come."""
 
 import socket
 from concurrent.futures import ThreadPoolExecutor

@@ -63,7 +63,7 @@ def faults(done: list[tuple[int, bytes | Fault]]) -> dict[int, tuple[type[object
 
 
 def test_a_fault_of_the_connection_is_that_of_every_call_under_way() -> None:
-    """It ends them all with its code; replies before it stand, and the connection is of no more use."""
+    """The fault ends them all with its code; replies before it stand, and the connection is of no more use."""
     codec = started(3)
     farewell = encode_reply(0, FaultCode.RESOURCE_EXHAUSTED, b"too many connections")
     done = codec.feed(encode_reply(1, 0, b"reply") + farewell)
@@ -122,7 +122,7 @@ def test_the_late_reply_to_a_call_given_up_is_not_given() -> None:
 
 
 def test_calls_not_answered_are_bounded() -> None:
-    """Those given up too: a server that answers none of them is not asked for ever on one connection."""
+    """Calls given up count too: a server that answers none is not asked for ever on one connection."""
     codec = started(CALLS_MAX)
     assert not codec.room()
     codec.abandon(1)
