@@ -67,8 +67,13 @@ def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None
     parser.add_argument(
         "--timeout-s", type=seconds(0.001, TIMEOUT_S_MAX), default=default(5.0), help="seconds to wait for a reply"
     )
+    add_credentials(parser, default(None))
+
+
+def add_credentials(parser: argparse.ArgumentParser, default: object = None) -> None:
+    """Options of what the client trusts and shows."""
     for option, help_text in _CREDENTIALS.items():
-        parser.add_argument(option, type=Path, metavar="FILE", default=default(None), help=help_text)
+        parser.add_argument(option, type=Path, metavar="FILE", default=default, help=help_text)
 
 
 def server_address(options: argparse.Namespace) -> Address:
@@ -77,15 +82,20 @@ def server_address(options: argparse.Namespace) -> Address:
     return given or ("127.0.0.1", load(options.transport).DEFAULT_PORT)
 
 
-def credentials(options: argparse.Namespace) -> ClientCredentials:
+def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
+    """The files that were given, by their options; None for one that was not."""
+    return {option: getattr(options, option[2:].replace("-", "_")) for option in _CREDENTIALS}
+
+
+def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
     """Credentials that the client trusts and shows. Raises UsageError, for a token too that others could read on the
-    wire."""
-    given = {option: getattr(options, option[2:].replace("-", "_")) for option in _CREDENTIALS}
+    wire to the address (None: the one of the options)."""
+    given = credential_files(options)
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):
         if file is not None and (authority is None or given[other] is None):
             raise UsageError(option, str(file), f"beside --tls-ca FILE and {other} FILE")
-    if token is not None and authority is None and not is_loopback(server_address(options)[0]):
+    if token is not None and authority is None and not is_loopback((address or server_address(options))[0]):
         raise UsageError("--token-file", str(token), "beside --tls-ca FILE, or to a loopback address")
     return ClientCredentials(authority, certificate, key, "" if token is None else read_token(token))
 

@@ -206,12 +206,17 @@ def _check_call(options: argparse.Namespace) -> None:
                 raise UsageError(f"--{option}", str(getattr(options, option)), "beside --call package.Service/Method")
     elif options.mix is not None:
         raise UsageError("--mix", ",".join(options.mix), "without --call: one of the two says what is sent")
-    elif options.proto is None and (options.tls_ca or options.token_file):
-        raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
-    elif options.proto is None and options.transport not in REFLECTING:
+    check_reflection(options)
+    if options.call is not None and options.proto is None and options.transport not in REFLECTING:
         raise UsageError(
             "--call", options.call, "with a transport that speaks gRPC, or --proto FILE: only gRPC has reflection"
         )
+
+
+def check_reflection(options: argparse.Namespace) -> None:
+    """Raises UsageError where a server that asks for credentials would be asked what ``--call`` means."""
+    if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
+        raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 
 
 def asked_mix(options: argparse.Namespace) -> dict[str, float]:

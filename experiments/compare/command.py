@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from clients.connecting import add_credentials, credential_files, credentials
+from clients.load.options import check_reflection
 from clients.load.plan.calls import called
-from clients.load.plan.load_plan import REFLECTING, RequestType
+from clients.load.plan.load_plan import CLIENT_KINDS, REFLECTING, RequestType
 from experiments.compare.load import check, mean_response_s, option, programs
 from experiments.compare.outcome import (
     BEYOND_EXIT,
@@ -24,14 +26,16 @@ from experiments.compare.outcome import (
 )
 from experiments.compare.sweep import LOOKS, is_running, side, sweep
 from experiments.design.arms import Arm
-from experiments.design.factors import FACTORS, Factor
+from experiments.design.factors import FACTORS, TLS, TOKEN, Factor
 from experiments.design.levels import Level, shown
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting, setting
 from experiments.design.words import WORDS
+from experiments.measure.access import is_somebodys
 from experiments.measure.bench import CATALOG, Bench, bench, exits, running_at, server_command
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
+from experiments.measure.running import listening
 from experiments.results import environment
 from experiments.results.files import SWEEP_FILE
 from experiments.show.content import judged
@@ -39,6 +43,7 @@ from experiments.show.sentences import ratio_so_far
 from experiments.sweeping import add_seed, measured, seed_for
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import TRANSPORTS
 
 INTERRUPTED_EXIT = 130
@@ -66,11 +71,14 @@ UNEQUAL = (
 )
 """Hint where one side runs already and the other one is started."""
 
+UNREAD = "{side}'s processor time is not read: {why}."
+"""Hint on a server that runs already and whose process cannot be read, with the reason."""
+
 ONE_AT_A_TIME = (
-    "One connection sends one request at a time, so one thread answers all: {factors} can hardly differ. "
+    "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more than the threads, to tell them apart."
 )
-"""Hint where the sides differ in their pools alone, which one connection does not fill."""
+"""Hint where the sides differ in their pools alone, or may do so, since one connection does not fill them."""
 
 ON_DISK = (
     "A stock server that was started by hand keeps its stocks on disk, and one that is started here in memory. A Trade "
@@ -122,6 +130,7 @@ def add_options(parser: Parser) -> None:
     add("--call", metavar="METHOD", help="any unary gRPC method, as package.Service/Method, instead of --mix")
     add("--data", default="{}", metavar="JSON", help="the request of --call, as protobuf has it in JSON")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
+    add_credentials(parser)
     add("--catalog", type=Path, default=CATALOG, metavar="FILE", help="stocks that our servers serve, in TOML")
     add(
         "--blocks",
@@ -149,6 +158,10 @@ def run(options: argparse.Namespace) -> int:
             load[factor.name] = _read(factor, given)
     sides = [side(words, options.transport, load) for words in (options.a, options.b)]
     _check(options, sides)
+    shown = _credentials(options, sides)
+    if shown != NO_CREDENTIALS:
+        access = TOKEN if shown.authority is None else TLS
+        sides = [each.but(access=access) if is_somebodys(dict(each.levels)) else each for each in sides]
     for line in hints(sides):
         print(line, file=sys.stderr, flush=True)
     requests: tuple[RequestType, ...] = ()
@@ -157,7 +170,7 @@ def run(options: argparse.Namespace) -> int:
         sides = [each.but(mix=options.call) for each in sides]
     with programs(sides[0]) as load_programs:
         options.seed = seed_for(options.seed)
-        on = bench(options.catalog, requests, load_programs, options.seed)
+        on = replace(bench(options.catalog, requests, load_programs, options.seed), credentials=shown)
         return _compared(options, sides, on, limit)
 
 
@@ -168,12 +181,19 @@ def hints(sides: Sequence[Setting]) -> Iterator[str]:
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:
         yield UNEQUAL.format(running="AB".replace(started[0], ""), started=started[0])
+    for name, each in zip("AB", sides, strict=True):
+        at = running_at(Arm(each).server)
+        if at is not None and (why := listening(at).unread):
+            yield UNREAD.format(side=name, why=why)
     a, b = sides
     if len(started) < len(sides) and "trade" in a.text("mix"):
         yield ON_DISK
     differ = {name for name, level in a.levels if b[name] != level}
-    if differ and differ <= _OF_A_POOL and a["clients"] == a["connections"] == 1 and a["rate_hz"] is None:
-        yield ONE_AT_A_TIME.format(factors=", ".join(sorted(differ)))
+    is_one = a["clients"] == a["connections"] == 1 and a["rate_hz"] is None
+    if is_one and differ and differ <= _OF_A_POOL:
+        yield ONE_AT_A_TIME.format(what=", ".join(sorted(differ)))
+    elif is_one and all(is_somebodys(dict(each.levels)) for each in sides):
+        yield ONE_AT_A_TIME.format(what="two pools")
 
 
 def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, limit: Limit | None) -> int:
@@ -211,6 +231,21 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
         raise UsageError("--call", options.call, "package.Service/Method")
     if options.out is not None and options.out.exists() and any(options.out.iterdir()):
         raise UsageError("--out", str(options.out), "a folder that is new or empty")
+
+
+def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> ClientCredentials:
+    """Credentials that clients show to a command or an address, on both sides alike. Raises UsageError."""
+    files = [(option, str(file)) for option, file in credential_files(options).items() if file is not None]
+    if not files:
+        return NO_CREDENTIALS
+    somebodys = [each for each in sides if is_somebodys(dict(each.levels))]
+    if not somebodys:
+        raise UsageError(*files[0], f"a command or an address; our own servers take access={TLS} or access={TOKEN}")
+    if sides[0]["client"] not in CLIENT_KINDS:
+        raise UsageError(*files[0], f"--load {' or '.join(CLIENT_KINDS)}; {sides[0].text('client')} shows none")
+    check_reflection(options)
+    *_, shown = (credentials(options, running_at(Arm(each).server)) for each in somebodys)
+    return shown
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:

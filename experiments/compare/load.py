@@ -146,4 +146,5 @@ def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
     errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
     what = f"no valid reply within {LOOK_S_MAX:g} s; errors: {errors}"
     asked = of.text("mix") if "/" in of.text("mix") else f"{of.text('mix')} of a stock; --call asks for another method"
-    raise Unavailable(f"{of}: {what}; does it speak {of.text('transport')}, and know this call: {asked}?")
+    spoken = of.text("transport") if plan.credentials.authority else f"{of.text('transport')} without TLS (--tls-ca)"
+    raise Unavailable(f"{of}: {what}; does it speak {spoken}, and know this call: {asked}?")

@@ -10,8 +10,8 @@ from pathlib import Path
 from clients.load.plan.load_plan import CLIENT_KINDS
 from experiments.design.factors import OPEN, TLS
 from experiments.design.levels import Level, shown
-from experiments.peers import PYTHON
-from experiments.services import OURS
+from experiments.peers import PYTHON, SERVICER, STRANGERS
+from experiments.services import NULL, OURS, PLAIN
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 
@@ -25,13 +25,23 @@ def server_options(levels: Mapping[str, Level]) -> Sequence[str]:
     return "--access", str(_folder() / "access.toml")
 
 
-def client_credentials(levels: Mapping[str, Level]) -> ClientCredentials:
-    """Credentials that such a server's clients trust or show. Raises UsageError where server or client takes none."""
+def is_somebodys(levels: Mapping[str, Level]) -> bool:
+    """True for a command or an address: a server of somebody's, and none of this project's."""
+    return levels["language"] == PYTHON and levels["service"] not in (*OURS, NULL, PLAIN, SERVICER, *STRANGERS)
+
+
+def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
+    """Credentials that such a server's clients trust or show; ``given`` on one of somebody's. Raises UsageError where
+    server or client takes none."""
     if levels["access"] == OPEN:
         return NO_CREDENTIALS
-    if levels["service"] not in OURS or levels["language"] != PYTHON or levels["client"] not in CLIENT_KINDS:
+    is_given = given != NO_CREDENTIALS and is_somebodys(levels)
+    is_ours = levels["service"] in OURS and levels["language"] == PYTHON
+    if not (is_given or is_ours) or levels["client"] not in CLIENT_KINDS:
         allowed = f"{OPEN}, but for our own servers and client={'|'.join(CLIENT_KINDS)}"
         raise UsageError("access", shown(levels["access"]), allowed)
+    if is_given:
+        return given
     if levels["access"] == TLS:
         return ClientCredentials(authority=_folder() / "ca.pem")
     return ClientCredentials(token=read_token(_folder() / "trader.token"))

@@ -34,6 +34,7 @@ from experiments.results.machine import cores
 from experiments.services import NULL, PLAIN, SERVICES, STOCK
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import address
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import TRANSPORTS, Address
 
 CATALOG = Path(__file__).with_name("catalog.toml")
@@ -57,6 +58,8 @@ class Bench:
     """Requests that a mix may name beside those of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
     """Load programs that arms ask for, by name; none of them is our own client."""
+    credentials: ClientCredentials = NO_CREDENTIALS
+    """Credentials that clients trust and show on somebody's server that asks for them."""
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
         """The bench for a server at these levels, and for its load."""
@@ -90,10 +93,10 @@ def running_at(server: ServerKey) -> Address | None:
 
 def exits(server: ServerKey) -> tuple[int, ...]:
     """Exit codes of a server that SIGTERM stops as it should: of ours 0, of somebody's command also the signal's own,
-    since grpcio's servers handle no signals unless told to."""
+    since grpcio's servers handle no signals unless told to; or 128 and its number, as shells and the JVM say it."""
     levels = dict(server[0])
     ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, SERVICER, *SERVICES)
-    return (0,) if ours else (0, -signal.SIGTERM)
+    return (0,) if ours else (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:

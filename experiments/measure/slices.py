@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from experiments.measure.bench import Bench, exits, running_at, server_command
 from experiments.measure.fold import fold, mean_responses_s
 from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, kept_to
+from experiments.measure.running import listening
 from experiments.results import stages
 from experiments.results.machine import calibrated_us, cores
 from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen, left_out
@@ -54,11 +55,18 @@ Watch = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The servers of a block, by what makes them. Programs that are not ours to start have no process here."""
+    """The servers of a block, by what makes them. Programs are those that were started here."""
 
     addresses: Mapping[ServerKey, Address]
     programs: Mapping[ServerKey, Program]
     timelines: Mapping[ServerKey, Path]
+    running: Mapping[ServerKey, tuple[int, ...]] = field(default_factory=dict)
+    """Processes of servers that ran already, as far as they can be read."""
+
+    def pids(self, key: ServerKey) -> tuple[int, ...]:
+        """Processes whose processor time is the server's; none where it cannot be read. Raises ProgramFailed."""
+        program = self.programs.get(key)
+        return self.running.get(key, ()) if program is None else program.pids
 
 
 def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Block:
@@ -131,8 +139,9 @@ def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path
             timelines[key] = timeline
         cpus = bench.placed(dict(key[0])).server_cores
         programs[key] = running.enter_context(Program(server_command(key, bench.catalog, timeline), cpus, exits(key)))
+    running_pids = {key: listening(address).pids for key, address in addresses.items()}
     addresses |= {key: program.ready() for key, program in programs.items()}
-    return Servers(addresses, programs, timelines)
+    return Servers(addresses, programs, timelines, running_pids)
 
 
 def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple[TurnLoad, ...]:
@@ -158,7 +167,7 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
         seed=seed,
         cpus=bench.placed(dict(arm.setting.levels)).load_cores,
         request_types=(*request_types(arm.setting.whole("array_len"), size), *bench.request_types),
-        credentials=client_credentials(dict(arm.setting.levels)),
+        credentials=client_credentials(dict(arm.setting.levels), bench.credentials),
         **fields,  # type: ignore[arg-type]  # the factors' levels are of the fields' types: a test makes every one
     )
 
@@ -222,9 +231,8 @@ def _looked(
 
 def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], seed: int) -> TurnLoad:
     plan = load_plan(arm, servers.addresses[arm.server], bench, stocks, seed)
-    program = servers.programs.get(arm.server)
     interval_s = UPDATES_INTERVAL_S if arm.setting["updater"] else None
-    return TurnLoad(plan, () if program is None else program.pids, interval_s)
+    return TurnLoad(plan, servers.pids(arm.server), interval_s)
 
 
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:

@@ -197,8 +197,7 @@ def _turn(
     asked = sweep.arms[turn[2]]
     for column, value in zip((columns.round, columns.appearance, columns.arm), turn, strict=True):
         column.append(value)
-    program, at = servers.programs.get(asked.server), servers.addresses[asked.server]
-    pids = () if program is None else program.pids
+    at, pids = servers.addresses[asked.server], servers.pids(asked.server)
     if asked.setting["client"] == PEER_CLIENT:
         _peer_window(asked.setting, at, sweep.turns, bench, pids, columns)
         return

@@ -23,6 +23,7 @@ from clients.load.record.result import ALL
 from clients.load.run import fleet
 from experiments.design.limits import LIMITS
 from experiments.measure.others import MachineWatch
+from experiments.measure.running import listening
 from experiments.recommend.seen import Level, Load
 from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
@@ -128,20 +129,14 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """The server that listens there: its processes on this machine, as far as this user sees them."""
-    server = Server(_listening(address))
-    return server if server.processor_s() is not None else Server(())
-
-
-def _listening(address: Address) -> tuple[int, ...]:
-    """The processes that listen on a port of this machine, as far as this user sees them, and their children."""
+    """The server that listens there: its processes and their children, as far as this user may read them."""
     found: dict[int, None] = {}
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            ours = process.net_connections("tcp")
-            if any(each.status == psutil.CONN_LISTEN and each.laddr.port == address[1] for each in ours):
-                found |= dict.fromkeys([process.pid, *(child.pid for child in process.children(recursive=True))])
-    return tuple(found)
+    for pid in listening(address).pids:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            children = psutil.Process(pid).children(recursive=True)
+            found |= dict.fromkeys([pid, *(child.pid for child in children)])
+    server = Server(tuple(found))
+    return server if server.processor_s() is not None else Server(())
 
 
 def _processor_s(pid: int) -> float:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,24 @@ import pytest
 from experiments.__main__ import main
 from experiments.commands import run
 from experiments.compare import sweep
-from experiments.compare.command import BEGINS, EXITS, ON_DISK, RUNNING, UNEQUAL, add_options, hints
+from experiments.compare.command import (
+    BEGINS,
+    EXITS,
+    ON_DISK,
+    ONE_AT_A_TIME,
+    RUNNING,
+    UNEQUAL,
+    UNREAD,
+    add_options,
+    hints,
+)
 from experiments.compare.sweep import side
 from experiments.design.factors import FACTORS
 from experiments.design.setting import read
+from experiments.measure.programs import Program
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser
+from tests.tls import credentials
 
 
 @pytest.fixture
@@ -112,17 +126,32 @@ def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[s
     ]
 
 
+WHY = {
+    name: f"no process on this machine listens on 127.0.0.1:{port}; it may run in a container"
+    for name, port in (("A", 1), ("B", 2))
+}
+"""Reasons why servers that are not there cannot be read."""
+
+
 @pytest.mark.parametrize(
     ("a", "b", "said"),
     [
         ("sockets", "grpc", [BEGINS.format(started="both servers")]),
-        ("127.0.0.1:1", "127.0.0.1:2", [RUNNING]),
-        ("127.0.0.1:1", "grpc", [BEGINS.format(started="B"), UNEQUAL.format(running="A", started="B")]),
+        ("127.0.0.1:1", "127.0.0.1:2", [RUNNING, *(UNREAD.format(side=each, why=WHY[each]) for each in "AB")]),
+        (
+            "127.0.0.1:1",
+            "grpc",
+            [
+                BEGINS.format(started="B"),
+                UNEQUAL.format(running="A", started="B"),
+                UNREAD.format(side="A", why=WHY["A"]),
+            ],
+        ),
     ],
 )
 def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None:
-    """A server that runs already is not started."""
-    assert list(hints([side(each, "grpc", {}) for each in (a, b)])) == said
+    """A server that runs already is not started, and its process may be none that can be read."""
+    assert list(hints([side(each, "grpc", {"connections": 2}) for each in (a, b)])) == said
 
 
 def test_trades_on_a_server_started_by_hand_may_be_on_disk() -> None:
@@ -142,3 +171,47 @@ def test_one_connection_cannot_tell_two_pools_apart() -> None:
     assert "workers" in list(hints(pools))[-1]
     assert len(list(hints([each.but(connections=8) for each in pools]))) == 1
     assert len(list(hints([pools[0], read("grpc workers=16")]))) == 1
+    one, other = (side(f"./server {pool}", "grpc", {}) for pool in (1, 16))
+    assert list(hints([one, other]))[1:] == [ONE_AT_A_TIME.format(what="two pools")]
+    assert len(list(hints([each.but(connections=8) for each in (one, other)]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("grpc sockets --tls-ca ca.pem", "--tls-ca: got 'ca.pem', allowed: a command or an address; our own servers"),
+        ("[::1]:1 [::1]:2 --tls-ca ca.pem --load h2load", "--tls-ca: got 'ca.pem', allowed: --load lean or library"),
+        ("[::1]:1 [::1]:2 --tls-cert c.pem", "--tls-cert: got 'c.pem', allowed: beside --tls-ca FILE and --tls-key"),
+        ("[::1]:1 192.0.2.1:2 --token-file token", "--token-file: got 'token', allowed: beside --tls-ca FILE, or to a"),
+        ("[::1]:1 [::1]:2 --tls-ca ca.pem --call a.B/C", "--call: got 'a.B/C', allowed: with --proto FILE"),
+    ],
+)
+def test_credentials_that_nobody_is_shown_are_refused(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line, before anything is started."""
+    monkeypatch.chdir(tmp_path)
+    Path("token").write_text("0123456789abcdef")
+    with pytest.raises(SystemExit):
+        main(["compare", *words.split()])
+    assert capsys.readouterr().err.startswith(f"python -m experiments: {said}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_two_closed_servers_are_compared_by_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the options that every client has; the processor time is that of their processes."""
+    monkeypatch.setattr(sweep, "ROUNDS", 4)
+    folder = credentials()
+    serve = [sys.executable, "-m", "stock_service", "serve", "--port", "0", "--store", "memory"]
+    serve += ["--tls-cert", f"{folder}/server.pem", "--tls-key", f"{folder}/server-key.pem"]
+    serve += ["--access", f"{folder}/access.toml", "--transport", "grpc_static"]
+    with Program(serve) as one, Program([*serve, "--workers", "1"]) as other:
+        at = [shown_address(each.ready()) for each in (one, other)]
+        shown = ["--tls-ca", f"{folder}/ca.pem", "--token-file", f"{folder}/trader.token"]
+        assert main(["compare", *at, *shown, "--blocks", "1", "--json", str(tmp_path / "o.json")]) == 0
+    found = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
+    assert all(found[each]["server_cpu_us"] > 0 and not found[each]["errors"] for each in "ab")
+    assert capsys.readouterr().err.splitlines()[:2] == [RUNNING, ONE_AT_A_TIME.format(what="two pools")]

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -56,14 +57,19 @@ def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() ->
 def test_who_asks_for_a_token_or_speaks_tls_is_loaded_by_clients_that_have_it() -> None:
     """Credentials are made for the run; others' servers, and load programs in C, have none of them."""
 
-    def asked(text: str) -> ClientCredentials:
-        return load_plan(Arm(read(text)), ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7).credentials
+    def asked(text: str, given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
+        on = replace(bench(CATALOG), credentials=given)
+        return load_plan(Arm(read(text)), ("127.0.0.1", 1), on, ("GameStart",), 7).credentials
 
     assert asked("sockets client=lean") == NO_CREDENTIALS
     tls, token = words("sockets access=tls")[-4:], words("sockets access=token")[-2:]
     assert (tls[0], tls[2], token[0]) == ("--tls-cert", "--tls-key", "--access")
     assert asked("sockets access=tls").authority == Path(tls[1]).with_name("ca.pem")
     assert sha256(asked("grpc access=token").token.encode()).hexdigest() in Path(token[1]).read_text()
+    given = ClientCredentials(Path("their-ca.pem"))
+    assert asked("grpc access=tls service=./theirs", given) == asked("grpc access=tls service=[::1]:5", given) == given
+    assert asked("grpc service=./theirs", given) == NO_CREDENTIALS
+    assert asked("grpc access=tls", given) == asked("grpc access=tls")
     for text in ("sockets access=tls client=c", "grpc access=tls service=./theirs", "grpc access=token language=go"):
         with pytest.raises(UsageError, match=r"access: got '\w+', allowed: open, but for our own servers"):
             asked(text)
@@ -313,5 +319,5 @@ def test_a_transport_of_peers_alone_is_refused_with_the_peers() -> None:
 
 def test_only_somebodys_command_may_be_ended_by_the_signal() -> None:
     """Ours handle SIGTERM, and exit with 0."""
-    assert exits(Arm(setting(service="python3 server.py", transport="grpc")).server) == (0, -signal.SIGTERM)
+    assert exits(Arm(setting(service="python3 server.py", transport="grpc")).server) == (0, -signal.SIGTERM, 143)
     assert exits(Arm(read("grpc")).server) == exits(Arm(read("sockets service=echo")).server) == (0,)

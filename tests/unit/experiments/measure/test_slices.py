@@ -1,5 +1,6 @@
 """Measurements of the clients in a block."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -15,9 +16,11 @@ OTHER = Arm(setting(transport="sockets"))
 
 
 def test_a_load_is_told_of_every_process_of_its_server() -> None:
-    """Whose processor time its clients read; none where the server was not started here."""
+    """Whose processor time its clients read; none where no process of a server that runs already can be read."""
     sweep = Sweep("try", "try", (Group((SEVERAL, OTHER)),), (), 2, (1,))
     program = cast(Program, SimpleNamespace(pids=(7, 8, 9)))
     servers = Servers(dict.fromkeys(sweep.servers, ("127.0.0.1", 5)), {SEVERAL.server: program}, {})
     several, other = turn_loads(sweep, servers, bench(CATALOG), seed=1)
     assert (several.server_pids, other.server_pids) == ((7, 8, 9), ())
+    _, other = turn_loads(sweep, replace(servers, running={OTHER.server: (5,)}), bench(CATALOG), seed=1)
+    assert other.server_pids == (5,)

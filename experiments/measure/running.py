@@ -1,0 +1,112 @@
+"""A server that runs already: its processes, as far as they are on this machine and this user may read them.
+
+``/proc/net/tcp`` has the sockets that listen, each with its number and its owner's. A process with such a socket open
+has a link to it in ``/proc/PID/fd``, which only its own user and root may read. Left out: processes that the server has
+started and that do not listen; other systems than Linux, where nothing is found.
+"""
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Collection, Iterator, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.transports import Address
+
+_LISTENS = "0A"
+"""State of a socket that listens (proc(5))."""
+
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+
+_ELSEWHERE = "{at} is not on this machine"
+_NOBODY = "no process on this machine listens on {at}; it may run in a container"
+_ANOTHERS = "the process that listens on {at} is not yours: run this as its user"
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """The processes that listen on an address; or, where there are none that can be read, the reason in words."""
+
+    pids: tuple[int, ...]
+    unread: str = ""
+
+
+class _Socket(NamedTuple):
+    """A socket that listens."""
+
+    host: str
+    port: int
+    inode: int
+
+
+def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
+    """The processes that listen on an address. Takes some milliseconds."""
+    at = shown_address(address)
+    hosts = _hosts(address)
+    if not hosts:
+        return Listening((), _ELSEWHERE.format(at=at))
+    inodes = {each.inode for each in _sockets(proc) if each.port == address[1] and each.host in hosts}
+    if not inodes:
+        return Listening((), _NOBODY.format(at=at))
+    pids = tuple(sorted(_holding(inodes, proc)))
+    return Listening(pids, "" if pids else _ANOTHERS.format(at=at))
+
+
+def _hosts(address: Address) -> Collection[str]:
+    """Hosts, as numbers, of a socket that hears an address: of its own, and of all. None for another machine's."""
+    with suppress(OSError):
+        own = {_plain(each.address) for every in psutil.net_if_addrs().values() for each in every}
+        named = {_plain(str(found[4][0])) for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)}
+        if all(host in own or ip_address(host).is_loopback for host in named):
+            return {*named, "0.0.0.0", "::"}
+    return ()
+
+
+def _sockets(proc: Path) -> Iterator[_Socket]:
+    """The sockets that listen here."""
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):  # a system without IPv6 has no such file
+            for line in (proc / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
+                words = line.split()
+                host, _, port = words[1].partition(":")
+                if words[3] == _LISTENS:
+                    yield _Socket(_host(host), int(port, 16), int(words[9]))
+
+
+def _host(digits: str) -> str:
+    """A host as the kernel writes it: words of four bytes, each in the order of the processor."""
+    words = (int(word, 16).to_bytes(4, sys.byteorder) for word in re.findall("." * 8, digits))
+    return _plain(str(ip_address(b"".join(words))))
+
+
+def _plain(host: str) -> str:
+    """A host without the network that it is on; an IPv4 one without the IPv6 around it."""
+    host = host.partition("%")[0]
+    with suppress(ValueError):
+        number = ip_address(host)
+        return str((number.ipv4_mapped or number) if isinstance(number, IPv6Address) else number)
+    return host
+
+
+def _holding(inodes: Set[int], proc: Path) -> Iterator[int]:
+    """Processes that have one of these sockets open, among those that this user may read."""
+    for folder in proc.glob("[0-9]*/fd"):
+        if not inodes.isdisjoint(_inodes(folder)):
+            yield int(folder.parent.name)
+
+
+def _inodes(folder: Path) -> Iterator[int]:
+    """The sockets that a process has open; none of a process that is another user's, or has ended."""
+    with suppress(OSError):
+        for each in list(folder.iterdir()):
+            with suppress(OSError):  # it was closed meanwhile
+                if found := _SOCKET.fullmatch(os.readlink(each)):
+                    yield int(found[1])
