@@ -1,6 +1,5 @@
 """The clients as processes against the servers as processes, on both transports: what they print, and exit codes."""
 
-import json
 import re
 import signal
 import socket
@@ -9,20 +8,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 import pytest
 
 from clients import price_updater, trader
 from clients.load import command
-from clients.load.plan.load_plan import CLIENT_KINDS
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.transports import load
-from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.running import until
-from tests.covering import each_once, half
+from tests.covering import half
 from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Running, Server, run
 
 pytestmark = pytest.mark.slow
@@ -73,27 +69,22 @@ REQUESTS: list[tuple[list[str], int, str]] = [
 def test_the_trader_prints_one_reply_and_exits_with_its_outcome(
     served: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line per reply with the assignment's code; 0 for OK and 1 for any other outcome."""
+    """One line per reply with the assignment's code; 0 for OK, 1 for any other outcome, 3 and the fault for a fault."""
     for arguments, code, line in REQUESTS:
         assert trader.main([*served.options, *arguments]) == code
         assert capsys.readouterr() == (f"{line}\n", "")
+    assert trader.main([*served.options, "trade", "FishCo", "2", "buy", "--request-id", "a"]) == 3
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert "INVALID_ARGUMENT" in printed.err
 
 
 @pytest.mark.parametrize("served", ["sockets"], indirect=True)
 def test_the_trader_is_a_program(served: Served) -> None:
     """``python -m clients.trader`` prints and exits as its ``main`` says."""
-    for arguments, code, line in (REQUESTS[0], REQUESTS[6]):
-        ended = run("clients.trader", *served.options, *arguments)
-        assert (ended.code, ended.stdout, ended.stderr) == (code, f"{line}\n", "")
-
-
-def test_a_fault_is_one_line_and_exit_code_3(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    """The fault and what to do about it, on standard error."""
-    assert served.exchange.trade("FishCo", 1, 1, "b").status == 1
-    assert trader.main([*served.options, "trade", "FishCo", "2", "buy", "--request-id", "b"]) == 3
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert "INVALID_ARGUMENT" in printed.err
+    arguments, code, line = REQUESTS[6]
+    ended = run("clients.trader", *served.options, *arguments)
+    assert (ended.code, ended.stdout, ended.stderr) == (code, f"{line}\n", "")
 
 
 @pytest.mark.parametrize(("program", "transport"), half(PROGRAMS, TRANSPORTS))
@@ -182,36 +173,6 @@ def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
     assert ended.code == 1
     assert "UNKNOWN_STOCK" in ended.stdout.splitlines()[-1]
     assert ended.stderr.endswith("the server does not have these stocks; give its own with --stocks\n")
-
-
-@pytest.mark.parametrize(
-    ("served", "connection", "client", "loop"),
-    each_once(TRANSPORTS, ("kept-alive", "per-request"), CLIENT_KINDS, ((), ("--rate-hz", "60"))),
-    indirect=["served"],
-)
-def test_the_load_client_runs_and_reports(
-    served: Served, tmp_path: Path, connection: str, client: str, loop: tuple[str, ...]
-) -> None:
-    """Every client sends, nothing fails, and no more trades are counted than the server committed; exit code 0.
-
-    Every two of these beside each other: ``test_a_run_counts_what_it_sent``.
-    """
-    report = tmp_path / "load.json"
-    window = ("--warm-up-s", "0.2", "--duration-s", "0.8", "--connection", connection, "--client", client, "--no-floor")
-    plan = ("--clients", "2", "--mix", "lookup=0.5,trade=0.5", *loop)
-    ended = run("clients.load", *served.options, *plan, *window, "--json", str(report), "--fail-if", "errors>0")
-    assert ended.code == 0, ended.stderr
-    assert served.options[1] in " ".join(ended.stdout.splitlines()[:2])
-    (result,) = json.loads(report.read_text())["results"]
-    assert (result["plan"]["clients"], result["starved_clients"]) == (2, 0)
-    assert result["errors"] == {}
-    counted = result["counted"]
-    assert (counted["started_clients"], counted["rate_hz"]) == (2, 60.0 if loop else None)
-    assert counted["began"] == counted["recorded"] > 0
-    assert result["requests"]["lookup"]["count"] > 0
-    trades = result["requests"]["trade"]["outcomes"]["OK"]
-    volumes = [served.exchange.lookup(stock.name).volume for stock in DEFAULT_STOCKS]
-    assert 0 < trades <= sum(volumes)
 
 
 def test_the_client_of_the_documents_trades() -> None:

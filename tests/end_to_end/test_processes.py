@@ -16,7 +16,7 @@ import pytest
 from clients.load.history.by_sequence import violations
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.errors import InvalidRequest, Unavailable
-from stock_service.rpc.transports import TRANSPORTS, Connection, load
+from stock_service.rpc.transports import Connection, load
 from stock_service.trading.model import LookupReply, Side, Status, Stock, TradeReply, UpdateReply
 from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
@@ -28,8 +28,6 @@ from tests.end_to_end.test_stopping import LOOKUP_ONE, trade_on
 from tests.races.history import plan, record
 
 pytestmark = pytest.mark.slow
-
-every = pytest.mark.parametrize("transport", TRANSPORTS)
 
 
 def start_of(transport: str) -> tuple[str, ...]:
@@ -59,11 +57,12 @@ def connections_to_each(server: Server, transport: str) -> Iterator[list[Connect
         yield [found[place] for place in range(len(processes))]
 
 
-@every
+@pytest.mark.parametrize("transport", ["sockets", "grpc", "grpc_aio"])
 def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path: Path) -> None:
     """One process's trade, its number, and the reply to its request_id are the other's too.
 
-    Clients of three processes at once, with retries of each other's requests: as from one after the other.
+    Clients of three processes at once, with retries of each other's requests: as from one after the other. The other
+    transports listen as sockets do; they are served by several below.
     """
     asked = plan(rng, threads=6, rounds=12)  # type: ignore[arg-type]
     catalog = tmp_path / "catalog.toml"
@@ -121,7 +120,7 @@ class OfEachThread:
         return self._own.update(name, price_cents)
 
 
-@pytest.mark.parametrize(("transport", "number"), [("sockets", signal.SIGTERM), ("grpc_aio", signal.SIGINT)])
+@pytest.mark.parametrize(("transport", "number"), [("grpc_static", signal.SIGTERM), ("grpc_aio", signal.SIGINT)])
 def test_a_stop_under_load_loses_nothing(transport: str, number: signal.Signals) -> None:
     """Closed loops on all processes: each ends with Unavailable, and no trade was done and not answered.
 
@@ -265,9 +264,9 @@ def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
 
 def test_a_killed_parent_takes_all_along() -> None:
     """The port is free then."""
-    with Server(STARTS["socket_server"], "--processes", "3") as server:
+    with Server(STARTS["socket_server"], "--processes", "2") as server:
         processes = members(server)
-        assert len(processes) == 3
+        assert len(processes) == 2
         server.signal(signal.SIGKILL)
         server.ended()
         until(lambda: gone(processes) and refuses(server.address), "they are gone")
@@ -275,7 +274,7 @@ def test_a_killed_parent_takes_all_along() -> None:
 
 def test_a_signal_to_the_whole_group_is_one_signal() -> None:
     """As Ctrl-C sends it to all that a terminal runs: the processes are in sessions of their own, and drain."""
-    with Server(STARTS["socket_server"], "--processes", "3", program=("setsid", sys.executable, "-m")) as server:
+    with Server(STARTS["socket_server"], "--processes", "2", program=("setsid", sys.executable, "-m")) as server:
         assert os.getpgid(server.pid) == server.pid
         assert all(os.getsid(each.pid) == each.pid for each in members(server))
         os.killpg(server.pid, signal.SIGINT)
@@ -286,7 +285,7 @@ def test_a_signal_to_the_whole_group_is_one_signal() -> None:
 @pytest.mark.parametrize("first", ["parent", "children"])
 def test_a_signal_to_every_process_is_one_signal(first: str) -> None:
     """As a supervisor sends it: each child gets its own and the one that is passed on, and drains all the same."""
-    with Server(STARTS["socket_server"], "--processes", "3") as server:
+    with Server(STARTS["socket_server"], "--processes", "2") as server:
         told = [each.pid for each in members(server)]
         told.insert(0 if first == "parent" else len(told), server.pid)
         for pid in told:
@@ -322,20 +321,17 @@ def test_a_signal_that_the_parent_gets_last_is_one_signal() -> None:
 
 def test_a_port_is_for_one_server() -> None:
     """A second server on it is refused, in one line, whether of one process or of several; the first serves on."""
-    for first, second in (("2", "2"), ("2", "1"), ("1", "2")):
+    for first, others in (("2", ("2", "1")), ("1", ("2",))):
         with Server(STARTS["socket_server"], "--processes", first) as server:
-            ended = run(*STARTS["grpc_server"], "--port", str(server.address[1]), "--processes", second)
-            assert (ended.code, f"port {server.address[1]} of 127.0.0.1 is taken" in ended.error) == (2, True)
+            for second in others:
+                ended = run(*STARTS["grpc_server"], "--port", str(server.address[1]), "--processes", second)
+                assert (ended.code, f"port {server.address[1]} of 127.0.0.1 is taken" in ended.error) == (2, True)
             with RawSocket(server.address) as client:
                 client.send(frame(1, LOOKUP, LOOKUP_ONE))
                 assert client.reply()
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "a store": (("stock_service.grpc_server",), "--processes: got 2, allowed: 1 with a store in a file, which is one"),
-    "too many": ((*STARTS["socket_server"], "--processes", "65"), "--processes: got '65', allowed: a whole number"),
-    "locking": ((*STARTS["socket_server"], "--locking", "snapshot"), "--locking: got 'snapshot', allowed: mutex with"),
-    "timeline": ((*STARTS["grpc_server"], "--timeline", "x"), "--timeline: got 'x', allowed: none with several"),
     "catalog": ((*STARTS["grpc_server"], "--catalog", "no/such"), "a readable file (No such file or directory)"),
     "host": ((*STARTS["grpc_server"], "--host", "192.0.2.1", "--insecure"), "--host 192.0.2.1 --port "),
     "a child": (
@@ -351,18 +347,17 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_what_several_processes_cannot_have_is_refused_once(why: str) -> None:
-    """One line, exit code 2, be it seen by the parent or by a child."""
+    """One line, exit code 2, be it seen by the parent or by a child. Options alone: ``test_bad_options.py``."""
     start, said = REFUSED[why]
-    ended = run(*start, "--port", "0", *(() if "65" in start else ("--processes", "2")))
+    ended = run(*start, "--port", "0", "--processes", "2")
     assert (ended.code, ended.stdout) == (2, "")
     assert said in ended.error
 
 
-@pytest.mark.parametrize("service", ["stock", "greeter"])
-def test_the_services_of_the_studies_are_served_by_several(service: str) -> None:
+@pytest.mark.parametrize(("service", "transport"), [("stock --store memory", "grpc_aio"), ("greeter", "http1")])
+def test_the_services_of_the_studies_are_served_by_several(service: str, transport: str) -> None:
     """By the command that starts them: the stock service, and one without a state."""
-    store = ("--store", "memory") if service == "stock" else ()
-    start = ("experiments.services", "serve", service, "--transport", "grpc_aio", *store)
+    start = ("experiments.services", "serve", *service.split(), "--transport", transport)
     with Server(start, "--processes", "2") as server:
         assert len(members(server)) == 2
         ended = server.stopped()

@@ -14,13 +14,11 @@ from clients import trader
 from experiments.services import __main__ as services
 from stock_service import __main__ as serve_or_list
 from stock_service import grpc_server
-from stock_service.rpc.errors import Unavailable
-from stock_service.rpc.transports import TRANSPORTS, Connection, load
+from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.rpc.wire import http2
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.conformance.running import until
 from tests.covering import half
 from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
 
@@ -44,20 +42,6 @@ def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
             ended = server.stopped(number)
         finally:
             connection.close()
-        assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize("transport", ["sockets", "grpc"])
-def test_another_service_keeps_the_same_contract(transport: str) -> None:
-    """The greeter, served by ``experiments.services``: ready line, SIGTERM, exit 0.
-
-    Every transport is a process in ``test_secured.py``, and serves the greeter in the checks of conformance.
-    """
-    with Server(("experiments.services", "serve", "greeter", "--transport", transport)) as server:
-        connection = load(transport).connect(server.address, 10.0)
-        assert connection.call("/helloworld.Greeter/SayHello", b"\x0a\x01x", 10.0) == b"\x0a\x07Hello x"
-        connection.close()
-        ended = server.stopped()
         assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
@@ -97,11 +81,11 @@ def test_help_without_a_transport_names_those_there_are(module: str, capsys: pyt
     assert code_of(MAINS[module], "serve") == 2
 
 
-@pytest.mark.parametrize("start", ["grpc_server", "serve_sockets"])
-def test_help_names_every_option(start: str) -> None:
+@pytest.mark.parametrize("transport", ["sockets", "grpc"])
+def test_help_names_every_option(transport: str, capsys: pytest.CaptureFixture[str]) -> None:
     """``--help`` prints the options with their defaults, and exits with 0."""
-    ended = run(*STARTS[start], "--help")
-    assert ended.code == 0
+    assert code_of(serve_or_list.main, "serve", "--transport", transport, "--help") == 0
+    said = capsys.readouterr().out
     options = (
         "host",
         "port",
@@ -114,9 +98,9 @@ def test_help_names_every_option(start: str) -> None:
         "grace-s",
         "insecure",
     )
-    assert all(f"--{option}" in ended.stdout for option in options)
-    assert ("--dispatch" in ended.stdout) == (TRANSPORT_OF[start] == "sockets")
-    assert "(default: 1024)" in ended.stdout
+    assert all(f"--{option}" in said for option in options)
+    assert ("--dispatch" in said) == (transport == "sockets")
+    assert "(default: 1024)" in said
 
 
 @pytest.mark.parametrize(("server", "transport"), [("grpcio", "grpc"), ("static", "grpc_static")])
@@ -135,15 +119,12 @@ def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: p
         assert running.stopped().code == 0
 
 
-@pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
-def test_a_catalog_file_says_which_stocks_there_are(
-    tmp_path: Path, start: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_catalog_file_says_which_stocks_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The file's stocks are served, and the default ones are not."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[stocks]]\nname = "Größe"\nprice = 0.07\nvolume_limit = 0\n', encoding="utf-8")
-    with Server(STARTS[start], "--catalog", str(catalog)) as server:
-        common = ("--transport", TRANSPORT_OF[start], "--address", server.at)
+    with Server(STARTS["grpc_server"], "--catalog", str(catalog)) as server:
+        common = ("--transport", "grpc", "--address", server.at)
         assert trader.main(["lookup", "Größe", *common]) == 1
         assert capsys.readouterr().out == "SUSPENDED (0) Größe $0.07 volume 0 sequence 0\n"
         assert trader.main(["lookup", "GameStart", *common]) == 1
@@ -197,26 +178,3 @@ def answered(client: RawSocket) -> bool:
 def descriptors(pid: int) -> int:
     """The number one above the highest descriptor that a process has open."""
     return max(int(entry.name) for entry in Path(f"/proc/{pid}/fd").iterdir()) + 1
-
-
-@pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
-def test_a_server_may_be_started_again_on_its_port(start: str) -> None:
-    """The port is free as soon as a server has ended, connections to it or not."""
-    with Server(STARTS[start]) as server:
-        with socket.create_connection(server.address):
-            pass
-        connection = load(TRANSPORT_OF[start]).connect(server.address, 10.0)
-        assert server.stopped().code == 0
-    with Server(STARTS[start], "--port", str(server.address[1])) as again:
-        assert again.address == server.address
-        until(lambda: served(connection), "the kept connection is made anew")
-        connection.close()
-        assert again.stopped().code == 0
-
-
-def served(connection: Connection) -> bool:
-    """Tell whether a Lookup on this connection is answered."""
-    try:
-        return bool(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
-    except Unavailable:
-        return False

@@ -1,7 +1,8 @@
 """Some seconds of the promises that programs try for minutes. No bar here asks how late something was.
 
-Left to the command, since they cannot be this short: ``overload``, ``real-clients`` and ``fair``. Those with tests of
-their own beside this one are not here either.
+Left to the command, since they cannot be this short: ``overload``, ``real-clients``, ``fair`` and ``replicas``. Nor are
+those here that have tests of their own, beside this one or as ``closed`` in ``test_access.py`` and ``stops`` in
+``test_stopping.py``.
 """
 
 import random
@@ -10,27 +11,21 @@ from collections.abc import Callable
 import pytest
 
 from tests.reliability import (
-    closed,
     frames_fuzz,
     held,
     honest,
     hostile_http2,
     hostile_sockets,
     kills,
-    replicas,
     sick_disk,
     steady,
-    stopping,
 )
 from tests.reliability.http2_attacker import ATTACKS as HTTP2_ATTACKS
-from tests.reliability.rows import Row, absent
+from tests.reliability.rows import Row
 from tests.reliability.socket_attacker import ATTACKS
 
 ATTACK_S = 0.2
 LOAD_S = 0.5
-
-LOSS_PAUSE_S = 0.8
-"""Between two losses of PostgreSQL, at most: a history is as long, and most of its requests are answered."""
 
 
 def some_attacks(rng: random.Random) -> list[Row]:
@@ -49,14 +44,6 @@ def some_load(_: random.Random) -> list[Row]:
     return steady.soak(LOAD_S)
 
 
-def some_replicas(rng: random.Random) -> list[Row]:
-    """A history of each kind of loss, and a kill."""
-    rows = replicas.check(False, rng.randrange(2**32))
-    if rows[0].promise == absent(replicas.POSTGRES):
-        pytest.skip(rows[0].figure)
-    return rows
-
-
 def seconds_of(check: Callable[[bool, int], list[Row]]) -> Callable[[random.Random], list[Row]]:
     """The seconds of a promise's own module."""
     return lambda rng: check(False, rng.randrange(2**32))
@@ -68,10 +55,7 @@ TRIED: dict[str, Callable[[random.Random], list[Row]]] = {
     "steady": some_load,
     "sick-disk": seconds_of(sick_disk.check),
     "exactly-once": seconds_of(kills.check),
-    "replicas": some_replicas,
-    "stops": seconds_of(stopping.check),
     "fuzzed": seconds_of(frames_fuzz.check),
-    "closed": seconds_of(closed.check),
     "memory": seconds_of(held.check),
 }
 
@@ -83,8 +67,6 @@ def test_some_of_a_promise_is_kept(name: str, rng: random.Random, monkeypatch: p
     for module in (honest, hostile_http2):
         monkeypatch.setattr(module, "P99_S", float("inf"))
     monkeypatch.setattr(kills, "SOME", 1)
-    monkeypatch.setattr(stopping, "SOME", 1)
-    monkeypatch.setattr(replicas, "PAUSE_S", LOSS_PAUSE_S)
     rows = TRIED[name](rng)
     assert rows
     assert [str(row) for row in rows if not row.passed] == []
