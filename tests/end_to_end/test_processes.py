@@ -333,6 +333,7 @@ def test_a_port_is_for_one_server() -> None:
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "catalog": ((*STARTS["grpc_server"], "--catalog", "no/such"), "a readable file (No such file or directory)"),
+    "timeline": ((*STARTS["grpc_server"], "--timeline", "x"), "--timeline: got 'x', allowed: none with several"),
     "host": ((*STARTS["grpc_server"], "--host", "192.0.2.1", "--insecure"), "--host 192.0.2.1 --port "),
     "a child": (
         ("experiments.services", "serve", "echo", "--transport", "sockets", "--tls-cert", "no/such", "--tls-key", "x"),

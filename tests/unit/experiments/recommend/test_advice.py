@@ -1,11 +1,12 @@
 """Advice on known demands: the rule on pools, kinds, rates and targets, and the facts that would change it."""
 
 import math
+from functools import cache
 
 import pytest
 
 from experiments.design.demands import Demands
-from experiments.recommend.advice import BUSIEST, POOLS, Kind, Wish, advise
+from experiments.recommend.advice import BUSIEST, POOLS, Advice, Kind, Wish, advise
 
 pytestmark = pytest.mark.usefixtures("short_simulations")
 
@@ -16,10 +17,22 @@ WAITS = Demands(gil_s=0.3 * MS, free_s=0, wait_s=4 * MS, overhead_s=0.1 * MS)
 WAITS_LONG = Demands(gil_s=0.2 * MS, free_s=0, wait_s=200 * MS, overhead_s=0.1 * MS)
 
 
+@cache
+def for_waits() -> Advice:
+    """The advice on requests that wait, on two cores; made once."""
+    return advise(WAITS, Wish(cores=2))
+
+
+@cache
+def for_computing() -> Advice:
+    """The advice on requests that compute, on two cores; made once."""
+    return advise(COMPUTES, Wish(cores=2))
+
+
 @pytest.mark.slow
 def test_what_only_computes_needs_one_thread() -> None:
     """More threads do no more under the GIL, so the smallest pool is advised."""
-    advice = advise(COMPUTES, Wish(cores=2))
+    advice = for_computing()
     assert (advice.kind, advice.chosen.workers, advice.chosen.limit) == (Kind.THREADS, 1, "gil")
     assert advice.chosen.highest_hz == pytest.approx(500)
 
@@ -27,7 +40,7 @@ def test_what_only_computes_needs_one_thread() -> None:
 @pytest.mark.slow
 def test_the_smallest_pool_near_the_best_is_advised() -> None:
     """The advised pool reaches 95 % of the best, and no smaller one does."""
-    advice = advise(WAITS, Wish(cores=2))
+    advice = for_waits()
     near_hz = 0.95 * max(size.highest_hz for size in advice.pools)
     assert advice.chosen.workers == next(size.workers for size in advice.pools if size.highest_hz >= near_hz)
     assert 1 < advice.chosen.workers < max(POOLS)
@@ -38,7 +51,7 @@ def test_a_low_rate_needs_fewer_workers() -> None:
     """For a wished rate the pool is the smallest that carries it with about the tail of the largest."""
     advice = advise(WAITS, Wish(cores=2, rate_hz=300, target_p99_s=0.020))
     assert advice.carried
-    assert advice.chosen.workers < advise(WAITS, Wish(cores=2)).chosen.workers
+    assert advice.chosen.workers < for_waits().chosen.workers
     assert advice.chosen.p99_s <= 1.1 * advice.pools[-1].p99_s
     assert advice.highest_in_target_hz is not None
     assert advice.highest_in_target_hz > 300
@@ -86,7 +99,7 @@ def test_long_waits_ask_for_asyncio() -> None:
 @pytest.mark.slow
 def test_what_would_change_the_advice_is_said() -> None:
     """Half the wait needs fewer workers; where nothing would change it, as on one core, nothing is said."""
-    assert ("requests waited half as long", "16 threads") in advise(WAITS, Wish(cores=2)).changes
+    assert ("requests waited half as long", "16 threads") in for_waits().changes
     assert advise(COMPUTES, Wish(cores=1)).changes == ()
 
 
@@ -94,5 +107,5 @@ def test_what_would_change_the_advice_is_said() -> None:
 def test_without_a_gil_threads_compute_on_every_core() -> None:
     """This is said where the GIL is the limit, and only if there are several cores."""
     gone = "Python had no GIL, and were as quick"
-    assert dict(advise(COMPUTES, Wish(cores=2)).changes)[gone] == "2 threads, and 2.00 times the highest rate"
+    assert dict(for_computing().changes)[gone] == "2 threads, and 2.00 times the highest rate"
     assert gone not in dict(advise(WAITS_LONG, Wish(cores=2)).changes)

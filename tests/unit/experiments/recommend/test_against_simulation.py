@@ -8,7 +8,7 @@ import pytest
 from experiments.design.demands import Demands
 from experiments.recommend.model import capacity_hz, predict
 from experiments.recommend.tail import tail
-from tests.covering import half
+from tests.covering import each_once
 from tests.unit.experiments.recommend.simulated import Simulated
 
 MS = 0.001
@@ -29,7 +29,7 @@ SIZES = [(1, 4, 2), (4, 4, 2), (4, 16, 2), (16, 12, 2), (64, 40, 1)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "size", "variation"), half(KINDS, SIZES, (0.5, 1.0))[::3])
+@pytest.mark.parametrize(("kind", "size", "variation"), each_once(KINDS, SIZES, (0.5, 1.0)))
 def test_throughput_is_that_of_the_simulation(kind: str, size: tuple[int, int, int], variation: float) -> None:
     """Below, at and above the knee, whichever resource is the limit: every kind, size and variation."""
     workers, clients, cores = size
@@ -41,7 +41,7 @@ def test_throughput_is_that_of_the_simulation(kind: str, size: tuple[int, int, i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "share"), half(KINDS, (0.5, 0.7, 0.9)))
+@pytest.mark.parametrize(("kind", "share"), each_once(KINDS, (0.5, 0.7, 0.9)))
 def test_the_tail_is_that_of_the_simulation(kind: str, share: float) -> None:
     """At half, seven and nine tenths of what the server can do."""
     demands = KINDS[kind]
