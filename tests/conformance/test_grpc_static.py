@@ -13,7 +13,7 @@ from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire import http2
 from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, Running, maker, stopping
 from tests.unit.stock_service.rpc.wire import grpc_client_bytes
-from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, Frame, head, message
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import Frame, head, message
 
 MAKE = maker(Kind("grpc_static", "leader-followers"))
 
@@ -199,14 +199,3 @@ def test_a_flood_is_cut_off_and_others_are_served() -> None:
         said = flood.until(http2.GOAWAY)
         assert http2.parse_goaway(said.payload)[1] == http2.ErrorCode.ENHANCE_YOUR_CALM
         assert running.connect().call(ECHO, b"served", WAIT_S) == b"served"
-
-
-def test_the_preface_may_come_byte_by_byte() -> None:
-    """As slow as that, a call is a call."""
-    with MAKE(Probe().service) as running, socket.create_connection(running.address, WAIT_S) as client:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in HELLO + echo(1, b"slow"):
-            client.sendall(bytes([byte]))
-        received = b""
-        while message(b"slow") not in received:
-            received += client.recv(4096)

@@ -9,10 +9,8 @@ from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
-from tests.conformance.running import BLOCK, ECHO, Kind, Limits, Probe, Running, maker, until
+from tests.conformance.running import BLOCK, ECHO, Limits, Probe, Running, until
 from tests.raw_service import raw_service
-from tests.reliability.fair_calls import called
-from tests.reliability.open_loop import offer
 
 REQUEST_DISPATCH = DISPATCHES[0]
 ONE_WORKER = Limits(workers=1, queue_limit=1000)
@@ -61,19 +59,6 @@ def test_what_waits_too_long_is_refused_while_it_waits() -> None:
             probe.released.set()
             assert client.echo()
         assert b"late" not in probe.begun
-
-
-def test_with_a_target_of_0_whoever_waits_is_served() -> None:
-    """``delay_target_ms`` 0: nothing is refused for its wait."""
-    probe, own = Probe(), SocketOptions(ReadOptions(delay_target_ms=0))
-    limits = Limits(workers=1, queue_limit=1000, options=ServeOptions(own=own))
-    with REQUEST_DISPATCH(probe.service, limits) as running, probe:
-        with RawSocket(running.address) as stuck, RawSocket(running.address) as client:
-            fall_behind(running, stuck, probe)
-            client.send(frame(1, BLOCK, b"patient", timeout_ms=10_000))
-            assert client.silent(0.2)
-            probe.released.set()
-            assert client.reply() == ReplyFrame(1, 0, b"patient")
 
 
 def test_a_deadline_counts_what_a_request_waits_unread() -> None:
@@ -143,25 +128,6 @@ def test_a_connection_that_said_nothing_while_it_waited_is_not_late() -> None:
             assert served.reply() == ReplyFrame(1, 0, b"")
             served.socket.close()
             assert surplus.reply() == ReplyFrame(2, 0, b"just now")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("transport", ["sockets", "grpc_static"])
-def test_in_an_open_loop_every_request_is_answered_or_refused_by_name(transport: str) -> None:
-    """Five times what one worker takes, for a second: some are answered, the rest refused, and none forgotten."""
-
-    def slow(_: bytes) -> bytes:
-        return b"" if sum(range(20_000)) else b"never"
-
-    service = raw_service("tests.v1.Slow", {"/tests.v1.Slow/Get": slow})
-    with maker(Kind(transport, "static-pool"))(service, Limits(workers=2, queue_limit=1000)) as running:
-        path, address = "/tests.v1.Slow/Get", running.address
-        offered = offer(transport, address, path, lambda _: b"", 10_000, 1.0, deadline_s=0.1)
-        assert offered.unanswered == 0
-        assert offered.answered_s
-        assert offered.refused_s
-        assert set(offered.codes) <= {FaultCode.RESOURCE_EXHAUSTED, FaultCode.DEADLINE_EXCEEDED}
-        assert called(transport, address, 1, 1, 0.1, path, b"").failed == 0
 
 
 @pytest.mark.slow
