@@ -25,13 +25,8 @@ HELD_TOGETHER: set[Check] = {
 }
 """Checks of what a server does while a handler blocks: it answers several requests at a time."""
 
-ON_EVERY_EXECUTOR: set[Check] = {
-    *HELD_TOGETHER,
-    transports.check_handler_that_raises,
-    transports.check_concurrent_clients,
-    transport_lifecycle.check_stop_under_load,
-}
-"""Checks in which executors differ: of a task that waits, fails, runs beside others, or is refused at a stop."""
+ON_EVERY_EXECUTOR: set[Check] = {*HELD_TOGETHER, transport_lifecycle.check_stop_under_load}
+"""Checks in which executors differ: a task waits, or is refused at a stop. ``check_executor`` has the others."""
 
 CHECKS = (*transports.CHECKS, *transport_lifecycle.CHECKS)
 

@@ -193,11 +193,11 @@ def test_a_bad_command(arguments: str, said: str, capsys: pytest.CaptureFixture[
     assert (said in line, line.count("\n")) == (True, 1)
 
 
-def test_a_bad_catalog(tmp_path: Path) -> None:
+def test_a_bad_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The line names the file and the place in it. What a catalog may say: ``test_catalog_file.py``."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[stocks]]\nname = "A"\nprice = 0.001\nvolume_limit = 5\n')
-    line = refused(*STARTS["socket_server"], "--catalog", str(catalog))
+    line = refused_here(capsys, "socket_server", "--catalog", str(catalog))
     assert f"{catalog}: stocks[1].price: got '0.001', allowed: dollars, 0 or more" in line
 
 

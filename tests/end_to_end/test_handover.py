@@ -80,12 +80,11 @@ def test_a_successor_may_fail_at_any_step(how: str, tmp_path: Path) -> None:
                     assert volume(connection) == 8
 
 
-@pytest.mark.parametrize("where", [LOADING, CONCLUDING])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize(("where", "number"), [(LOADING, signal.SIGSTOP), (CONCLUDING, signal.SIGKILL)])
 def test_a_real_successor_may_fail_with_the_store_open(
     where: tuple[str, str], number: signal.Signals, tmp_path: Path
 ) -> None:
-    """Killed or stopped while it reads the store, and when it accepts already; a second hand-over succeeds."""
+    """Stopped while it reads the store, or killed when it accepts already; a second hand-over succeeds."""
     start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"))
     seconds = "2" if number == signal.SIGSTOP else "30"
     with Server((*start, "--hand-over-s", seconds)) as server:
