@@ -2,12 +2,15 @@
 
 ``python -m tests.reliability.overload [--minutes]``, on a machine with two cores that nobody else uses. The load comes
 in blocks. A second server with the same work is never overloaded. Before and after each block, 16 connections to it
-have one request under way each: a closed loop. The mean of the two rates is the peak: the host's speed changes by the
-second, so it is asked for close by, and of a server that no overload has harmed.
+have one request under way each: a closed loop.
 
-A block's goodput is what was answered within the deadline, of what the peak gives in the same time. After it a closed
-loop runs on the server that was overloaded. Its second half, of the peak right after, says whether that one is back.
-A row says the median of its blocks, and between what they were.
+The host's speed changes by the second, by a factor of two on some hosts. So rates are not compared. The server says how
+much processor time its handlers took. A rate times the mean time of a handler is the handlers' share of a core, which a
+slower host does not change. The peak is the mean share of the two closed loops.
+
+A block's goodput is the share of the requests that were answered within the deadline, of the peak. After the block a
+closed loop runs on the server that was overloaded. Its second half, of the peak right after, says whether that server
+is back. A row says the median of its blocks, and between what they were.
 
 grpcio's server is a control: its rows have no goal. What Lookups alone do is in ``overload_lookups.py``.
 """
@@ -24,7 +27,7 @@ from tests.reliability.fair_calls import called
 from tests.reliability.open_loop import Offered, offer
 from tests.reliability.rows import Row
 from tests.reliability.serving import LEADING, memory_mib
-from tests.reliability.spinning_server import DEADLINE, LATE, SPIN, SPIN_S, turns_of
+from tests.reliability.spinning_server import DEADLINE, RAN, SPIN, SPIN_S, turns_of
 
 DEADLINE_S = 0.1
 P99_S = 0.05
@@ -65,7 +68,21 @@ class Block:
     offered: Offered
     goodput: float
     back: float
-    """What the second half of the closed loop after it got, of what the server that rested gave then."""
+    """Share of the second half of the closed loop after it, of the share on the server that rested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Handlers that ran on a spinning server since it started."""
+
+    handlers: int
+    late: int
+    """Handlers that began after their client had given up."""
+    cpu_ns: int
+
+    def mean_s(self, before: "Ran") -> float:
+        """Mean processor time of a handler since ``before``, in seconds; 0 where none ran."""
+        return (self.cpu_ns - before.cpu_ns) / 1e9 / max(1, self.handlers - before.handlers)
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
@@ -88,36 +105,38 @@ def overloaded(
     program = ("tests.reliability.spinning_server", "--transport", transport, "--turns", turns, *options)
     with Server(program) as server, Server(program) as rested:
         address = server.address
-
-        def peak_hz() -> float:
-            return statistics.fmean(closed_loop(transport, rested.address, SPIN, NEVER, lengths.closed_s / 2))
-
-        closed_loop(transport, address, SPIN, NEVER, lengths.closed_s / 2)
+        shares(transport, address, lengths.closed_s / 2)
         before_mib = memory_mib(server.pid, "VmHWM")
-        peaks_hz = [peak_hz()]
+        peaks = [statistics.fmean(shares(transport, rested.address, lengths.closed_s / 2))]
         for times, goal in goals.items():
             blocks = []
             for _ in range(lengths.blocks):
-                rate_hz = times * peaks_hz[-1]
+                before = ran(transport, address)
+                rate_hz = times * peaks[-1] / before.mean_s(Ran(0, 0, 0))
                 offered = offer(transport, address, SPIN, DEADLINE.pack, rate_hz, lengths.block_s, DEADLINE_S)
-                back_hz = closed_loop(transport, address, SPIN, NEVER, lengths.closed_s)[-1]
-                peaks_hz.append(peak_hz())
-                blocks.append(block_of(offered, lengths.block_s, peaks_hz[-2:], back_hz))
+                handler_s = ran(transport, address).mean_s(before)
+                back = shares(transport, address, lengths.closed_s)[-1]
+                peaks.append(statistics.fmean(shares(transport, rested.address, lengths.closed_s / 2)))
+                blocks.append(block_of(offered, lengths.block_s, peaks[-2:], back, handler_s))
             rows += rows_of(f"{name} at {times} times its capacity", blocks, goal, lengths.closed_s)
             if times == min(goals):
                 rows.append(refusals(f"{name} at {times} times its capacity", blocks, has_goals))
         grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
         what, goal_text = f"{name}: memory over all of it", f"≤ {MEMORY_MIB} MiB more"
         rows.append(_row(what, goal_text, f"{grown_mib:.0f} MiB", grown_mib <= MEMORY_MIB, has_goals))
-        late = late_handlers(transport, address)
+        late = ran(transport, address).late
         what = f"{name}: handlers that began after their deadline"
         rows.append(_row(what, "0", f"{late:,}", late == 0, has_goals, late))
     return rows
 
 
-def block_of(offered: Offered, duration_s: float, peaks_hz: Sequence[float], back_hz: float) -> Block:
-    """``peaks_hz``: before and after; ``back_hz``: what the server that was overloaded gave right before the latter."""
-    return Block(offered, offered.good / (statistics.fmean(peaks_hz) * duration_s), back_hz / peaks_hz[-1])
+def block_of(offered: Offered, duration_s: float, peaks: Sequence[float], back: float, handler_s: float = 1.0) -> Block:
+    """The block between the two ``peaks``. ``back``: of the server that was overloaded, right before the last peak.
+
+    Both are shares of a core, and a handler took ``handler_s`` in the block; or they are rates, with a ``handler_s`` of
+    1.
+    """
+    return Block(offered, offered.good * handler_s / (statistics.fmean(peaks) * duration_s), back / peaks[-1])
 
 
 def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: float) -> list[Row]:
@@ -200,11 +219,19 @@ def closed_loop(
     return halves[0], halves[1]
 
 
-def late_handlers(transport: str, address: Address) -> int:
-    """The number of handlers that began after their clients had given up."""
+def shares(transport: str, address: Address, duration_s: float) -> tuple[float, float]:
+    """The handlers' share of a core in both halves of a closed loop on a spinning server."""
+    before = ran(transport, address)
+    first_hz, second_hz = closed_loop(transport, address, SPIN, NEVER, duration_s)
+    handler_s = ran(transport, address).mean_s(before)
+    return first_hz * handler_s, second_hz * handler_s
+
+
+def ran(transport: str, address: Address) -> Ran:
+    """The handlers that ran on a spinning server so far."""
     connection = load(transport).connect(address, WAIT_S)
     try:
-        return int(connection.call(LATE, b"", WAIT_S))
+        return Ran(*map(int, connection.call(RAN, b"", WAIT_S).split()))
     finally:
         connection.close()
 

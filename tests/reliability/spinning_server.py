@@ -1,8 +1,8 @@
 """A server process whose handler computes for half a millisecond: ``python -m tests.reliability.spinning_server …``.
 
-``Spin`` gets when its client gives up, on ``time.monotonic_ns``, which all processes share. ``Late`` says how many
-handlers began after that. Servers to be compared get the same ``--turns``: two of them that each measure their own are
-not equal.
+``Spin`` gets when its client gives up, on ``time.monotonic_ns``, which all processes share. ``Ran`` tells three
+numbers: handlers that ran, handlers that began after their client had given up, and the handlers' processor time, in
+nanoseconds. Servers to be compared get the same ``--turns``: two of them that each measure their own are not equal.
 """
 
 import sys
@@ -17,7 +17,7 @@ from stock_service.rpc.transports import TRANSPORTS
 from tests.raw_service import raw_service
 
 NAME = "tests.v1.Spinning"
-SPIN, LATE = f"/{NAME}/Spin", f"/{NAME}/Late"
+SPIN, RAN = f"/{NAME}/Spin", f"/{NAME}/Ran"
 
 DEADLINE = Struct("!q")
 """What ``Spin`` gets: nanoseconds."""
@@ -44,16 +44,19 @@ def turns_of(seconds: float) -> int:
 
 
 def spinning_service(turns: int) -> Service:
-    """See the module; ``turns``: of the loop, a request."""
+    """The service of the module's docstring. ``turns``: turns of the loop for a request."""
     late: list[None] = []
+    took_ns: list[int] = []  # of each handler; any thread appends
 
     def spun(payload: bytes) -> bytes:
         if time.monotonic_ns() > DEADLINE.unpack(payload)[0]:
             late.append(None)
+        began_ns = time.thread_time_ns()
         spin(turns)
+        took_ns.append(time.thread_time_ns() - began_ns)
         return b""
 
-    return raw_service(NAME, {SPIN: spun, LATE: lambda _: b"%d" % len(late)})
+    return raw_service(NAME, {SPIN: spun, RAN: lambda _: b"%d %d %d" % (len(took_ns), len(late), sum(took_ns))})
 
 
 def main(arguments: Sequence[str]) -> None:

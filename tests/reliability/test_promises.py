@@ -83,6 +83,14 @@ def test_who_comes_back_slowly_lowers_no_peak() -> None:
     assert (back.promise, back.passed) == ("a: back within 1 s", False)
 
 
+def test_a_host_that_slows_down_in_a_block_lowers_no_goodput() -> None:
+    """Half of the requests in handlers that took twice as long are the same share of a core."""
+    calm = overload.block_of(Offered(due=100, good=100), 1.0, (0.5, 0.5), 0.5, 0.005)
+    slow = overload.block_of(Offered(due=100, good=50), 1.0, (0.5, 0.5), 0.5, 0.01)
+    assert calm.goodput == slow.goodput == 1.0
+    assert overload.Ran(30, 0, 12 * 10**9).mean_s(overload.Ran(10, 0, 2 * 10**9)) == 0.5
+
+
 @pytest.mark.parametrize(("refused", "passed"), [({}, True), ({"ResourceExhausted": 1}, False)])
 def test_one_call_refused_for_its_metadata_is_one_too_many(refused: dict[str, int], passed: bool) -> None:
     """Of ten thousand; and so are calls that were never made. A row without a goal only states."""
