@@ -39,7 +39,7 @@ GOALS: Mapping[str, Mapping[int, float]] = MappingProxyType(
 
 CONTROL = "grpc"
 
-BACK_S = 2.0
+BACK_S = 1.0
 BACK = 0.9
 """Within so long after an overload, in a run of minutes, a closed loop gets so much of what it got before."""
 
@@ -86,7 +86,7 @@ class Ran:
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for a third of a minute; with ``minutes`` for two and a half."""
+    """Blocks for a third of a minute; with ``minutes`` for two."""
     lengths = Lengths(4, 1.6) if minutes else Lengths(1, 1.0, 0.6)
     beside = Lengths(1, 1.0, 0.6) if minutes else Lengths(1, 0.5, 0.3)
     rows = [row for transport, goals in GOALS.items() for row in overloaded(transport, goals, lengths)]

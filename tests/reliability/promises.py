@@ -51,6 +51,7 @@ PROMISES: dict[str, Promise] = {
     "fuzzed": Promise((frames_fuzz.check, guided_fuzz.check, grpc_fuzz.check), timed=False),
     "closed": Promise((closed.check, renewals.check), timed=False),
     "conformance": Promise((conformance.check,), timed=False),
+    "judges": Promise((histories.check_judges,), timed=False),
     "metadata": Promise((real_clients.check_metadata,), timed=False),
     "stops": Promise((stopping.check, restarts.check), timed=False),
     "overload": Promise((overload.check, overload_lookups.check)),
