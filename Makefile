@@ -82,10 +82,11 @@ check-reliability: $(VENV)/.synced ## Tries all that the service promises; write
 		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability $(ARGS)
 
-check-reliability-overnight: $(VENV)/.synced ## The same, ten times; then the trials of recommend
+check-reliability-overnight: $(VENV)/.synced ## The same, ten times; then load from many hosts, and the trials of recommend
 	@$(UV) sync --frozen --quiet --inexact --group fuzz --group balancers || \
 		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability --overnight $(ARGS)
+	@$(VENV)/bin/python -m tests.reliability.hosts
 	@$(VENV)/bin/python -m tests.reliability.trials
 
 notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks; ARGS=--allow-root where you are root
@@ -132,8 +133,8 @@ clean: ## Removes all that was installed or built; measured results stay
 
 $(VENV)/.synced: pyproject.toml uv.lock | $(UV)
 	@echo "installing into $(VENV)"
-	@$(UV) sync --frozen --quiet --group bindings --extra tls --extra metrics --extra postgres || \
-		{ echo "without pyzmq, pynng, psycopg, metrics and development certificates, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
+	@$(UV) sync --frozen --quiet --group bindings --extra tls --extra metrics --extra postgres --extra cluster || \
+		{ echo "without pyzmq, pynng, psycopg, Dask, metrics and development certificates, whose libraries could not be had here"; $(UV) sync --frozen --quiet; }
 	@test -e $(PROTOC) || { $(UV) venv --quiet --python $(VENV)/bin/python $(PROTOC) && \
 		$(UV) pip install --quiet --python $(PROTOC)/bin/python grpcio-tools==$(GRPCIO_OLDEST); } || \
 		{ rm -rf $(PROTOC); echo "without grpcio-tools $(GRPCIO_OLDEST), which make generate needs"; }

@@ -38,8 +38,9 @@ _turns = Turns()
 LEAK_CHECKED = {"conformance", "end_to_end"}
 """The folders whose every test starts servers or clients."""
 
-collect_ignore_glob = [] if find_spec("psycopg") else ["**/test_postgres*.py"]
-"""Files to leave out where the extra ``postgres`` is not installed."""
+_OF_EXTRAS = {"psycopg": "**/test_postgres*.py", "distributed": "**/test_cluster*.py"}
+collect_ignore_glob = [files for library, files in _OF_EXTRAS.items() if not find_spec(library)]
+"""Files to leave out where the extra ``postgres`` or ``cluster`` is not installed."""
 
 # Deadlines are off: on a busy machine any example may take long, and no test here asserts a speed.
 hypothesis.settings.register_profile("stock_service", deadline=None)

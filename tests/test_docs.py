@@ -33,6 +33,7 @@ DOCUMENTS = (
     "README.md",
     "stock_service/README.md",
     "stock_service/storage/README.md",
+    "clients/load/README.md",
     "experiments/README.md",
     "experiments/compare/README.md",
     "experiments/recommend/README.md",

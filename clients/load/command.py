@@ -20,18 +20,30 @@ from clients.load import output
 from clients.load.history.as_json import to_json
 from clients.load.history.operations import History
 from clients.load.history.verdict import judged
+from clients.load.hosts.merging import HostResult
 from clients.load.live import live
-from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, check, parser, plan, request_types
+from clients.load.options import (
+    BROKEN_EXIT,
+    ERROR_EXIT,
+    INTERRUPTED_EXIT,
+    REFUSED_EXIT,
+    check,
+    parser,
+    plan,
+    request_types,
+)
 from clients.load.output import Measured
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, LoadResult
 from clients.load.run import checking, fleet
+from clients.load.run.fleet import Progress, Watch
 from clients.load.run.floor import Floor, floor
 from clients.load.run.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
 from clients.load.send import lean
-from clients.load.summary import off_schedule, show, show_verdict, span, told
+from clients.load.summary import off_schedule, show, show_hosts, show_verdict, span, told
 from clients.load.thresholds import Condition, broken, parse, replies_needed
-from stock_service.rpc.errors import Fault, Unavailable, UsageError
+from stock_service.rpc.errors import Fault, StockServiceError, Unavailable, UsageError
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import USAGE_EXIT, refuse
 
 PROGRAM = "python -m clients.load"
@@ -82,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     session = _Session(options)
     with session.interrupts.listened_to():
         try:
-            _knock(plans[0])
+            if options.cluster is None:
+                _knock(plans[0])
             code = _search(session, plans[0]) if options.find_rate else _measure(session, plans)
         except KeyboardInterrupt:
             print(f"{PROGRAM}: interrupted", file=sys.stderr)
@@ -90,6 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Fault as fault:
             print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
             code = FAULT_EXIT
+        except UsageError as error:  # of the hosts
+            print(f"{PROGRAM}: {error}", file=sys.stderr)
+            code = USAGE_EXIT
+        except StockServiceError as error:
+            print(f"{PROGRAM}: refused: {error}", file=sys.stderr)
+            code = REFUSED_EXIT
         session.interrupts.over = True
         faults = _write(options, session.runs, streams=False)
         sys.stdout.flush()
@@ -133,6 +152,10 @@ class _Interrupts:
             yield
         finally:
             self._held = False
+        self.look()
+
+    def look(self) -> None:
+        """Raises KeyboardInterrupt if it came."""
         if self._came:
             self._raise_once()
 
@@ -165,8 +188,8 @@ class _Session:
         started_at = output.now()
         beginning = None if asked.check is None else checking.begin(asked)
         with live(Console(stderr=True), asked) as watch:
-            result = fleet.run(asked, watch)
-        self.runs.append(Measured(asked, result, floor_said, started_at))
+            result, hosts = self._measured(asked, watch)
+        self.runs.append(Measured(asked, result, floor_said, started_at, hosts))
         if result.unheard and not result.interrupted:
             first, (host, port) = len(self.runs) == 1, asked.address
             was = f"nothing that speaks {asked.transport} answered" if first else "nothing answers any more"
@@ -174,6 +197,18 @@ class _Session:
         if beginning is not None:
             self.history = checking.ended(asked, beginning, result)
         return self.runs[-1]
+
+    def _measured(self, asked: LoadPlan, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
+        """The result, and that of each host, where there are several."""
+        if self.options.cluster is None:
+            return fleet.run(asked, watch), ()
+        from clients.load.hosts import cluster  # which needs Dask
+
+        def watched(progress: Progress) -> None:
+            watch(progress)
+            self.interrupts.look()
+
+        return cluster.run(asked, shown_address(self.options.cluster), watched)
 
 
 def _knock(asked: LoadPlan) -> None:
@@ -194,11 +229,13 @@ def _knock(asked: LoadPlan) -> None:
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
     """A run for each plan."""
     code, options = 0, session.options
-    floor_said = None if options.no_floor else _floor(plans[0])
+    floor_said = None if options.no_floor or options.cluster else _floor(plans[0])
     for each in plans:
         with session.interrupts.held():
             run = session.run(each, floor_said)
             show(run.plan, run.result, run.floor, Console())
+            if run.hosts:
+                show_hosts(run.hosts, Console())
             for line in unkept(options.fail_if or (), run.result):
                 print(f"{PROGRAM}: {line}", file=sys.stderr)
                 code = BROKEN_EXIT

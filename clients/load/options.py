@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 import secrets
+from importlib.util import find_spec
 from pathlib import Path
 
 from clients.connecting import FAULT_EXIT, add_options, credentials, server_address
@@ -33,7 +34,7 @@ from clients.load.run.search import HALVINGS_MAX, TRIALS_MAX
 from clients.load.thresholds import Condition, parse
 from clients.price_updater import stock_name
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, number, seconds
+from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, integer, number, seconds
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import QUANTITY_MAX
 
@@ -49,6 +50,9 @@ ERROR_EXIT = 1
 BROKEN_EXIT = 4
 """For a limit that was not kept, or not shown to be."""
 
+REFUSED_EXIT = 5
+"""For a run of several hosts that one of them spoiled."""
+
 INTERRUPTED_EXIT = 130
 """Exit code that shells give for a program that Ctrl-C ended."""
 
@@ -59,6 +63,7 @@ EXITS = {
     FAULT_EXIT: "no client could connect, or in some run nothing replied that speaks the transport",
     BROKEN_EXIT: "a --fail-if holds, or requests were sent off their schedule, which shows no limit to be kept, or "
     "--find-rate found no rate, or a --check did not find its run linearizable",
+    REFUSED_EXIT: "a host of --cluster died, fell silent, lagged or began again: the run is refused, with no result",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
 }
 """Meaning of each exit code."""
@@ -133,6 +138,8 @@ def _add_measuring(made: Parser) -> None:
         help="seconds before the measuring; not recorded",
     )
     add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="seconds that are measured")
+    many = "send from every worker of the Dask cluster whose scheduler listens there; --clients are those of all hosts"
+    add("--cluster", type=address, metavar="HOST:PORT", help=many)
     add("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
     add("--no-floor", action="store_true", help="do not measure what the client itself adds, which takes 1 s")
     trials = (
@@ -173,6 +180,7 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError("--zipf-s", options.zipf_s, f"beside --choice zipf: {options.choice} has no exponent")
     _check_call(options)
     _check_history(options)
+    _check_cluster(options)
     names = asked_mix(options)
     for limit in options.fail_if or ():
         if limit.request != ALL and limit.request not in names:
@@ -196,6 +204,24 @@ def _check_history(options: argparse.Namespace) -> None:
                 raise UsageError("--check", given, "a closed loop of the stock service's requests")
     if options.history is not None and not (options.check and len(options.clients) == 1):
         raise UsageError("--history", str(options.history), "beside --check, with one number of --clients")
+
+
+def _check_cluster(options: argparse.Namespace) -> None:
+    """Raises UsageError where ``--cluster`` does not go with the rest."""
+    if options.cluster is None:
+        return
+    refused = {
+        "check": "without --cluster: it compares times, and hosts have a clock each",
+        "find_rate": "without --cluster: a host that lags ends the search",
+        "cpus": "without --cluster: start each host's worker with taskset",
+        "tls_ca": "without --cluster: Dask would send credentials in the clear",
+        "token_file": "without --cluster: Dask would send credentials in the clear",
+    }
+    for option, allowed in refused.items():
+        if getattr(options, option):
+            raise UsageError(f"--{option.replace('_', '-')}", "beside --cluster", allowed)
+    if find_spec("distributed") is None:
+        raise UsageError("--cluster", "no Dask here", "with the library of the extra cluster (pip install distributed)")
 
 
 def _check_call(options: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
+from clients.load.hosts.merging import HostResult
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult, RequestResult, to_json
 from clients.load.run.floor import Floor
@@ -45,6 +46,8 @@ class Measured:
     floor: Floor | None
     started_at: datetime
     """A label, in UTC."""
+    hosts: tuple[HostResult, ...] = ()
+    """Each host's share, where the load came from several."""
 
 
 def json_text(runs: Sequence[Measured]) -> str:
@@ -199,6 +202,16 @@ def _document(run: Measured) -> dict[str, object]:
         "started_at": run.started_at.isoformat(),
         "plan": asked | {"calls": {each.name: each.path for each in plan.request_types}},
         "floor": run.floor,
+        **_counted(result),
+        "hosts": [
+            {"name": host.name, "began_within_s": host.began_within_s, **_counted(host.result)} for host in run.hosts
+        ],
+    }
+
+
+def _counted(result: LoadResult) -> dict[str, object]:
+    """Facts of a run, or of one host's share of it."""
+    return {
         "requests": {name: _request(request) for name, request in result.requests.items()},
         **{name: getattr(result, name) for name in _COMPUTED},
         "counted": to_json(result),

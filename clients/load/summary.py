@@ -6,7 +6,7 @@ doubtful is said in words below the table.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from clients.connecting import NO_STOCK
 from clients.load.history.verdict import Verdict
+from clients.load.hosts.merging import HostResult
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, CLIENT_CPU_LIMIT, LoadResult, RequestResult
 from clients.load.record.times import Distribution
@@ -43,6 +44,22 @@ def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Conso
         _print(console, line)
     for line in warnings(result):
         _print(console, line, "bold red")
+    console.print()
+
+
+def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
+    """Prints each host's own figures, what makes them doubtful, and how far apart the hosts began."""
+    table = _columns("host", "clients", *_COLUMNS[1:])
+    for host in hosts:
+        every = host.result.requests[ALL]
+        clients = str(host.result.started_clients)
+        table.add_row(host.name, clients, *_cells(every, host.result.answered_hz(ALL)))
+    console.print(table)
+    within_ms = max(host.began_within_s for host in hosts) * 1e3
+    _print(console, f"the hosts began within {within_ms:.1f} ms of each other, by this machine's clock alone")
+    for host in hosts:
+        for line in warnings(host.result):
+            _print(console, f"host {host.name}: {line}", "bold red")
     console.print()
 
 
@@ -193,12 +210,19 @@ def span(time_us: float | None) -> str:
 
 
 def _table(result: LoadResult) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for column in _COLUMNS:
-        table.add_column(column, justify="left" if column == "request" else "right", no_wrap=True)
+    table = _columns(*_COLUMNS)
     names = [*result.parts, ALL] if len(result.parts) > 1 else [*result.parts]
     for name in names:
         table.add_row(name, *_cells(result.requests[name], result.answered_hz(name)))
+    return table
+
+
+def _columns(first: str, *others: str) -> Table:
+    """A table without rows."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(first, justify="left", no_wrap=True)
+    for column in others:
+        table.add_column(column, justify="right", no_wrap=True)
     return table
 
 

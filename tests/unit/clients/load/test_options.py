@@ -8,7 +8,7 @@ import pytest
 
 from clients.connecting import FAULT_EXIT
 from clients.load import command, options
-from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT
+from clients.load.options import BROKEN_EXIT, ERROR_EXIT, INTERRUPTED_EXIT, REFUSED_EXIT
 from clients.load.run.search import TRIALS_MAX
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from stock_service.rpc.transports import TRANSPORTS
@@ -39,6 +39,12 @@ from stock_service.rpc.transports import TRANSPORTS
         ("--transport pigeon", f"--transport: got 'pigeon', allowed: {', '.join(sorted(TRANSPORTS))}"),
         ("--address localhost", "--address: got 'localhost'"),
         ("--quantity 0", "--quantity: got '0'"),
+        ("--cluster 192.0.2.1", "--cluster: got '192.0.2.1'"),
+        ("--cluster 192.0.2.1:1 --check", "--check: got 'beside --cluster', allowed: without --cluster"),
+        ("--cluster 192.0.2.1:1 --find-rate --p99-ms 5", "--find-rate: got 'beside --cluster'"),
+        ("--cluster 192.0.2.1:1 --cpus 0", "--cpus: got 'beside --cluster'"),
+        ("--cluster 192.0.2.1:1 --tls-ca ca.pem", "--tls-ca: got 'beside --cluster'"),
+        ("--cluster 192.0.2.1:1 --token-file token", "--token-file: got 'beside --cluster'"),
         ("--seed 1.5", "--seed: got '1.5'"),
         ("--stocks a\tb", "--stocks"),
         ("--durations 5", "unrecognized arguments"),
@@ -171,7 +177,7 @@ def test_the_help_says_everything_in_80_columns(
     assert "(default: )" not in text
     assert "errors>0.1%'" in text
     said = " ".join(text.split())
-    constants = (0, ERROR_EXIT, USAGE_EXIT, FAULT_EXIT, BROKEN_EXIT, INTERRUPTED_EXIT)
+    constants = (0, ERROR_EXIT, USAGE_EXIT, FAULT_EXIT, BROKEN_EXIT, REFUSED_EXIT, INTERRUPTED_EXIT)
     assert [code for code in constants if f" {code}: {options.EXITS[code]}" not in said] == []
     assert options.EXITS.keys() == set(constants)
     assert f"at most {TRIALS_MAX} trials" in said

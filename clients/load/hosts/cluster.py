@@ -1,0 +1,235 @@
+"""A load run from many hosts, each a worker of a Dask cluster: one plan, cut into a share for each host.
+
+A share has some of the clients, their part of the rate, and a seed of its own. It is one task, pinned to its worker,
+and never repeated (``share.py``).
+
+A time is a difference of one host's clock. No clock is compared with another's. How far apart the hosts began is told
+from three things: the moment before they were let begin and the moment after each had heard, by this machine's clock;
+and how long after that each began, by its own.
+
+A run is refused, by the name of the host, if a host dies, falls silent, lags or starts its share again. Nothing of a
+refused run is kept.
+"""
+
+import hashlib
+import secrets
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from distributed import Client, Event, Future, Queue
+
+from clients.load.hosts import share
+from clients.load.hosts.merging import HostResult, together
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import LoadResult
+from clients.load.run import fleet
+from clients.load.run.fleet import Phase, Progress, Watch
+from stock_service.rpc.errors import StockServiceError, Unavailable, UsageError
+
+CONNECT_S = 10.0
+"""Longest time to reach the scheduler."""
+
+SILENT_S = 10.0
+"""A host that has begun is given up when nothing was heard of it for so long."""
+
+SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
+"""A host lags that may have begun later than the first by over this share of the window, and by over this time."""
+
+_PAUSE_S = 0.1
+"""Between two looks at the hosts."""
+
+
+class Refused(StockServiceError):
+    """The run shows nothing: one of its hosts did not do its share."""
+
+
+@dataclass(slots=True)
+class _Host:
+    """A worker of the cluster, and what is known of its share. Moments are on this machine's clock."""
+
+    name: str
+    address: str
+    number: int
+    plan: LoadPlan
+    ready: bool = False
+    heard_s: float | None = None
+    """When it was known to have heard that all begin."""
+    began_after_s: float | None = None
+    """How long after that it began, by its own clock."""
+    lived_s: float = 0.0
+    """When it last gave a sign of life."""
+    requests: int = 0
+    result: LoadResult | None = None
+
+
+def run(plan: LoadPlan, scheduler: str, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
+    """The result of all hosts, and of each. Blocks as ``fleet.run``, and while the hosts make ready.
+
+    Raises Unavailable where there is no scheduler, UsageError where there are fewer clients than hosts, and Refused.
+    What ``watch`` raises ends the run on all hosts.
+    """
+    with _connected(scheduler) as client, _Run(client, plan, watch) as running:
+        hosts = running.results()
+    for host in hosts:
+        check(host, plan)
+    return together(plan.rate_hz, [host.result for host in hosts]), tuple(hosts)
+
+
+def check(host: HostResult, plan: LoadPlan) -> None:
+    """Raises Refused where a host did not send what was asked of it, when it was asked."""
+    if host.result.interrupted:
+        raise Refused(f"host {host.name} stopped before the end")
+    if host.result.off_schedule is not None:
+        raise Refused(f"host {host.name} lagged: its sends did not follow the schedule ({host.result.off_schedule})")
+    if host.began_within_s > max(SKEW_LEAST_S, SKEW_SHARE * plan.duration_s):
+        raise Refused(f"host {host.name} lagged: it may have begun {host.began_within_s:.3f} s after the first")
+
+
+def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[float]:
+    """How long after the first each host may have begun. ``began``: when each was known to have heard, and how long
+    after its hearing it began. It heard after ``go_s``."""
+    first_s = min(go_s + after_s for _, after_s in began)
+    return [heard_s + after_s - first_s for heard_s, after_s in began]
+
+
+@contextmanager
+def _connected(scheduler: str) -> Iterator[Client]:
+    """A connection to the scheduler. Raises Unavailable, and Refused where the connection is lost."""
+    try:
+        client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise Unavailable(f"no Dask scheduler at {scheduler}: {error}") from error
+    try:
+        yield client
+    except OSError as error:
+        raise Refused(f"the Dask scheduler at {scheduler} is gone: {error}") from error
+    finally:
+        client.close()
+
+
+def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
+    """Every worker, by name, with its share of the plan. Raises UsageError and Refused."""
+    workers: Mapping[str, Mapping[str, Any]] = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        raise Refused("the Dask cluster has no workers: start one on each host")
+    if len(workers) > plan.clients:
+        raise UsageError("--clients", plan.clients, f"{len(workers)} or more: one for each host of the cluster")
+    hosts, named = [], sorted((str(worker["name"]), address) for address, worker in workers.items())
+    for number, (name, address) in enumerate(named):
+        if workers[address].get("nanny"):
+            raise Refused(f"host {name} has a nanny, which would start it again: start its worker with --no-nanny")
+        clients = plan.clients * (number + 1) // len(named) - plan.clients * number // len(named)
+        rate_hz = None if plan.rate_hz is None else plan.rate_hz * clients / plan.clients
+        digest = hashlib.sha256(f"{plan.seed}/{number}".encode()).digest()
+        own = replace(plan, clients=clients, rate_hz=rate_hz, seed=int.from_bytes(digest[:7]))
+        hosts.append(_Host(name, address, number, own))
+    return hosts
+
+
+class _Run:
+    """One run on the hosts of a cluster; leaving ``with`` ends it on every one of them."""
+
+    def __init__(self, client: Client, plan: LoadPlan, watch: Watch) -> None:
+        self._client, self._plan, self._watch = client, plan, watch
+        self._name = f"load-{secrets.token_hex(6)}"
+        self.hosts = hosts_of(client, plan)
+        self._said = Queue(self._name, client)
+        self._tokens = [Queue(share.token(self._name, host.number), client) for host in self.hosts]
+        self._go = Event(self._name, client)
+        self._go_s = 0.0
+        self._futures: dict[int, Future[Any]] = {}
+
+    def __enter__(self) -> "_Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.cancel(list(self._futures.values()))
+        for queue in (self._said, *self._tokens):
+            queue.close()
+        self._go.clear()
+
+    def results(self) -> list[HostResult]:
+        """What every host measured. Raises Refused."""
+        for host, token in zip(self.hosts, self._tokens, strict=True):
+            token.put(1)
+            self._futures[host.number] = self.submit(host, host.address)
+        self._until(lambda host: host.ready, "starting", share.GO_S)
+        self._go_s = time.monotonic()
+        self._go.set()
+        self._until(lambda host: host.heard_s is not None, "starting", SILENT_S, pause_s=0.0)
+        plan = self._plan
+        left_s = share.LEAD_S + plan.warm_up_s + plan.duration_s + 2 * plan.timeout_s + fleet.FOLD_S + SILENT_S
+        self._until(lambda host: host.result is not None, "finishing", left_s)
+        began = [(host.heard_s or 0.0, host.began_after_s or 0.0) for host in self.hosts]
+        within_s = began_within_s(self._go_s, began)
+        results = [(host.name, host.result) for host in self.hosts if host.result is not None]
+        return [HostResult(name, each_s, result) for (name, result), each_s in zip(results, within_s, strict=True)]
+
+    def submit(self, host: _Host, worker: str) -> Future[Any]:
+        """The task of a host: on this worker or nowhere, once or never."""
+        what = share.Share(host.plan, host.number, self._name, share.SOURCES)
+        key, pinned = f"{self._name}-{host.number}-{worker}", [worker]
+        return self._client.submit(
+            share.run, what, key=key, workers=pinned, allow_other_workers=False, retries=0, pure=False
+        )
+
+    def _until(self, done: Callable[[_Host], bool], phase: Phase, limit_s: float, pause_s: float = _PAUSE_S) -> None:
+        """Waits until that is so of every host."""
+        until_s = time.monotonic() + limit_s
+        while True:
+            self._take()
+            self._hear()  # last: a share that was started again is known before its host's result counts
+            missing = [host.name for host in self.hosts if not done(host)]
+            if not missing:
+                return
+            if time.monotonic() > until_s:
+                raise Refused(f"host {', '.join(missing)} took over {limit_s:g} s ({phase})")
+            self._tell(phase)
+            time.sleep(pause_s)
+
+    def _hear(self) -> None:
+        """Notes what the hosts said since. Raises Refused where a share was started again."""
+        for number, word, value in self._said.get(batch=True):
+            host = self.hosts[number]
+            host.lived_s = time.monotonic()
+            match word:
+                case share.READY:
+                    host.ready = True
+                case share.HEARD:
+                    host.heard_s = host.lived_s
+                case share.BEGUN:
+                    host.began_after_s = value / 1e9
+                case share.LIVES:
+                    host.requests = value
+                case _:
+                    raise Refused(f"the share of host {host.name} was started a second time")
+
+    def _take(self) -> None:
+        """Takes the results that are there. Raises Refused where a host failed, died or fell silent."""
+        here = self._client.scheduler_info(n_workers=-1)["workers"]
+        for host in self.hosts:
+            future = self._futures[host.number]
+            if host.result is not None:
+                continue
+            if host.address not in here:
+                raise Refused(f"host {host.name} ({host.address}) died")
+            if future.done():
+                try:
+                    host.result = future.result(timeout=SILENT_S)
+                except (Exception, CancelledError) as error:  # whatever a host raised, or its loss
+                    raise Refused(f"host {host.name}: {error}") from error
+            elif host.heard_s is not None and time.monotonic() - host.lived_s > SILENT_S:
+                raise Refused(f"host {host.name} ({host.address}) said nothing for {SILENT_S:g} s")
+
+    def _tell(self, phase: Phase) -> None:
+        """Has the run watched; the phases go by this machine's clock."""
+        passed_s = time.monotonic() - self._go_s - share.LEAD_S if self._go_s else 0.0
+        left_s = self._plan.warm_up_s + self._plan.duration_s - passed_s
+        if phase == "finishing" and left_s > 0:
+            phase = "starting" if passed_s < 0 else "warm-up" if passed_s < self._plan.warm_up_s else "measuring"
+        requests = sum(host.requests for host in self.hosts)
+        self._watch(Progress(phase, requests, max(0.0, passed_s), max(0.0, left_s)))

@@ -1,0 +1,65 @@
+"""The sum of what several hosts measured, as if one machine had: counts added, histograms merged bucket by bucket."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from clients.load.record.recorder import RequestReport, merged
+from clients.load.record.result import LoadResult
+from clients.load.record.times import Times
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """One host's share of a run."""
+
+    name: str
+    began_within_s: float
+    """The host began at most so long after the first of all, by the clock of the machine that asked for it."""
+    result: LoadResult
+
+
+def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult:
+    """The result of all hosts, which had the same requests and windows of the same length. Raw times are left out:
+    they are of several clocks."""
+    first = results[0]
+    cores = [each.cores for each in results if each.cores is not None]
+    return replace(
+        first,
+        rate_hz=rate_hz,
+        parts={name: _part([each.parts[name] for each in results]) for name in first.parts},
+        connects=_sum(each.connects for each in results),
+        first_calls=_sum(each.first_calls for each in results),
+        late=_sum(each.late for each in results),
+        think=_sum(each.think for each in results),
+        began=sum(each.began for each in results),
+        recorded=sum(each.recorded for each in results),
+        arrivals=tuple(check for each in results for check in each.arrivals),
+        started_clients=sum(each.started_clients for each in results),
+        served_clients=sum(each.served_clients for each in results),
+        sending_connections=sum(each.sending_connections for each in results),
+        client_cpu_each_s=tuple(cpu_s for each in results for cpu_s in each.client_cpu_each_s),
+        errors=merged(each.errors for each in results),
+        interrupted=any(each.interrupted for each in results),
+        cores=sum(cores) if len(cores) == len(results) else None,
+        unanswered=sum(each.unanswered for each in results),
+        raw=None,
+    )
+
+
+def _part(parts: Sequence[RequestReport]) -> RequestReport:
+    """One request type of all hosts."""
+    closed = all(part.service is None for part in parts)
+    return RequestReport(
+        merged(part.outcomes for part in parts),
+        merged(part.errors for part in parts),
+        _sum(part.response for part in parts),
+        None if closed else _sum(part.timed_service for part in parts),
+        sum(part.completed for part in parts),
+    )
+
+
+def _sum(every: Iterable[Times]) -> Times:
+    total = Times()
+    for times in every:
+        total.merge(times)
+    return total

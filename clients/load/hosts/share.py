@@ -1,0 +1,141 @@
+"""One host's share of a load: a task on a Dask worker, which runs a plan of its own as one machine does.
+
+A share is started once. Its token lies in a queue on the scheduler, which gives it away once. Whoever starts the share
+again, Dask itself included, finds no token: it says so to the coordinator, which refuses the run, and sends nothing.
+
+The clients connect ``LEAD_S`` after the host heard that all begin, by its own clock. The host measures how long it took
+in fact. The worker must have no nanny: a nanny's worker may start no processes.
+"""
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from distributed import Event, Queue, get_worker
+
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import LoadResult
+from clients.load.run import fleet
+from clients.load.run.fleet import Progress
+from stock_service.rpc.errors import StockServiceError
+
+LEAD_S = 0.5
+"""From a host's hearing that all begin to its connecting: in it all clients reach the barrier."""
+
+GO_S = fleet.READY_S / 2
+"""Longest wait for the other hosts: the clients at the barrier are given up after ``READY_S``."""
+
+SAID_EVERY_S = 1.0
+"""Between two signs of life of a host."""
+
+READY, HEARD, BEGUN, LIVES, AGAIN = "ready", "heard", "begun", "lives", "again"
+"""What a host tells the coordinator; ``BEGUN`` with the nanoseconds since ``HEARD``, ``LIVES`` with its requests."""
+
+_LOOK_S = 0.2
+"""Between two looks whether the share is still wanted."""
+
+_one = threading.Lock()
+
+
+class NotStarted(StockServiceError):
+    """A share that this host must not or cannot run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one host is to do."""
+
+    plan: LoadPlan
+    number: int
+    run: str
+    """The run's name, which no other run has."""
+    sources: str
+    """``SOURCES`` of the coordinator."""
+
+
+def token(run: str, number: int) -> str:
+    """The name of the queue that holds the token of a share."""
+    return f"{run}-token-{number}"
+
+
+def _sources() -> str:
+    """A digest of this program, as it is loaded."""
+    root, digest = Path(__file__).resolve().parents[3], hashlib.sha256()
+    for path in sorted((*root.glob("clients/**/*.py"), *root.glob("stock_service/**/*.py"))):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+SOURCES = _sources()
+
+
+def run(share: Share) -> LoadResult:
+    """The task. Blocks as ``fleet.run``; raises its faults, and NotStarted."""
+    queue, taken = Queue(share.run), Queue(token(share.run, share.number))
+
+    def say(word: str, value: int = 0) -> None:
+        queue.put([share.number, word, value])
+
+    try:
+        if not taken.get(batch=True):
+            say(AGAIN)
+            raise NotStarted("started a second time")
+        if share.sources != SOURCES:
+            raise NotStarted("its clients/ or stock_service/ are others: use one version, and start its worker anew")
+        if not _one.acquire(blocking=False):
+            raise NotStarted("it runs another load")
+        try:
+            return fleet.run(share.plan, _Watch(share, say))
+        except KeyboardInterrupt as called_off:  # with which a Dask worker would end
+            raise NotStarted("called off") from called_off
+        finally:
+            _one.release()
+    finally:
+        taken.close()
+        queue.close()
+
+
+class _Watch:
+    """Has the run begin when all do, says now and then that the host lives, and ends a run that nobody wants."""
+
+    def __init__(self, share: Share, say: Callable[..., None]) -> None:
+        self._say, self._go = say, Event(share.run)
+        self._worker = get_worker()
+        self._key = self._worker.get_current_task()
+        self._said_s = time.monotonic()
+        self._heard_ns = 0
+        self._begun = self._called_off = False
+
+    def __call__(self, progress: Progress) -> None:
+        """See ``fleet.Watch``."""
+        self._look()
+        if not self._heard_ns:
+            self._wait()
+        if progress.phase != "starting" and not self._begun:
+            self._begun = True
+            self._say(BEGUN, time.perf_counter_ns() - self._heard_ns)
+        if time.monotonic() - self._said_s >= SAID_EVERY_S:
+            self._said_s = time.monotonic()
+            self._say(LIVES, progress.requests)
+
+    def _look(self) -> None:
+        """Raises KeyboardInterrupt, once, where the task is wanted no more: the coordinator may be gone."""
+        task = self._worker.state.tasks.get(self._key)
+        if not self._called_off and (task is None or task.state != "executing"):
+            self._called_off = True
+            raise KeyboardInterrupt
+
+    def _wait(self) -> None:
+        """Waits until all hosts begin, and then until this one is to connect."""
+        self._say(READY)
+        until_s = time.monotonic() + GO_S
+        while not self._go.wait(_LOOK_S):
+            self._look()
+            if time.monotonic() > until_s:
+                raise NotStarted(f"not told to begin within {GO_S:g} s")
+        self._heard_ns = time.perf_counter_ns()
+        self._say(HEARD)
+        time.sleep(max(0.0, LEAD_S - (time.perf_counter_ns() - self._heard_ns) / 1e9))

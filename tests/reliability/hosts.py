@@ -1,0 +1,242 @@
+"""Load from many hosts, tried on one machine: ``python -m tests.reliability.hosts [--kills N] [--seconds S]``, as root.
+
+Four network namespaces are joined by a bridge. In one are the server, a relay that makes a round trip longer, the
+scheduler and the coordinator. In each of the others is one host. First the load of all hosts is measured with delays of
+0, 1 and 10 ms. Then a host is killed in the middle of a run, again and again: each run must be refused by its name.
+Then a host freezes, and the load client and the scheduler are killed.
+
+Where no network namespaces can be made, one line says so.
+"""
+
+import argparse
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from clients.load import command
+from clients.load.hosts import cluster
+from clients.load.hosts.cluster import Refused
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.run import fleet
+from clients.load.run.fleet import Progress
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.process.command_line import address
+from tests.cluster import SCHEDULER, Cluster, wait_for
+from tests.cluster import cluster as started
+from tests.conformance.running import until
+from tests.end_to_end.process import Running, Server
+from tests.reliability.rows import Row
+
+HOSTS = ("a", "b", "c")
+HUB = "hub"
+"""The namespace of all that is no host."""
+
+DELAYS_MS = (0, 1, 10)
+TRANSPORTS = ("sockets", "grpc_static", "grpc")
+
+NETWORK = "10.77.0"
+
+WORKER_PORT = 8790
+"""Of every host, so that one that comes back has the address of before: then Dask starts its task again."""
+
+_WITHIN = "STOCK_HOSTS_WITHIN"
+"""Tells the program that runs in the hub's namespace how namespaces are called."""
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+@contextmanager
+def namespaces(prefix: str) -> Iterator[None]:
+    """The four, joined; gone after the block. Raises OSError or CalledProcessError where they cannot be made."""
+    names = [HUB, *HOSTS]
+    try:
+        for name in names:
+            _ip("netns", "add", prefix + name)
+            _ip("-n", prefix + name, "link", "set", "lo", "up")
+        _ip("-n", prefix + HUB, "link", "add", "bridge", "type", "bridge")
+        _ip("-n", prefix + HUB, "addr", "add", f"{NETWORK}.1/24", "dev", "bridge")
+        _ip("-n", prefix + HUB, "link", "set", "bridge", "up")
+        for number, name in enumerate(HOSTS, start=2):
+            pair = ("type", "veth", "peer", "name", "up", "netns", prefix + name)
+            _ip("-n", prefix + HUB, "link", "add", f"to-{name}", *pair)
+            _ip("-n", prefix + HUB, "link", "set", f"to-{name}", "master", "bridge", "up")
+            _ip("-n", prefix + name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "up")
+            _ip("-n", prefix + name, "link", "set", "up", "up")
+        yield
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", prefix + name], check=False, capture_output=True)
+
+
+def _entering(name: str) -> Sequence[str]:
+    """What to put before a command of that host; all else is in the hub already."""
+    return ("/usr/sbin/ip", "netns", "exec", os.environ[_WITHIN] + name) if name in HOSTS else ()
+
+
+@contextmanager
+def served(transport: str, delay_ms: float) -> Iterator[str]:
+    """A server, and where the hosts reach it."""
+    with Server(("stock_service", "serve", "--transport", transport, "--store", "memory")) as server:
+        with Running("tests.relay", f"{NETWORK}.1:0", server.at, str(delay_ms)) as relay:
+            yield relay.line().split()[1]
+
+
+def loaded(hosts: Cluster, transport: str, where: str, *options: str) -> tuple[int, str]:
+    """The exit code of the load client, and what it said."""
+    asked = ("--transport", transport, "--address", where, "--clients", str(len(HOSTS)), *options)
+    with redirect_stderr(io.StringIO()) as said, redirect_stdout(said):
+        return command.main(["--cluster", shown_address(hosts.address), *asked]), said.getvalue()
+
+
+def delays(hosts: Cluster, seconds: float) -> Iterator[str]:
+    """A line for each transport and delay, in Markdown."""
+    yield "| transport | delay, ms | Lookups/s | p50, ms | p99, ms | each host's p50, ms | began within, ms |"
+    yield "|---|---|---|---|---|---|---|"
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "results.json"
+        for delay_ms in DELAYS_MS:
+            for transport in TRANSPORTS:
+                with served(transport, delay_ms) as where:
+                    code, said = loaded(hosts, transport, where, "--duration-s", str(seconds), "--json", str(file))
+                if code:
+                    yield f"| {transport} | {delay_ms} | exit code {code}: {' '.join(said.split())[-200:]} |"
+                    continue
+                (result,) = json.loads(file.read_text())["results"]
+                every, each = result["requests"]["all"], result["hosts"]
+                own = ", ".join(f"{host['requests']['all']['p50_us'] / 1000:.3f}" for host in each)
+                within_ms = 1000 * max(host["began_within_s"] for host in each)
+                yield (
+                    f"| {transport} | {delay_ms} | {result['throughput_hz']:.0f} | {every['p50_us'] / 1000:.3f} "
+                    f"| {every['p99_us'] / 1000:.3f} | {own} | {within_ms:.1f} |"
+                )
+
+
+def kills(hosts: Cluster, number: int, seed: int) -> Row:
+    """Kills a host in the middle of a run, so many times; every other time it comes back at once."""
+    drawn, refused, wrong = random.Random(seed), 0, []
+    with served("sockets", 1) as where:
+        asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 2.5)
+        for turn in range(number):
+            name, after_s = drawn.choice(HOSTS), drawn.uniform(0.0, 2.9)
+            try:
+                cluster.run(asked, shown_address(hosts.address), _losing(hosts, name, after_s, turn % 2 == 0))
+                wrong.append(f"{name} after {after_s:.1f} s: a result")
+            except Refused as error:
+                refused += f"host {name} " in str(error)
+                print(f"{after_s:.1f} s: refused: {error}", flush=True)
+            if name not in hosts.processes:
+                hosts.start(name)
+            wait_for(hosts.address, len(HOSTS))
+    figure = f"{refused} of {number} {'; '.join(wrong)}".rstrip()
+    return Row("a killed host refuses the run, by its name", f"{number} of {number}", figure, refused == number)
+
+
+def frozen(hosts: Cluster) -> Row:
+    """Freezes a host in the middle of a run, as a cable is pulled."""
+    with served("sockets", 1) as where:
+        said = _refusal(hosts, where, lambda: hosts.processes["b"].send_signal(signal.SIGSTOP))
+        hosts.processes["b"].send_signal(signal.SIGCONT)
+        until(lambda: not hosts.senders(), "the end of the load")
+    return Row("a frozen host refuses the run, by its name", "refused", said, "host b" in said)
+
+
+def left(hosts: Cluster) -> Row:
+    """Kills the load client in the middle of a run: the hosts stop by themselves."""
+    asked = ("--cluster", shown_address(hosts.address), "--transport", "sockets", "--clients", str(len(HOSTS)))
+    with (
+        served("sockets", 1) as where,
+        Running("clients.load", *asked, "--address", where, "--duration-s", "60") as own,
+    ):
+        until(lambda: "measuring" in own.said(), "the load")
+        sent = hosts.senders()
+        own.signal(signal.SIGKILL)
+        until(lambda: not hosts.senders(), "the end of the load")
+    return Row("a load client that is killed leaves no load", f"of {len(HOSTS)} senders 0", f"of {sent} 0", bool(sent))
+
+
+def headless(hosts: Cluster) -> Row:
+    """Kills the scheduler in the middle of a run. No later run is possible."""
+    with served("sockets", 1) as where:
+        said = _refusal(hosts, where, lambda: hosts.kill(SCHEDULER))
+        until(lambda: not hosts.senders(), "the end of the load")
+    return Row("a killed scheduler refuses the run, and leaves no load", "refused", said, "scheduler" in said)
+
+
+def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
+    """What a run says in whose middle that is done."""
+    asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 60.0)
+    acted: list[None] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.phase == "measuring" and not acted:
+            acted.append(None)
+            act()
+
+    try:
+        cluster.run(asked, shown_address(hosts.address), watch)
+    except Refused as error:
+        return str(error)
+    return "a result"
+
+
+def _losing(hosts: Cluster, name: str, after_s: float, comes_back: bool) -> fleet.Watch:
+    """Kills a host so long after the load began."""
+
+    def watch(progress: Progress) -> None:
+        if progress.phase != "starting" and progress.elapsed_s >= after_s and not lost:
+            lost.append(name)
+            hosts.kill(name)
+            if comes_back:
+                hosts.start(name)
+
+    lost: list[str] = []
+    return watch
+
+
+def _inside(options: argparse.Namespace) -> int:
+    """All trials, in the hub's namespace; the exit code."""
+    with started(HOSTS, f"{NETWORK}.1", _entering, WORKER_PORT) as hosts:
+        wait_for(hosts.address, len(HOSTS))
+        for line in delays(hosts, options.seconds) if options.seconds else ():
+            print(line, flush=True)
+        if not options.kills:
+            return 0
+        rows = [kills(hosts, options.kills, options.seed), frozen(hosts), left(hosts), headless(hosts)]
+    print(f"seed {options.seed}", *rows, sep="\n")
+    return 0 if all(row.passed for row in rows) else 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.reliability.hosts", description="Tries load from many hosts."
+    )
+    parser.add_argument("--kills", type=int, default=20, help="runs in which a host is killed")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement with a delay; 0: none")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="what to draw from; printed")
+    options = parser.parse_args(arguments)
+    if _WITHIN in os.environ:
+        return _inside(options)
+    prefix = f"load-{os.getpid()}-"
+    try:
+        with namespaces(prefix):
+            inside = ["ip", "netns", "exec", prefix + HUB, sys.executable, "-m", "tests.reliability.hosts", *arguments]
+            return subprocess.run(inside, env=os.environ | {_WITHIN: prefix}, check=False).returncode
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"no network namespaces here, so that load from many hosts is not tried: {error}")
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

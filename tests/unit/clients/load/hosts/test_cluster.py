@@ -1,0 +1,234 @@
+"""Runs from several hosts: exact sums and percentiles, and a refusal by the host's name for whatever spoils a run.
+
+The hosts are two processes of this machine; ``tests/reliability/hosts.py`` has them in networks of their own.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clients.load import command
+from clients.load.hosts import cluster
+from clients.load.hosts.cluster import Refused
+from clients.load.hosts.merging import HostResult
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import ALL, from_json
+from clients.load.record.times import Times
+from clients.load.run import fleet
+from clients.load.run.fleet import Progress
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.option_types import shown_address
+from tests.cluster import Cluster, wait_for
+from tests.cluster import cluster as started
+from tests.conformance.running import until
+from tests.unit.clients.load.reports import OPEN, PLAN, bad_arrivals, open_run
+from tests.unit.clients.load.run.fleet_bench import plan_on
+
+pytestmark = pytest.mark.slow
+
+HOSTS = ("left", "right")
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Cluster]:
+    """A cluster of two hosts."""
+    with started(HOSTS) as made:
+        wait_for(made.address, len(HOSTS))
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is busy with other tests a host may begin late."""
+    monkeypatch.setattr(cluster, "SKEW_LEAST_S", 10.0)
+
+
+def scheduler(hosts: Cluster) -> str:
+    return shown_address(hosts.address)
+
+
+def plan(server: str, **changes: object) -> LoadPlan:
+    host, port = server.split(":")
+    return plan_on("sockets", (host, int(port)), **changes)
+
+
+def unwatched(_progress: Progress) -> None:
+    """Nobody watches."""
+
+
+def test_the_whole_is_what_all_hosts_saw(hosts: Cluster, server: str) -> None:
+    """Every percentile lies in the bucket of the raw times of all hosts together; counts are their sums."""
+    asked = plan(server, clients=3, connections_per_client=2, warm_up_s=0.0, keep_records=True)
+    whole, each = cluster.run(asked, scheduler(hosts), unwatched)
+    assert [host.name for host in each] == ["left", "right"]
+    assert [host.result.started_clients for host in each] == [1, 2]
+    assert whole.started_clients == 3
+    assert whole.sending_connections == 6
+    assert all(0 < host.began_within_s < 5 for host in each)
+    assert whole.began == whole.recorded == sum(host.result.recorded for host in each)
+    assert whole.errors == {}
+    raws = [host.result.raw for host in each]
+    raw = np.sort(np.concatenate([(of.done_ns - of.due_ns)[~of.first] for of in raws if of is not None]))
+    every = whole.requests[ALL]
+    assert len(raw) == every.count == sum(host.result.requests[ALL].count for host in each) > 100
+    for percent, found_us in ((50, every.p50_us), (90, every.p90_us), (99, every.p99_us), (99.9, every.p999_us)):
+        exact = raw[max(1, int(percent / 100 * len(raw) + 0.5)) - 1]
+        assert found_us == min(bucket_end(int(exact)), int(raw[-1])) / 1000
+    assert every.mean_us == pytest.approx(raw.mean() / 1000)
+
+
+def bucket_end(value_ns: int) -> int:
+    """The greatest value in the bucket of this one."""
+    times = Times()
+    times.record(np.array([value_ns]))
+    return int(times.buckets()[1][0])
+
+
+def at(phase: str, act: Callable[[], None]) -> fleet.Watch:
+    """Does something once, when the run is seen to be there."""
+    done: list[None] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.phase == phase and not done:
+            done.append(None)
+            act()
+
+    return watch
+
+
+def test_a_share_that_is_started_again_refuses_the_run(
+    hosts: Cluster, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name of its host, whoever started it, and wherever; nobody sends any more."""
+    submit, others = cluster._Run.submit, list[object]()
+
+    def twice(self: cluster._Run, host: cluster._Host, worker: str) -> object:
+        if host.name == "left":
+            others.append(submit(self, host, self.hosts[1].address))
+        return submit(self, host, worker)
+
+    monkeypatch.setattr(cluster._Run, "submit", twice)
+    with pytest.raises(Refused, match="share of host left was started a second time"):
+        cluster.run(plan(server, duration_s=30.0), scheduler(hosts), unwatched)
+    until(lambda: hosts.senders() == 0, "the end of the load")
+
+
+def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None:
+    """And so does the end of whoever asked for it: the hosts look whether anybody still does."""
+
+    def interrupt() -> None:
+        assert hosts.senders() == 2
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run(plan(server, duration_s=30.0), scheduler(hosts), at("measuring", interrupt))
+    until(lambda: hosts.senders() == 0, "the end of the load")
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_the_command_says_what_each_host_saw(
+    hosts: Cluster, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside the whole, on the screen and in the file."""
+    file = tmp_path / "results.json"
+    assert run(server, scheduler(hosts), "--clients", "2", "--rate-hz", "200", "--json", str(file)) == 0
+    said = capsys.readouterr()
+    assert "the hosts began within" in said.out
+    assert [line.split()[:2] for line in said.out.splitlines() if line.startswith(HOSTS)] == [
+        ["left", "1"],
+        ["right", "1"],
+    ]
+    (result,) = json.loads(file.read_text())["results"]
+    shares = [from_json(host["counted"]).requests[ALL].count for host in result["hosts"]]
+    assert len(shares) == 2
+    assert sum(shares) == from_json(result["counted"]).requests[ALL].count
+
+
+def test_a_killed_host_refuses_the_run(
+    hosts: Cluster, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its name; there is no file, and the other host sends no more."""
+    file = tmp_path / "results.json"
+    killing = threading.Timer(1.0, hosts.kill, ["right"])
+    killing.start()
+    try:
+        assert run(server, scheduler(hosts), "--clients", "2", "--duration-s", "30", "--json", str(file)) == 5
+    finally:
+        killing.join()
+    assert "refused: host right" in capsys.readouterr().err
+    assert not file.exists()
+    until(lambda: hosts.senders() == 0, "the end of the load")
+
+
+def run(server: str, hosts: str, *options: str) -> int:
+    """The command's exit code."""
+    times = ["--warm-up-s", "0.1", "--duration-s", "0.5"]
+    return command.main(["--transport", "sockets", "--address", server, "--cluster", hosts, *times, *options])
+
+
+# ---- without a cluster
+
+
+class FakeClient:
+    """A cluster's scheduler, as far as its workers are asked for."""
+
+    def __init__(self, **workers: str | None) -> None:
+        self._workers = {f"tcp://{name}:1": {"name": name, "nanny": nanny} for name, nanny in workers.items()}
+
+    def scheduler_info(self, n_workers: int) -> object:
+        """As Dask's."""
+        return {"workers": self._workers}
+
+
+@pytest.mark.parametrize(("clients", "shares"), [(3, [1, 1, 1]), (4, [1, 1, 2]), (512, [170, 171, 171])])
+def test_the_plan_is_cut_into_shares(clients: int, shares: list[int]) -> None:
+    """Each host has as many clients as another, or one more, and their part of the rate; no two draw alike."""
+    asked = replace(OPEN, clients=clients, rate_hz=clients * 10.0)
+    hosts = cluster.hosts_of(FakeClient(b=None, a=None, c=None), asked)  # type: ignore[arg-type]
+    assert [host.name for host in hosts] == ["a", "b", "c"]
+    assert [host.plan.clients for host in hosts] == shares
+    assert [host.plan.rate_hz for host in hosts] == [pytest.approx(share * 10.0) for share in shares]
+    assert len({host.plan.seed for host in hosts}) == 3
+    again = cluster.hosts_of(FakeClient(b=None, a=None, c=None), asked)  # type: ignore[arg-type]
+    assert [host.plan for host in again] == [host.plan for host in hosts]
+
+
+def test_fewer_clients_than_hosts_are_a_bad_option() -> None:
+    """A host without a client would send nothing."""
+    with pytest.raises(UsageError, match="--clients: got 1, allowed: 2 or more"):
+        cluster.hosts_of(FakeClient(a=None, b=None), replace(PLAN, clients=1))  # type: ignore[arg-type]
+
+
+def test_a_nanny_is_refused() -> None:
+    """It would start a worker again that died, and a worker of its own may start no processes."""
+    with pytest.raises(Refused, match="host b has a nanny"):
+        cluster.hosts_of(FakeClient(a=None, b="tcp://b:2"), replace(PLAN, clients=2))  # type: ignore[arg-type]
+
+
+def test_no_workers_are_refused() -> None:
+    """A line says what to do."""
+    with pytest.raises(Refused, match="no workers: start one"):
+        cluster.hosts_of(FakeClient(), replace(PLAN, clients=2))  # type: ignore[arg-type]
+
+
+def test_a_host_that_lags_is_refused() -> None:
+    """One that sent off its schedule, that sent not all, or that began late; by its name."""
+    good = open_run()
+    cluster.check(HostResult("a", 0.01, good), OPEN)
+    with pytest.raises(Refused, match=r"host a lagged: its sends did not follow the schedule"):
+        cluster.check(HostResult("a", 0.01, replace(good, arrivals=(bad_arrivals(),))), OPEN)
+    with pytest.raises(Refused, match=r"host a lagged: it may have begun 10\.200 s after the first"):
+        cluster.check(HostResult("a", 10.2, good), OPEN)
+    with pytest.raises(Refused, match="host a stopped before the end"):
+        cluster.check(HostResult("a", 0.01, replace(good, interrupted=True)), OPEN)
+
+
+def test_how_far_apart_hosts_began_is_told_by_one_clock() -> None:
+    """All heard after 100.0 s: the first may have begun at 100.5 s, the second by 100.2 + 0.6 s."""
+    within_s = cluster.began_within_s(100.0, [(100.1, 0.5), (100.2, 0.6)])
+    assert within_s == [pytest.approx(0.1), pytest.approx(0.3)]
