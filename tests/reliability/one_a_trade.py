@@ -1,0 +1,23 @@
+"""The stock service with one transaction a trade, as a control beside group commit.
+
+``python -m tests.reliability.one_a_trade serve --store postgres:DSN …`` takes the options of ``stock_service``.
+"""
+
+import sys
+
+from stock_service import __main__ as service
+from stock_service.storage import postgres
+
+
+def one(line: postgres._Line[postgres.Request]) -> list[postgres.Request]:
+    """The request that has waited longest, in place of all that wait."""
+    with line._lock:
+        if not line._drawn and line._waiting:
+            line._drawn.append(line._waiting.pop(0))
+        line._asked = bool(line._waiting)
+    return line._drawn
+
+
+if __name__ == "__main__":
+    postgres._Line._draw = one  # type: ignore[assignment, method-assign]
+    service.main(sys.argv[1:])
