@@ -1,0 +1,108 @@
+"""Programs of ``compose.yaml``, started without containers: each command as the file has it, but for addresses."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from clients.retrying import RetryingExchange
+from stock_service.rpc.process.lifeline import tied
+from stock_service.rpc.transports import Address
+from stock_service.trading.service import LOOKUP
+from tests.conformance.running import until
+from tests.end_to_end.process import WAIT_S, Running, Server, run
+from tests.name_server import NameServer
+from tests.postgres import Postgres
+from tests.reliability.balancers import CONFIGURED, HOSTS, NAME, REPLICAS, envoy_program, free_port, lacking, to
+
+pytestmark = pytest.mark.slow
+
+COMPOSE = (CONFIGURED / "compose.yaml").read_text()
+
+ALL, STORE = "0.0.0.0", "host=postgres user=postgres"
+"""Words of the file: any address of a container, and the store."""
+
+
+def command(service: str) -> list[str]:
+    """The command of a service."""
+    part = re.search(rf"^  {service}:.*?^    command: (\[.*?\])$", COMPOSE, re.DOTALL | re.MULTILINE)
+    assert part is not None, service
+    words: list[str] = json.loads(part[1])
+    return words
+
+
+def python(service: str, replaced: dict[str, str]) -> list[str]:
+    """What follows ``python -m`` in a command of a service, with other addresses, each of which the command has."""
+    words = command(service)
+    assert words[:2] == ["python", "-m"]
+    line = "\0".join(words[2:])
+    for word, own in replaced.items():
+        assert word in line, word
+        line = line.replace(word, own)
+    return line.split("\0")
+
+
+@pytest.fixture(scope="module")
+def replicas(_postgres: Postgres) -> Iterator[list[Server]]:
+    """As many as the file says, on one store and one port, each at an address of its own."""
+    dsn = _postgres.database()
+    made = run(*python("store", {STORE: dsn}))
+    assert made.code == 0, made
+    port = str(free_port(HOSTS))
+    assert f"deploy: {{ replicas: {REPLICAS} }}" in COMPOSE
+    with ExitStack() as running:
+        started = []
+        for host in HOSTS[:REPLICAS]:
+            start = python("replica", {STORE: dsn, f"{ALL}:9100": f"{ALL}:0", ALL: host})
+            started.append(running.enter_context(Server(start, "--port", port)))
+        yield started
+
+
+def metrics(server: Server) -> str:
+    """The metrics that a replica shows."""
+    where = server.said().partition("metrics at ")[2].split()[0]
+    with closing(HTTPConnection(where, timeout=WAIT_S)) as asking:
+        asking.request("GET", "/metrics")
+        return asking.getresponse().read().decode()
+
+
+def answers(server: Server) -> bool:
+    """True where a replica has answered a Lookup."""
+    return f'stock_service_requests_total{{method="{LOOKUP}"' in metrics(server)
+
+
+def test_each_replica_serves_and_shows_its_metrics(replicas: list[Server]) -> None:
+    """And Prometheus is told the port of the metrics, and the name of all replicas."""
+    assert all("stock_service_serving 1" in metrics(server) for server in replicas)
+    assert f'names: ["{NAME}"], type: A, port: 9100' in COMPOSE
+    assert f'aliases: ["{NAME}"]' in COMPOSE
+    assert f"{ALL}:9100" in command("replica")
+
+
+def test_envoy_deals_out_to_all_replicas(replicas: list[Server], tmp_path: Path) -> None:
+    """As ``envoy.yaml`` is once the file's own command has changed two addresses of it."""
+    if lacking("Envoy"):
+        pytest.skip(lacking("Envoy"))
+    words = [word for each in command("envoy") for word in ("-e", each)]
+    changed = ["sed", *words, str(CONFIGURED / "envoy.yaml")]
+    written = subprocess.run(changed, check=True, capture_output=True, text=True).stdout
+    address: Address = ("127.0.0.1", free_port())
+    with NameServer(NAME, HOSTS[:REPLICAS]) as names:
+        for word, own in {
+            f"{ALL}, port_value: 50060": f"{address[0]}, port_value: {address[1]}",
+            "127.0.0.11, port_value: 53 ": f"127.0.0.1, port_value: {names.port} ",
+            "port_value: 50056": f"port_value: {replicas[0].address[1]}",
+        }.items():
+            assert written.count(word) == 1, word
+            written = written.replace(word, own)
+        config = tmp_path / "envoy.yaml"
+        config.write_text(written)
+        options = ("-c", str(config), "--concurrency", "1", "--disable-hot-restart", "--log-level", "error")
+        with Running(*options, program=tied((str(envoy_program()),))) as running:
+            with closing(RetryingExchange(to(address, running), WAIT_S, 100)) as exchange:
+                until(lambda: exchange.lookup("FishCo") and all(map(answers, replicas)), "each has answered")
