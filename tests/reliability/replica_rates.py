@@ -1,6 +1,6 @@
 """Speed of three replicas on one PostgreSQL: trades a second, and the price of a synchronous standby.
 
-``python -m tests.reliability.replica_rates [SECONDS]`` measures each case for so many seconds, three times, in turns,
+``python -m tests.reliability.replica_rates [SECONDS]`` measures each case for so many seconds, seven times, in turns,
 and prints a row a case and ratios within each turn. All is on one machine: PostgreSQL, its standby, the replicas, and
 the load, whose traders each wait for a reply and then send a trade with a new id.
 
@@ -38,7 +38,7 @@ from tests.reliability.rows import Row
 if TYPE_CHECKING:
     from tests.postgres import Postgres  # which needs psycopg
 
-SECONDS, TURNS, WARM_UP_S = 2.0, 3, 0.5
+SECONDS, TURNS, WARM_UP_S = 1.0, 7, 0.3
 
 TRADERS = 64
 
