@@ -37,6 +37,7 @@ from experiments.show.content import Content, judged
 from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
 from experiments.studies import PARTS, STUDIES
+from experiments.studies.by_clients import SUFFIX, is_fixed
 from experiments.studies.study import Part, ProfileName, Scale, Study
 from experiments.sweeping import add_seed, measured, seed_for
 from stock_service.rpc.errors import UsageError
@@ -51,6 +52,9 @@ BUSY_SHARE = 0.04
 """Share of the cores' time that others may take: an idle machine's own services took 1 to 2 % here."""
 
 INTERRUPTED_EXIT = 130
+
+BY_CLIENTS = "The loads of {name} are its own. In their place each of its servers gets the numbers of --clients."
+"""Line said where numbers of clients are asked of a part with fixed loads."""
 
 
 def add_options(parser: Parser) -> None:
@@ -69,7 +73,7 @@ def add_options(parser: Parser) -> None:
         type=integer(1, 64),
         nargs="+",
         metavar="N",
-        help="numbers of clients (default: the part's)",
+        help="numbers of clients (default: the part's). A part with loads of its own then measures its servers by them",
     )
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
     add_seed(parser)
@@ -94,9 +98,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_one(options: argparse.Namespace, folder: Path) -> int:
-    for line in _left_out([PARTS[options.name][1]]):
+    name = part_for(options.name, options)
+    if name != options.name:
+        print(BY_CLIENTS.format(name=options.name), file=sys.stderr)
+    for line in _left_out([PARTS[name][1]]):
         print(line, file=sys.stderr)
-    found = _measured(options.name, options, folder, options.resume)
+    found = _measured(name, options, folder, options.resume)
     print("\n".join(conclusion(found)))
     print(f"\nReport: {folder / report.HTML}")
     return 0
@@ -105,7 +112,7 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
 def _run_all(options: argparse.Namespace, folder: Path) -> int:
     if not options.resume:
         run_all.check_new(folder)
-    to_do = [planned(name, options, folder / name) for name in STUDIES]
+    to_do = [planned(part_for(name, options), options, folder / name) for name in STUDIES]
     left_out = _left_out([study.parts[name] for name, study in STUDIES.items()])
 
     def measure(name: str, own: Path) -> Content:
@@ -258,6 +265,13 @@ def _say_busy(progress: Progress, first: Block) -> None:
         )
 
 
+def part_for(name: str, options: argparse.Namespace) -> str:
+    """The part to be measured: one with numbers of clients in place of a part whose loads are its own."""
+    study, part = PARTS[name]
+    asked = options.clients is not None and is_fixed(part, study.scales[options.profile])
+    return f"{name}{SUFFIX}" if asked else name
+
+
 def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """Scale of the run. Raises UsageError."""
     profile: ProfileName = options.profile
@@ -265,11 +279,7 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     scale = replace(study.scales[profile], seed=options.seed, peers=built)
     scale = replace(scale, clients=part.clients or scale.clients)
     if options.clients is not None:
-        asked = replace(scale, clients=tuple(sorted(set(options.clients))))
-        if asked != scale and _sweep(part, asked) == _sweep(part, scale):
-            given = " ".join(map(str, options.clients))
-            raise UsageError("--clients", given, f"none with {options.name}, whose loads are fixed; stock takes it")
-        scale = asked
+        scale = replace(scale, clients=tuple(sorted(set(options.clients))))
     if options.blocks is not None:
         scale = replace(scale, looks=(options.blocks,), fixed=True)
     return scale

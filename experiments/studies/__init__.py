@@ -6,6 +6,7 @@ A study is imported when it is asked for: each brings some nine modules, and mos
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
+from experiments.studies.by_clients import SUFFIX, by_clients
 from experiments.studies.study import Part, Study
 
 
@@ -29,13 +30,17 @@ class _Studies(Mapping[str, Study]):
 
 
 class _Parts(Mapping[str, tuple[Study, Part]]):
-    """Parts of all studies by name. The first part of a study has the study's name."""
+    """Parts of all studies by name. The first part of a study has the study's name. A part with ``SUFFIX`` behind its
+    name has its servers under any numbers of clients; it is found by that name, and not listed."""
 
     def __getitem__(self, name: str) -> tuple[Study, Part]:
         for study in (STUDIES[each] for each in sorted(STUDIES, key=lambda each: each != name)):
             if name in study.parts:
                 return study, study.parts[name]
-        raise KeyError(name)
+        if not name.endswith(SUFFIX):
+            raise KeyError(name)
+        study, part = self[name.removesuffix(SUFFIX)]
+        return study, by_clients(name.removesuffix(SUFFIX), part)
 
     def __iter__(self) -> Iterator[str]:
         return (name for study in STUDIES.values() for name in study.parts)

@@ -111,8 +111,8 @@ def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "seen").exists()
 
 
-def test_clients_that_change_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clients_that_a_part_cannot_have_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rather than taken and forgotten."""
     with pytest.raises(SystemExit):
-        main(["run", "greeter", "--clients", "7", "--out", str(tmp_path / "seen")])
-    assert "--clients: got '7', allowed: none with greeter" in capsys.readouterr().err
+        main(["run", "sockets", "--clients", "7", "--out", str(tmp_path / "seen")])
+    assert "--clients: got '7', allowed: none with sockets: the programs of its peers" in capsys.readouterr().err

@@ -1,0 +1,163 @@
+"""The servers of a part whose loads are its own, under the numbers of clients that are asked for.
+
+Most parts have fixed loads: 16 connections, or the calls of the original. ``run NAME --clients 1 2 4`` then measures
+this sweep in the part's place. Each server of the part gets its own requests, in a closed loop, by each number of
+clients; the most are compared with the fewest. A load program has a connection for each client. The program of a peer
+that makes one client has the lean client in its place, where that speaks the protocol; else its server is left out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group
+from experiments.design.factors import FACTORS, LOAD_PROGRAMS
+from experiments.design.levels import shown
+from experiments.design.setting import Setting
+from experiments.design.sweep import Sweep
+from experiments.judge.points import Point, points
+from experiments.judge.verdicts import Judged
+from experiments.peers import PEER_CLIENT, PEERS, client_takes
+from experiments.results.observed import ALL
+from experiments.show.content import Answer, Seen
+from experiments.show.figures import clients as figure
+from experiments.show.figures.style import Picture
+from experiments.show.numbers import counted, number
+from experiments.show.sentences import ratio_sentence
+from experiments.studies.study import Part, Scale
+from stock_service.rpc.errors import UsageError
+from stock_service.rpc.transports import TRANSPORTS
+
+SUFFIX = "_clients"
+"""End of such a part's name, behind that of the part whose servers it has."""
+
+FIGURE = "clients"
+
+LINES_MAX = 6
+"""Lines of a figure, at most."""
+
+_OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
+"""Factors of a part's own load that the numbers of clients take the place of."""
+
+
+def by_clients(name: str, part: Part) -> Part:
+    """The part of these servers and any numbers of clients."""
+    return Part(
+        title=f"{part.title}, by the number of clients",
+        sweep=partial(_sweep, name, part),
+        answers=_answers,
+        clients=part.clients,
+        pictures=_pictures,
+        peers=tuple(each for each in part.peers if not PEERS[each].client or PEERS[each].transport in TRANSPORTS),
+    )
+
+
+def is_fixed(part: Part, scale: Scale) -> bool:
+    """True where the loads of a part are its own, whatever numbers of clients are asked for."""
+    try:
+        one, other = (part.sweep(replace(scale, clients=clients)) for clients in ((1, 2), (1, 3)))
+    except ValueError:  # of a scale that could decide nothing
+        return False
+    return one == other
+
+
+def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
+    """Each server of the part by each number of clients. Raises UsageError where no client can be several."""
+    if not _bases(part.sweep(replace(scale, peers=frozenset(part.peers)))):
+        given = " ".join(map(str, scale.clients))
+        raise UsageError("--clients", given, f"none with {name}: the programs of its peers make one client each")
+    of = part.sweep(scale)
+    bases = _bases(of)
+    labels, few, most = _labels(bases), min(scale.clients), max(scale.clients)
+    groups, comparisons = list[Group](), list[Comparison]()
+    for base in bases:
+        arms = {clients: Arm(_of(base, clients)) for clients in (few, most, *scale.clients)}
+        every = tuple(arms.values())
+        groups += [Group(every[at : at + GROUP_ARMS[-1]]) for at in range(0, len(every), GROUP_ARMS[-1])]
+        if most > few:
+            title = f"{labels[base]}: {most} ÷ {counted(few, 'client')}"
+            differ, own = (_factor(base),), f"growth {base}"
+            comparisons.append(Comparison(own, title, arms[most], arms[few], differ, "growth", family=own))
+    part_name = f"{name}{SUFFIX}"
+    return Sweep(of.study, part_name, tuple(groups), tuple(comparisons), of.rounds, scale.looks, of.seed, of.turns)
+
+
+def _bases(of: Sweep) -> tuple[Setting, ...]:
+    """The settings of a sweep's servers with one client each, those without a client that can be several left out."""
+    found = dict.fromkeys(_base(arm.setting) for arm in of.arms if not arm.copy)
+    return tuple(base for base in found if base is not None)
+
+
+def _base(of: Setting) -> Setting | None:
+    served = of.text("service"), of.text("language"), of.text("transport")
+    one = {name: FACTORS[name].default_among({}) for name in _OWN_LOAD}
+    if of["client"] != PEER_CLIENT or client_takes(served, "clients"):
+        return of.but(**one)
+    if of["transport"] not in TRANSPORTS:
+        return None
+    return of.but(**one, client="lean", call_style="sync", in_flight=1)
+
+
+def _factor(base: Setting) -> str:
+    return "connections" if base["client"] in LOAD_PROGRAMS else "clients"
+
+
+def _of(base: Setting, clients: int) -> Setting:
+    return base.but(**{_factor(base): clients})
+
+
+def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
+    """Words that tell the servers apart: the transport, and the levels that not all have."""
+    said = {base: {f"{name}={shown(level)}" for name, level in base.said() if name != "transport"} for base in bases}
+    alike = set.intersection(*said.values())
+    return {
+        base: " ".join((base.text("transport"), *(word for word in _said(base) if word not in alike))) for base in bases
+    }
+
+
+def _said(base: Setting) -> Iterator[str]:
+    return (f"{name}={shown(level)}" for name, level in base.said() if name != "transport")
+
+
+def _lines(seen: Seen) -> Sequence[figure.Line]:
+    """A line for each server, its points by ascending clients."""
+    sweep = seen.main.sweep
+    found = points(sweep, seen.main.blocks)
+    labels, of_base = _labels(_bases(sweep)), dict[Setting, list[Point]]()
+    for arm in sorted(sweep.arms, key=lambda each: each.connections):
+        base = _base(arm.setting)
+        if base is not None and (arm, ALL) in found:
+            of_base.setdefault(base, []).append(found[arm, ALL])
+    ordered = [(base, of_base[base]) for base in labels if base in of_base]
+    return [figure.Line(labels[base], base.text("transport"), of) for base, of in ordered]
+
+
+def _pictures(seen: Seen) -> Sequence[Picture]:
+    lines = _lines(seen)
+    title = "Mean latency by the number of clients"
+    return [
+        figure.picture(FIGURE if not at else f"{FIGURE}_{at // LINES_MAX + 1}", title, [figure.Panel("", own)])
+        for at in range(0, max(1, len(lines)), LINES_MAX)
+        for own in (lines[at : at + LINES_MAX],)
+    ]
+
+
+def _answers(seen: Seen) -> Sequence[Answer]:
+    judged = tuple(seen.main.judged.values())
+    told = [_growth(each) for each in judged] or list(_means(_lines(seen)))
+    return [Answer("How does latency change as clients are added?", " ".join(told), judged, figure=FIGURE)]
+
+
+def _growth(of: Judged) -> str:
+    """Sentence on one server's growth, with its name."""
+    above, below = (counted(arm.connections, "client") for arm in (of.comparison.above, of.comparison.below))
+    return f"On {of.comparison.title.rpartition(': ')[0]}: {ratio_sentence(of, above, below)}"
+
+
+def _means(lines: Sequence[figure.Line]) -> Iterator[str]:
+    """A sentence for each server that has one number of clients."""
+    for line in lines:
+        for point in line.points:
+            if point.mean_us is not None:
+                clients = counted(point.arm.connections, "client")
+                yield f"On {line.label}, {clients} waited {number(point.mean_us.value)} µs on average."
