@@ -5,6 +5,7 @@ A dash stands for one that the run is too short for, and for times where no requ
 doubtful is said in words below the table.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -32,6 +33,9 @@ BEYOND_MIN = 10
 """Requests that must lie beyond a percentile for it to be shown."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
+
+_BEYOND = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 0.001}
+"""Percentiles of the table, each with the share of replies beyond it."""
 
 _COLUMNS = ("request", "count", "errors", "per s", "mean", "p50", "p90", "p99", "p99.9", "max")
 
@@ -86,6 +90,10 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
     """Notes that belong beside the numbers in any case."""
     every = result.requests[ALL]
     count = every.count
+    fewest = min((each.count for each in result.requests.values() if each.count), default=0)
+    lacking = [f"{name} {replies_for(beyond):,}" for name, beyond in _BEYOND.items() if fewest < replies_for(beyond)]
+    if fewest and lacking:
+        yield f"–: too few replies for a percentile; these would do: {', '.join(lacking)}"
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
         yield (
             f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
@@ -195,7 +203,12 @@ def _busy(result: LoadResult) -> str:
 
 def told(percentile_us: float | None, count: int, beyond: float) -> float | None:
     """A percentile, where enough of ``count`` requests lie beyond it, as the share ``beyond`` of them does; or None."""
-    return percentile_us if round(count * beyond, 6) >= BEYOND_MIN else None
+    return percentile_us if count >= replies_for(beyond) else None
+
+
+def replies_for(beyond: float) -> int:
+    """Fewest replies with which a percentile is told, the share ``beyond`` of them beyond it."""
+    return math.ceil(round(BEYOND_MIN / beyond, 6))
 
 
 def span(time_us: float | None) -> str:
@@ -232,12 +245,8 @@ def _cells(request: RequestResult, answered_hz: float) -> Iterator[str]:
     yield f"{sum(request.errors.values())}"
     yield f"{answered_hz:.0f}"
     yield _short(request.mean_us if request.count else None)
-    for value, beyond in (
-        (request.p50_us, 0.5),
-        (request.p90_us, 0.1),
-        (request.p99_us, 0.01),
-        (request.p999_us, 0.001),
-    ):
+    values = (request.p50_us, request.p90_us, request.p99_us, request.p999_us)
+    for value, beyond in zip(values, _BEYOND.values(), strict=True):
         yield _short(told(value, request.count, beyond))
     yield _short(request.max_us if request.count else None)
 

@@ -23,6 +23,7 @@ from experiments.compare.outcome import (
     parsed_limit,
     save,
     table,
+    undecided,
 )
 from experiments.compare.sweep import LOOKS, is_running, side, sweep
 from experiments.design.arms import Arm
@@ -212,7 +213,8 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
                 return code
             judgement = judged(folder)
         found = outcome(judgement, environment.load(folder))
-    print("\n".join([found.sentence, *table(found)]))
+    told = (found.sentence, undecided(judgement, limit), *table(found))
+    print("\n".join(line for line in told if line))
     if options.json is not None:
         save(found, options.json)
     return code or exit_code(judgement, limit)

@@ -14,15 +14,17 @@ import msgspec
 from experiments.compare.sweep import COMPARED, is_running
 from experiments.design.arms import Comparison
 from experiments.design.factors import GRPC_GO
+from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge import points
 from experiments.judge.gates import block_refusals
-from experiments.judge.stats import Estimate
+from experiments.judge.stats import Estimate, blocks_needed
 from experiments.judge.verdicts import Judgement
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
 from experiments.results.observed import ALL
+from experiments.results.percentiles import needed
 from experiments.services import OURS
 from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, time_unit
 from experiments.show.sentences import ratio_sentence
@@ -84,6 +86,8 @@ class Side:
     """None where there are too few requests for this percentile."""
     server_cpu_us: float | None
     """Server's processor time for each request; None for a process that was not started here."""
+    p99_needs: int | None
+    """Requests with which there would be a 99th percentile, where these are too few."""
     requests: int
     errors: int
     lost_share: float
@@ -197,6 +201,9 @@ def table(of: Outcome) -> Iterator[str]:
         mark = " †" if side.load_limited else ""
         yield f"{name:2}{''.join(numbers)}{_time(side.server_cpu_us):>13}   {side.server}{mark}"
     yield f"Load: {of.load}. Times are for each request. The verdict is on the ratio of means alone."
+    for name, side in (("A", of.a), ("B", of.b)):
+        if side.p99_needs is not None:
+            yield f"{name}'s p99 cannot be told from {side.requests:,} replies: some {side.p99_needs:,} would do."
     if of.a.load_limited or of.b.load_limited:
         yield "† The load side was at its limit, or late: this is the time of client and server together."
     if of.a.mean_us is not None and (of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID):
@@ -207,6 +214,23 @@ def table(of: Outcome) -> Iterator[str]:
         yield of.rounds
     if of.not_checked:
         yield f"Not checked: {of.load.split()[0]} does not record it. {'; '.join(of.not_checked)}."
+
+
+def undecided(judgement: Judgement, limit: Limit | None) -> str:
+    """Sentence on the blocks that would decide a limit which lies inside the interval; empty for any other."""
+    judged = judgement.judged.get(COMPARED)
+    if limit is None or judged is None or not judged.rulings or judged.refusals or not limit.is_inside(judged.typical):
+        return ""
+    logs = [value - math.log(limit.ratio) for value in judged.log_ratios.values()]
+    blocks = blocks_needed(logs, 1, judgement.sweep.level, (1.0, 1.0))
+    many = "over 1,000 blocks" if blocks is None else f"about {counted(blocks, 'block')}"
+    most = (
+        f", and {BLOCKS_MAX} are the most: measure later, or choose another limit"
+        if (blocks or 1001) > BLOCKS_MAX
+        else ""
+    )
+    again = "" if most else f": --blocks {blocks}"
+    return f"{limit.text} is not decided: it lies inside the interval. In all {many} would decide it{again}{most}."
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
@@ -226,14 +250,16 @@ def save(of: Outcome, file: Path) -> None:
 
 def _side(point: points.Point | None, of: Setting) -> Side:
     if point is None:
-        return Side(_served(of), None, None, None, None, 0, 0, 1.0, None)
+        return Side(_served(of), None, None, None, None, None, 0, 0, 1.0, None)
+    count, p99_us = point.times.count, point.percentile_us(99)
     return Side(
         server=_served(of),
         mean_us=None if point.mean_us is None else point.mean_us.value,
         p50_us=point.percentile_us(50),
-        p99_us=point.percentile_us(99),
+        p99_us=p99_us,
         server_cpu_us=None if point.server_cpu_us is None else point.server_cpu_us.value,
-        requests=point.times.count,
+        p99_needs=needed(99, count, point.effective) if p99_us is None and count else None,
+        requests=count,
         errors=point.errors,
         lost_share=point.lost_share,
         load_limited=None if 7 in NOT_RECORDED.get(of.text("client"), {}) else point.load_limited,

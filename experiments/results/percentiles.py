@@ -23,6 +23,11 @@ def is_carried(percent: float, effective: float) -> bool:
     return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # 99.9 is no binary fraction
 
 
+def needed(percent: float, count: int, effective: float) -> int:
+    """Values that would carry a percentile, if as many of them are worth an independent one as of this count."""
+    return math.ceil(count / effective * BEYOND_MIN * 100 / min(percent, 100 - percent) - 1e-9)
+
+
 def of_values(ascending: npt.NDArray[np.int64], percent: float) -> int:
     """A percentile, over 0 and under 100, of values in ascending order, one at least; in their unit."""
     return int(ascending[max(1, math.ceil(percent / 100 * len(ascending) - 1e-9)) - 1])

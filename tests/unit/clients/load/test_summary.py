@@ -186,8 +186,10 @@ def test_replies_of_which_none_is_ok_are_one_line(
 
 
 def test_a_percentile_needs_ten_requests_beyond_it() -> None:
-    """p99.9 of 2,000 requests is a dash; of 10,000 it is a number."""
-    assert printed(open_run(count=2000), OPEN).count("–") >= 3
+    """p99.9 of 2,000 requests is a dash, and a line says how many would do; of 10,000 it is a number."""
+    text = printed(open_run(count=2000), OPEN)
+    assert text.count("–") >= 3
+    assert "–: too few replies for a percentile; these would do: p99.9 10,000" in one_line(text)
     assert "–" not in printed(open_run(count=20_000), OPEN)
 
 

@@ -77,7 +77,7 @@ def test_a_limit_is_said_as_it_was_given(p99_ms: float, said: str) -> None:
 def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
     """Beside the fault that says why."""
     trial = judged(open_run(count=200))
-    assert trial.said == "p99 –, p99>60s: cannot be told from 200 replies"
+    assert trial.said == "p99 –, p99>60s: cannot be told from 200 replies: 1,000 would do"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Comparing two servers: what its words mean, what it says, and what it exits with."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from experiments.compare.outcome import (
     save,
     sentence,
     table,
+    undecided,
 )
 from experiments.compare.sweep import LOOKS, side, sweep
 from experiments.design.sweep import Slices, Sweep, Windows
@@ -206,3 +209,33 @@ def test_json_has_the_numbers_of_both_sides(tmp_path: Path) -> None:
     assert found["low"] < found["ratio"] < found["high"] < 1
     assert found["a"]["mean_us"] == pytest.approx(100, rel=0.05)
     assert found["environment"]["cores"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "said"),
+    [
+        (1.04, 0.3, "In all over 1,000 blocks would decide it, and 40 are the most: measure later, or choose another"),
+        (1.03, 0.3, "In all about 218 blocks would decide it, and 40 are the most"),
+        (1.0, 0.25, "In all about 19 blocks would decide it: --blocks 19."),
+        (1.2, 0.2, ""),
+    ],
+)
+def test_a_limit_that_is_not_decided_says_how_many_blocks_would(ratio: float, noise: float, said: str) -> None:
+    """By the spread of those that are there; nothing where it is decided, or none is given."""
+    seen = judged(ratio, noise=noise)
+    found = undecided(seen, parsed_limit("slower>5%"))
+    assert found == "" or found.startswith("slower>5% is not decided: it lies inside the interval.")
+    assert said in found
+    assert bool(found) is bool(said)
+    assert undecided(seen, None) == ""
+
+
+def test_a_percentile_that_is_absent_says_how_many_replies_would_do() -> None:
+    """More than a thousand where replies depend on each other."""
+    asked = sweep(A, B, LOOKS, 1)
+    whole = block(asked, dict.fromkeys(asked.arms, 100.0), 1)
+    few = replace(whole.arms[0].answered[ALL], effective=450.0)
+    found = outcome(judge(asked, [with_arm(whole, 0, answered={ALL: few})]), environment.look())
+    needed = math.ceil(found.a.requests * 1000 / 450)
+    assert (found.a.p99_us, found.a.p99_needs, found.b.p99_needs) == (None, needed, None)
+    assert any(line.endswith(f" replies: some {needed:,} would do.") for line in table(found))
