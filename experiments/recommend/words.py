@@ -109,7 +109,8 @@ def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
 
 def _as_the_same(gain: float, near: float) -> str:
     """Words on a gain beyond a rate that is near the best one's; none on one that is worth a larger pool."""
-    return ": so little counts as the same" if LITTLE <= gain <= 1 / near - 1 else ""
+    same = f"; within {percent(1 - near)} of the best counts as the same"
+    return same if LITTLE <= gain <= 1 / near - 1 else ""
 
 
 def table(advice: Advice) -> Iterator[str]:

@@ -67,9 +67,9 @@ def test_what_was_measured_comes_first() -> None:
 
 def test_what_a_larger_pool_does_more_is_said() -> None:
     """Also where it counts as the same; a gain that is worth a larger pool does not."""
-    assert "With 16 workers it did 0.4 % more: so little counts as the same." in told()
+    assert "With 16 workers it did 0.4 % more; within 10 % of the best counts as the same." in told()
     near, far = (replace(ADVICE, pools=(replace(ADVICE.chosen, workers=64, highest_hz=rate),)) for rate in (830, 880))
-    assert "64 threads would raise the highest rate by 3.75 %: so little counts as the same." in said(near)
+    assert "64 threads would raise the highest rate by 3.75 %; within 5 % of the best counts as the same." in said(near)
     assert "64 threads would raise the highest rate by 10 %." in said(far)
 
 
