@@ -43,7 +43,7 @@ def test_each_server_of_a_part_gets_every_number_of_clients(name: str) -> None:
     assert set(sweep.servers) == kept
 
 
-@pytest.mark.parametrize("name", LONELY)
+@pytest.mark.parametrize("name", sorted(LONELY))
 def test_a_program_that_makes_one_client_is_told_of(name: str) -> None:
     """The line names the part."""
     with pytest.raises(UsageError, match=f"--clients: got '1 2', allowed: none with {name}: the programs of its"):
