@@ -152,7 +152,11 @@ def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
     """The files and folders that measuring a part leaves beside its sweep."""
-    return (*([FORETOLD_FILE] if part.first else []), *(kind_of(plan).file for plan in part.runs(scale)), *beside(part))
+    return (
+        *([FORETOLD_FILE] if part.first else []),
+        *(kind_of(plan).form.plan_file for plan in part.runs(scale)),
+        *beside(part),
+    )
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clients.load.record.cold_run import ColdRun
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
-from experiments.judge.ratios import is_robbed
 from experiments.judge.stats import Estimate, mean_interval, positive_interval, ratio_interval
-from experiments.kinds.cold import Cold, ColdBlock, ColdCell, ColdRow, rows
+from experiments.kinds.block import Block
+from experiments.kinds.cold import ColdCell, ColdPlan, ColdRow, rows
 
 CONFIDENCE = 0.95
 
@@ -37,7 +38,7 @@ class OneOff:
 
 
 @dataclass(frozen=True, slots=True)
-class ColdRuns:
+class ColdJudged:
     """Rows of cold runs."""
 
     rows: Sequence[ColdRow] = ()
@@ -45,13 +46,10 @@ class ColdRuns:
     """True where all blocks of the plan were measured: fewer decide no claim."""
 
 
-def judged(plan: Cold, blocks: Sequence[ColdBlock], limits: Limits = LIMITS) -> ColdRuns:
+def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LIMITS) -> ColdJudged:
     """Rows of all blocks, of the runs that were not robbed of time."""
-    found: list[ColdRow] = []
-    for block in blocks:
-        robbed = [place for place, run in enumerate(block.runs) if is_robbed(limits, run.machine, block.cores)]
-        found += rows(plan, block, robbed)
-    return ColdRuns(tuple(found), len(blocks) >= plan.blocks)
+    found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
+    return ColdJudged(found, len(blocks) >= plan.blocks)
 
 
 def cell_interval(

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
-from experiments.judge.ratios import is_robbed
 from experiments.judge.stats import Estimate, holm, ratio_interval, sign_flip_p
-from experiments.kinds.delivery import Received, ReceivedBlock, ReceivedRow, rows
+from experiments.kinds.block import Block
+from experiments.kinds.delivery import Delivered, DeliveryPlan, DeliveryRow, rows
 
 CONFIDENCE = 0.95
 
-Value = Callable[[ReceivedRow], float | None]
+Value = Callable[[DeliveryRow], float | None]
 """Reads a value of a run, such as its throughput."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReceivedRatio:
+class DeliveryRatio:
     """Ratio above ÷ below, over the blocks that have both."""
 
     above: Setting
@@ -40,32 +40,29 @@ class ReceivedRatio:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class DeliveryJudged:
     """Rows of receivers' reports."""
 
-    rows: Sequence[ReceivedRow] = ()
+    rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True
     """True where all blocks of the plan were measured: fewer decide no claim."""
 
 
-def judged(plan: Received, blocks: Sequence[ReceivedBlock], limits: Limits = LIMITS) -> Delivery:
+def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limits = LIMITS) -> DeliveryJudged:
     """Rows of all runs that were not robbed of time."""
-    found: list[ReceivedRow] = []
-    for block in blocks:
-        robbed = [place for place, each in enumerate(block.runs) if is_robbed(limits, each.machine, block.cores)]
-        found += rows(plan, block, robbed)
-    return Delivery(tuple(found), len(blocks) >= plan.blocks)
+    found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
+    return DeliveryJudged(found, len(blocks) >= plan.blocks)
 
 
-def interval(values: Sequence[ReceivedRow], of: Setting, value: Value) -> Estimate | None:
+def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estimate | None:
     """Geometric mean over the blocks, as all values are positive. None where there is no value."""
     logs = list(_logs(values, of, value).values())
     return ratio_interval(logs, CONFIDENCE) if logs else None
 
 
 def ratios(
-    values: Sequence[ReceivedRow], pairs: Sequence[tuple[Setting, Setting]], value: Value
-) -> tuple[ReceivedRatio, ...]:
+    values: Sequence[DeliveryRow], pairs: Sequence[tuple[Setting, Setting]], value: Value
+) -> tuple[DeliveryRatio, ...]:
     """The ratio of each pair, above ÷ below, as one family; those without a common block are left out."""
     seen = []
     for above, below in pairs:
@@ -76,12 +73,12 @@ def ratios(
     strict = 1 - (1 - CONFIDENCE) / max(1, len(seen))
     adjusted = holm([sign_flip_p(logs) for _, _, logs in seen])
     return tuple(
-        ReceivedRatio(above, below, ratio_interval(logs, CONFIDENCE), ratio_interval(logs, strict), p)
+        DeliveryRatio(above, below, ratio_interval(logs, CONFIDENCE), ratio_interval(logs, strict), p)
         for (above, below, logs), p in zip(seen, adjusted, strict=True)
     )
 
 
-def _logs(values: Sequence[ReceivedRow], of: Setting, value: Value) -> dict[int, float]:
+def _logs(values: Sequence[DeliveryRow], of: Setting, value: Value) -> dict[int, float]:
     """The logarithm of each block's value."""
     seen = {row.block: value(row) for row in values if row.cell.setting == of}
     return {block: math.log(each) for block, each in seen.items() if each}

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from experiments.design.limits import LIMITS, Limits
 from experiments.judge.stats import Estimate, mean_interval, positive_interval
-from experiments.kinds.standalone import Alone, LoneServer, Repetition
+from experiments.kinds.block import Block
+from experiments.kinds.standalone import LoneServer, StandalonePlan, StartSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Lone:
+class LoneJudged:
     """One server, over the repetitions."""
 
     server: LoneServer
@@ -41,22 +42,22 @@ class Lone:
 
 
 @dataclass(frozen=True, slots=True)
-class Standalone:
+class StandaloneJudged:
     """Servers by themselves, in the plan's order; none without repetitions."""
 
-    servers: tuple[Lone, ...] = ()
+    servers: tuple[LoneJudged, ...] = ()
 
 
-def judged(plan: Alone, seen: Sequence[Repetition], limits: Limits = LIMITS) -> Standalone:
+def judged(plan: StandalonePlan, blocks: Sequence[Block[StartSeen]], limits: Limits = LIMITS) -> StandaloneJudged:
     """Every server of the plan."""
-    confidence, places = 1 - limits.level, range(len(plan.servers) if seen else 0)
-    return Standalone(tuple(_lone(plan, seen, place, confidence) for place in places))
+    starts = zip(*([run.seen for run in block.by_place().runs] for block in blocks), strict=True)
+    servers = zip(plan.servers, starts, strict=False)
+    return StandaloneJudged(tuple(_lone(server, own, 1 - limits.level) for server, own in servers))
 
 
-def _lone(plan: Alone, seen: Sequence[Repetition], place: int, confidence: float) -> Lone:
-    starts = [repetition.servers[place] for repetition in seen]
+def _lone(server: LoneServer, starts: Sequence[StartSeen], confidence: float) -> LoneJudged:
     holding = []
-    for number, connections in enumerate(plan.servers[place].connections):
+    for number, connections in enumerate(server.connections):
         held = [start.held[number] for start in starts]
         holding.append(
             Holding(
@@ -69,6 +70,4 @@ def _lone(plan: Alone, seen: Sequence[Repetition], place: int, confidence: float
                 threads=max(each.threads for each in held),
             )
         )
-    return Lone(
-        plan.servers[place], positive_interval([start.ready_ms for start in starts], confidence), tuple(holding)
-    )
+    return LoneJudged(server, positive_interval([start.ready_ms for start in starts], confidence), tuple(holding))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
 from experiments.judge.stats import Estimate, positive_interval
-from experiments.kinds.stress import KindSeen, Stress, StressRepetition
+from experiments.kinds.block import Block
+from experiments.kinds.stress import KindSeen, StressPlan, StressSeen
 
 TOTAL = "TOTAL"
 
@@ -29,8 +30,7 @@ class StressRow:
 class StressJudged:
     """Rows and final states of a plan."""
 
-    plan: Stress
-    repetitions: int
+    plan: StressPlan
     rows: tuple[StressRow, ...]
 
     right: dict[Setting, int]
@@ -42,18 +42,19 @@ class StressJudged:
         return next((each for each in self.rows if (each.server, each.kind) == (server, kind)), None)
 
 
-def judged(plan: Stress, seen: Sequence[StressRepetition], limits: Limits = LIMITS) -> StressJudged:
+def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits = LIMITS) -> StressJudged:
     """Rows of every server, the total last."""
     rows: list[StressRow] = []
+    seen = [[run.seen for run in block.by_place().runs] for block in blocks]
     right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
     for place, server in enumerate(plan.servers):
-        runs = [repetition.servers[place] for repetition in seen]
+        runs = [block[place] for block in seen]
         for number, kind in enumerate(plan.kinds):
             rows += _row(server, kind.name, [(run.kinds[number],) for run in runs], 1 - limits.level)
         rows += _row(server, TOTAL, [run.kinds for run in runs], 1 - limits.level)
         right[server] = sum(final.right for run in runs for final in run.final)
         wrong[server] = sum(final.wrong for run in runs for final in run.final)
-    return StressJudged(plan, len(seen), tuple(rows), right, wrong)
+    return StressJudged(plan, tuple(rows), right, wrong)
 
 
 def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:

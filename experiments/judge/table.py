@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.sweep import BLOCKS_MIN
-from experiments.judge.ratios import is_robbed
 from experiments.judge.stats import Estimate, holm, positive_interval, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import OF_QUANTITIES, Verdict, ruled
-from experiments.kinds.table import Cell, CellBlock, CellRatio, Cells, CellSeen
+from experiments.kinds.block import Block, Run
+from experiments.kinds.table import Cell, CellRatio, CellSeen, TablePlan
 
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
@@ -34,12 +34,12 @@ def _most(samples: Sequence[float]) -> float | None:
     return max(samples) if len(samples) >= SAMPLES_MIN else None
 
 
-def _memory(block: CellBlock, seen: CellSeen) -> float | None:
+def _memory(block: Block[CellSeen], seen: CellSeen) -> float | None:
     samples = seen.memory_samples_mib
     return 100 * _mean(samples) / block.memory_mib if samples else None
 
 
-def _memory_max(block: CellBlock, seen: CellSeen) -> float | None:
+def _memory_max(block: Block[CellSeen], seen: CellSeen) -> float | None:
     most = _most(seen.memory_samples_mib)
     return None if most is None else 100 * most / block.memory_mib
 
@@ -53,7 +53,7 @@ def _cpu_max(seen: CellSeen) -> float | None:
 SAMPLES_MIN = 5
 """Fewest samples from which the largest is taken."""
 
-QUANTITIES: Mapping[str, Callable[[CellBlock, CellSeen], float | None]] = {
+QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
     "cpu_percent_max": lambda _, seen: _cpu_max(seen),
     "memory_percent": _memory,
@@ -106,11 +106,12 @@ class CellJudged:
 
 
 @dataclass(frozen=True, slots=True)
-class CellsJudged:
+class TableJudged:
     """Cells, judged by the blocks so far."""
 
-    plan: Cells
-    blocks: tuple[CellBlock, ...]
+    plan: TablePlan
+    blocks: tuple[Block[CellSeen], ...]
+    """Their runs in the plan's order."""
     judged: Mapping[str, CellJudged]
     """Judged ratios by name; those without a value are missing."""
     confidence: float
@@ -120,9 +121,9 @@ class CellsJudged:
         """A quantity of a cell, of each block that counts; none where one of them lacks it."""
         place = self.plan.cells.index(cell)
         found = [
-            QUANTITIES[quantity](block, block.cells[place])
+            QUANTITIES[quantity](block, block.runs[place].seen)
             for block in self.blocks
-            if _counts(self.limits, block, block.cells[place])
+            if _counts(self.limits, block, block.runs[place])
         ]
         present = [value for value in found if value is not None]
         return present if len(present) == len(found) else []
@@ -139,11 +140,12 @@ class CellsJudged:
     def errors(self, cell: Cell) -> int:
         """Errors of a cell in all blocks."""
         place = self.plan.cells.index(cell)
-        return sum(block.cells[place].errors for block in self.blocks)
+        return sum(block.runs[place].seen.errors for block in self.blocks)
 
 
-def judged(plan: Cells, blocks: Sequence[CellBlock], limits: Limits = LIMITS) -> CellsJudged:
+def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = LIMITS) -> TableJudged:
     """Judges what there is; verdicts only with all blocks of the plan, and ``BLOCKS_MIN`` at least."""
+    blocks = tuple(block.by_place() for block in blocks)
     confidence, whole = 1 - limits.level, len(blocks) >= max(plan.blocks, BLOCKS_MIN)
     logs = {ratio.name: _log_ratios(blocks, ratio, limits) for ratio in plan.ratios}
     over = {place for place in range(len(plan.cells)) if _is_load_limited(blocks, place, limits)}
@@ -159,19 +161,19 @@ def judged(plan: Cells, blocks: Sequence[CellBlock], limits: Limits = LIMITS) ->
                 decided = whole and len(values) >= BLOCKS_MIN
                 verdict = _verdict(seen, p_holm, limits, limited) if decided else None
                 found[ratio.name] = CellJudged(ratio, values, seen, p_holm, verdict, limited)
-    return CellsJudged(plan, tuple(blocks), found, confidence, limits)
+    return TableJudged(plan, blocks, found, confidence, limits)
 
 
-def _log_ratios(blocks: Sequence[CellBlock], ratio: CellRatio, limits: Limits) -> dict[int, float]:
+def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> dict[int, float]:
     """Each block's value of a ratio; none for a block in which no pair is whole."""
     of, found = QUANTITIES[ratio.quantity], {}
     for block in blocks:
         logs = []
         for pair in zip(ratio.above, ratio.below, strict=True):
-            above, below = (block.cells[place] for place in pair)
+            above, below = (block.runs[place] for place in pair)
             if not all(_counts(limits, block, each) for each in (above, below)):
                 continue
-            values = [value for each in (above, below) if (value := of(block, each)) is not None and value > 0]
+            values = [value for each in (above, below) if (value := of(block, each.seen)) is not None and value > 0]
             if len(values) == len(pair):
                 logs.append(math.log(values[0] / values[1]))
         if logs:
@@ -179,15 +181,16 @@ def _log_ratios(blocks: Sequence[CellBlock], ratio: CellRatio, limits: Limits) -
     return found
 
 
-def _counts(limits: Limits, block: CellBlock, seen: CellSeen) -> bool:
+def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
     """True where a cell of a block is used: nobody took its cores, and its requests did not end in errors (gate 4)."""
+    seen = run.seen
     asked = seen.load_requests + seen.errors
-    return not is_robbed(limits, seen.machine, block.cores) and seen.errors <= limits.errors_share * asked
+    return block.counts(run, limits) and seen.errors <= limits.errors_share * asked
 
 
-def _is_load_limited(blocks: Sequence[CellBlock], place: int, limits: Limits) -> bool:
-    own = [(block, block.cells[place]) for block in blocks]
-    shares = [seen.client_cpu_s / seen.load_s for block, seen in own if _counts(limits, block, seen)]
+def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
+    own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
+    shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return _mean(shares) > limits.load_share
 
 

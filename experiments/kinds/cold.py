@@ -7,15 +7,15 @@ by calls that count nowhere: only the client is cold. Pure.
 
 import random
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clients.load.record.cold_run import ColdRun
 from experiments.design.arms import Arm, ServerKey
 from experiments.design.setting import Setting
 from experiments.design.sweep import SERVERS_MAX
+from experiments.kinds.block import Block
 from experiments.peers import PEER_CLIENT
-from experiments.results.observed import RoundSeen
 
 BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
 """Seconds, about: for the start of a block's servers, for the process of our client and for that of a peer's, and for a
@@ -40,7 +40,7 @@ class ColdCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Cold:
+class ColdPlan:
     """Plan of cold runs. Raises ValueError for one that cannot be carried out."""
 
     study: str
@@ -86,32 +86,6 @@ def _lasts_s(cell: ColdCell) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ColdSeen:
-    """One run, and the machine during it."""
-
-    cell: int
-    """By its place in the plan."""
-    run: ColdRun
-    machine: RoundSeen
-
-
-@dataclass(frozen=True, slots=True)
-class ColdBlock:
-    """One block, its runs in the order in which they ran."""
-
-    number: int
-    """From 1."""
-    started_at: str
-    """ISO 8601, a label."""
-    duration_s: float
-    pinned: bool
-    calibration_us: float
-    """A fixed piece of work on the server's core, before the block."""
-    cores: int
-    runs: tuple[ColdSeen, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ColdRow:
     """One cell in one block: means over those of its runs that were answered whole."""
 
@@ -130,11 +104,10 @@ class ColdRow:
     """The same with connecting added, spread over the calls."""
 
 
-def rows(plan: Cold, block: ColdBlock, left_out: Sequence[int] = ()) -> Iterator[ColdRow]:
-    """A row for each cell of which a run was answered whole. ``left_out``: runs of the block that do not count."""
-    counting = [each for place, each in enumerate(block.runs) if place not in left_out]
+def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:
+    """A row for each cell of which a run was answered whole."""
     for place, cell in enumerate(plan.cells):
-        own = [each.run for each in counting if each.cell == place]
+        own = [run.seen for run in block.runs if run.place == place]
         whole = [each for each in own if not each.errors and each.rest == cell.calls - 1]
         first_ns = [each.first_ns for each in whole if each.first_ns is not None]
         if not first_ns:

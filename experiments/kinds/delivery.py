@@ -6,19 +6,19 @@ tells is of that run. Pure.
 
 import random
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.results.observed import RoundSeen
+from experiments.kinds.block import Block
 
 START_S = 0.5
 """Seconds for a run beside its own, about."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReceivedCell:
+class DeliveryCell:
     """A setting with one client, how long it sends, and the number of blocks that have it."""
 
     setting: Setting
@@ -33,12 +33,12 @@ class ReceivedCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class DeliveryPlan:
     """Plan of such runs. Raises ValueError for one that cannot be carried out."""
 
     study: str
     part: str
-    cells: tuple[ReceivedCell, ...]
+    cells: tuple[DeliveryCell, ...]
     blocks: int
     seed: int = 1
 
@@ -65,7 +65,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Delivered:
     """One run, as the receiver saw it and as the sender did. Times are nanoseconds, added up."""
 
     seconds: tuple[int, ...]
@@ -83,37 +83,11 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class ReceivedSeen:
-    """One run, and the machine during it."""
-
-    cell: int
-    """By its place in the plan."""
-    told: Told
-    machine: RoundSeen
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedBlock:
-    """One block, its runs in the order in which they ran."""
-
-    number: int
-    """From 1."""
-    started_at: str
-    """ISO 8601, a label."""
-    duration_s: float
-    pinned: bool
-    calibration_us: float
-    """A fixed piece of work on the server's core, before the block."""
-    cores: int
-    runs: tuple[ReceivedSeen, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedRow:
+class DeliveryRow:
     """One run of one block. A mean is None where nothing is counted in it."""
 
     block: int
-    cell: ReceivedCell
+    cell: DeliveryCell
     received_hz: float
     """Messages a second, mean of the whole seconds."""
     seconds: tuple[int, ...]
@@ -123,15 +97,13 @@ class ReceivedRow:
     response_us: float | None
 
 
-def rows(plan: Received, block: ReceivedBlock, left_out: Sequence[int] = ()) -> Iterator[ReceivedRow]:
-    """A row for each run. ``left_out``: runs of the block that do not count."""
-    for place, each in enumerate(block.runs):
-        if place in left_out:
-            continue
-        told = each.told
-        yield ReceivedRow(
+def rows(plan: DeliveryPlan, block: Block[Delivered]) -> Iterator[DeliveryRow]:
+    """A row for each run."""
+    for run in block.runs:
+        told = run.seen
+        yield DeliveryRow(
             block=block.number,
-            cell=plan.cells[each.cell],
+            cell=plan.cells[run.place],
             received_hz=statistics.fmean(told.seconds),
             seconds=told.seconds,
             answer_us=_mean_us(told.answer_ns, told.timed),

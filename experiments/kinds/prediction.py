@@ -14,8 +14,8 @@ import msgspec
 
 from experiments.design.demands import Demands
 from experiments.design.setting import Setting
-from experiments.results import apart
-from experiments.results.files import write_at_once
+from experiments.results.files import Form, plan_text, read_plan, write_plan
+from experiments.results.plain import with_levels, with_settings
 
 FORETOLD_FILE = "foretold.json"
 
@@ -45,28 +45,40 @@ class Foretold:
     """Number of clients from which on requests queue."""
 
 
+Written = tuple[str, tuple[Foretold, ...]]
+"""Time of writing, ISO 8601 as blocks have it, and the predictions."""
+
+
 def text(foretold: Sequence[Foretold], written_at: str) -> str:
-    """The file's text. ``written_at``: ISO 8601, as blocks have it."""
-    kept = [apart.with_levels(msgspec.to_builtins(_rounded(each))) for each in foretold]
-    return apart.text({"written_at": written_at, "foretold": kept})
+    """The file's text."""
+    return plan_text(FORM, (written_at, tuple(foretold)))
 
 
 def save(folder: Path, foretold: Sequence[Foretold], written_at: str) -> None:
     """Writes ``foretold.json``. Raises OSError."""
-    write_at_once(folder / FORETOLD_FILE, text(foretold, written_at).encode())
+    write_plan(folder, FORM, (written_at, tuple(foretold)))
 
 
-def load(folder: Path) -> tuple[str, tuple[Foretold, ...]]:
+def load(folder: Path) -> Written:
     """When it was written, and what was foretold. UsageError where there is none that can be read."""
-    return apart.read(folder / FORETOLD_FILE, _read)
+    return read_plan(folder, FORM)
 
 
-def _read(content: dict[str, Any]) -> tuple[str, tuple[Foretold, ...]]:
+def _plain(written: Written) -> dict[str, Any]:
+    written_at, foretold = written
+    return {
+        "written_at": written_at,
+        "foretold": [with_levels(msgspec.to_builtins(_rounded(each))) for each in foretold],
+    }
+
+
+def _read(content: dict[str, Any]) -> Written:
     """Time and predictions of a file's content. JSON has null for an infinite time."""
     endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]
-    return content["written_at"], msgspec.convert(
-        apart.with_settings(endless), tuple[Foretold, ...], from_attributes=True
-    )
+    return content["written_at"], msgspec.convert(with_settings(endless), tuple[Foretold, ...], from_attributes=True)
+
+
+FORM: Form[Written, object] = Form(FORETOLD_FILE, _plain, _read)
 
 
 def _rounded(one: Foretold) -> Foretold:

@@ -39,13 +39,13 @@ class LoneServer:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class StandalonePlan:
     """Plan of a measurement of lone servers. Raises ValueError for one that cannot be carried out."""
 
     study: str
     part: str
     servers: tuple[LoneServer, ...]
-    repetitions: int
+    blocks: int
     idle_s: float
     """Seconds for which each number of connections is watched."""
     seed: int = 1
@@ -56,21 +56,16 @@ class Alone:
         for each in self.servers:
             if list(each.connections) != sorted(set(each.connections)) or each.connections[-1] > HELD_MAX:
                 raise ValueError(f"{each.setting} holding {each.held}, allowed: ascending, from 1 to {HELD_MAX}")
-        if self.repetitions < 1 or not 0 < self.idle_s <= IDLE_S_MAX:
-            raise ValueError(f"{self.repetitions} repetitions of {self.idle_s:g} s, allowed: from 1, to {IDLE_S_MAX:g}")
-
-    @property
-    def blocks(self) -> int:
-        """Number of repetitions."""
-        return self.repetitions
+        if self.blocks < 1 or not 0 < self.idle_s <= IDLE_S_MAX:
+            raise ValueError(f"{self.blocks} repetitions of {self.idle_s:g} s, allowed: from 1, to {IDLE_S_MAX:g}")
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all repetitions, about."""
-        return self.repetitions * sum(START_S + len(each.connections) * self.idle_s for each in self.servers)
+        """Seconds for all blocks, about."""
+        return self.blocks * sum(START_S + len(each.connections) * self.idle_s for each in self.servers)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The servers of a repetition by their places, in the order in which they are started."""
+        """The servers of a block by their places, in the order in which they are started."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.seed}/alone/{number}").sample(places, len(places)))
 
@@ -90,30 +85,10 @@ class HeldSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class LoneSeen:
+class StartSeen:
     """One start of a server."""
 
     ready_ms: float
     """From starting its process to its ready line."""
     held: tuple[HeldSeen, ...]
     """By ascending connections, none first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repetition:
-    """Every server once."""
-
-    number: int
-    """From 1."""
-    started_at: str
-    """ISO 8601, a label."""
-    duration_s: float
-    pinned: bool
-    calibration_us: float
-    """A fixed piece of work on the server's core, before the repetition."""
-    steal_ticks: int
-    """Of 10 ms, of all cores."""
-    servers: tuple[LoneSeen, ...]
-    """In the plan's order."""
-    foreign_ticks: int | None = None
-    """As of a round."""

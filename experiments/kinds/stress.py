@@ -48,7 +48,7 @@ class FinalState:
 
 
 @dataclass(frozen=True, slots=True)
-class Stress:
+class StressPlan:
     """Plan of a stress test. Each setting is a server, fresh for each repetition."""
 
     study: str
@@ -59,22 +59,18 @@ class Stress:
     final: tuple[FinalState, ...]
     connections: int
     """Connections of each kind."""
-    repetitions: int
-
-    @property
-    def blocks(self) -> int:
-        """Number of repetitions."""
-        return self.repetitions
+    blocks: int
+    """Number of repetitions, in each of which every server is tried once."""
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all repetitions, about."""
+        """Seconds for all blocks, about."""
         requests = sum(each.requests for each in (*self.before, *self.kinds))
         each_s = START_S + requests / ANSWERED_HZ + sum(each.keys for each in self.final) / READ_HZ
-        return self.repetitions * len(self.servers) * each_s
+        return self.blocks * len(self.servers) * each_s
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The servers of a repetition by their places, in the order in which they are started."""
+        """The servers of a block by their places, in the order in which they are started."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.part}/stress/{number}").sample(places, len(places)))
 
@@ -110,16 +106,3 @@ class StressSeen:
 
     kinds: tuple[KindSeen, ...]
     final: tuple[FinalSeen, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StressRepetition:
-    """Every server once, in the plan's order."""
-
-    number: int
-    """From 1."""
-    started_at: str
-    """ISO 8601, a label."""
-    duration_s: float
-    pinned: bool
-    servers: tuple[StressSeen, ...]

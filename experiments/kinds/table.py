@@ -13,7 +13,6 @@ from experiments.design.arms import Arm
 from experiments.design.levels import Level
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting
-from experiments.results.observed import RoundSeen
 
 CLIENT = "c-http"
 """Program that loads cells: it ends after a given number of requests, and tells the time of connecting from the
@@ -74,7 +73,7 @@ class CellRatio:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class TablePlan:
     """Plan of cells and ratios. Raises ValueError for one that cannot be measured."""
 
     study: str
@@ -109,7 +108,11 @@ class Cells:
         requests = sum(each.warm_up + each.requests for each in self.cells)
         return self.blocks * (START_S * starts + CELL_S * len(self.cells) + requests / ANSWERED_HZ)
 
-    def order(self, number: int) -> tuple[tuple[int, ...], ...]:
+    def order(self, number: int) -> tuple[int, ...]:
+        """The places of a block's cells, in the order in which they run."""
+        return tuple(place for start in self.starts(number) for place in start)
+
+    def starts(self, number: int) -> tuple[tuple[int, ...], ...]:
         """The starts of a block in order, each as the places of its cells in order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
@@ -150,21 +153,3 @@ class CellSeen:
     """… which are these shares of a core, from each sample to the next one, of much the same length."""
     memory_samples_mib: tuple[float, ...]
     """Resident, at the end of each."""
-    machine: RoundSeen
-
-
-@dataclass(frozen=True, slots=True)
-class CellBlock:
-    """Every cell once, in the plan's order."""
-
-    number: int
-    """From 1."""
-    started_at: str
-    """ISO 8601, a label."""
-    duration_s: float
-    calibration_us: float
-    """A fixed piece of work on the server's core, before the block."""
-    cores: int
-    memory_mib: float
-    """Of the machine."""
-    cells: tuple[CellSeen, ...]

@@ -6,18 +6,16 @@ A peer's server with its ``report`` option prints lines of JSON when it stops: f
 ``{"what":"sent","messages":…}``.
 """
 
-import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from experiments.kinds.delivery import Received, ReceivedBlock, ReceivedCell, ReceivedSeen, Told
+from experiments.kinds.block import Run
+from experiments.kinds.delivery import Delivered, DeliveryCell, DeliveryPlan
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.others import MachineWatch
-from experiments.measure.programs import Program, ProgramFailed, finished, kept_to
+from experiments.measure.programs import Program, ProgramFailed, finished
 from experiments.peers import PEERS, client_command, peer_of
-from experiments.results.machine import calibrated_us, cores
 
 SPARE_S = 0.2
 """Seconds for which a client without a rate sends longer, so that the last second is whole."""
@@ -43,32 +41,18 @@ class _Line(msgspec.Struct):
     bytes: int = 0
 
 
-def measure(plan: Received, number: int, bench: Bench) -> ReceivedBlock:
-    """Measures a block. Blocks for as long as it takes.
+def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
+    """Observes a block's runs. Blocks for as long as it takes.
 
     Raises ProgramFailed where a server or a client fails, or what the two tell does not fit together; UsageError for a
     peer that is not there.
     """
-    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    with kept_to(bench.server_cores):
-        calibration_us = calibrated_us()
-    runs = []
     for place in plan.order(number):
         machine = MachineWatch()
-        told = _told(plan.cells[place], bench)
-        runs.append(ReceivedSeen(place, told, machine.seen()))
-    return ReceivedBlock(
-        number=number,
-        started_at=started_at,
-        duration_s=time.monotonic() - began_s,
-        pinned=bench.server_cores is not None,
-        calibration_us=calibration_us,
-        cores=len(cores()),
-        runs=tuple(runs),
-    )
+        yield Run(place, _told(plan.cells[place], bench), machine.seen())
 
 
-def _told(cell: ReceivedCell, bench: Bench) -> Told:
+def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
     """One run: what both sides say of it, once it is known to be of the same messages."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
@@ -86,7 +70,7 @@ def _told(cell: ReceivedCell, bench: Bench) -> Told:
     return _agreed(cell, command, came, sent)
 
 
-def _agreed(cell: ReceivedCell, command: Sequence[str], came: Sequence[_Line], sent: Sequence[_Line]) -> Told:
+def _agreed(cell: DeliveryCell, command: Sequence[str], came: Sequence[_Line], sent: Sequence[_Line]) -> Delivered:
     seconds = [each for each in came if each.what == "second"]
     messages = [each for each in came if each.what == "message"][1:]
     calls = [each for each in sent if each.what == "call"]
@@ -98,7 +82,7 @@ def _agreed(cell: ReceivedCell, command: Sequence[str], came: Sequence[_Line], s
         raise ProgramFailed(command, f"{received} messages came, {len(calls) + 1} were answered", "")
     if len(seconds) < cell.seconds:
         raise ProgramFailed(command, f"messages of {len(seconds)} s came, not of {cell.seconds} s", "")
-    return Told(
+    return Delivered(
         seconds=tuple(each.messages for each in seconds[: cell.seconds]),
         timed=len(messages),
         answer_ns=sum(each.answer_ns for each in messages),

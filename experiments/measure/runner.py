@@ -5,23 +5,29 @@ robbed of time is run again once, at most for a fifth of the sweep's blocks; eve
 What is interrupted can be resumed: whole blocks stay, and the next one begins.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
+
+import psutil
 
 from experiments.design.sweep import Sweep
-from experiments.kinds import Block as AnyBlock
-from experiments.kinds import Kind, Plan, kind_of
+from experiments.kinds import Plan, kind_of
+from experiments.kinds.block import Block as KindBlock
 from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.measure.bench import Bench
 from experiments.results import environment, files, rows
+from experiments.results.files import SWEPT, Form, Numbered
+from experiments.results.machine import cores
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
 
 P = TypeVar("P")
-B = TypeVar("B", bound=AnyBlock)
+B = TypeVar("B", bound=Numbered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,68 +44,8 @@ class Asked(Generic[B]):
     """Told after each block that counts: all that are done."""
     again: Callable[[B], None] = lambda _: None
     """Told that this block is run once more."""
-
-
-class _Kept(Protocol[P, B]):
-    """Way in which a run is kept in a folder."""
-
-    @property
-    def file(self) -> str:
-        """File that is there once the run was begun."""
-
-    def begin(self, folder: Path, plan: P) -> None: ...
-
-    def load(self, folder: Path) -> tuple[P, Sequence[B]]: ...
-
-    def add(self, folder: Path, plan: P, blocks: Sequence[B]) -> None:
-        """Keeps the last of these blocks; the others are kept."""
-
-
-class _Swept:
-    """A sweep has a folder of its own, and its blocks one by one."""
-
-    file = files.SWEEP_FILE
-
-    def begin(self, folder: Path, plan: Sweep) -> None:
-        if not (folder / FORETOLD_FILE).exists():  # it was made for this sweep
-            check_free(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        environment.save(environment.look(), folder)
-        files.write_sweep(folder, plan)  # last: with it the folder is a sweep's
-
-    def load(self, folder: Path) -> tuple[Sweep, Sequence[Block]]:
-        files.drop_torn(folder)
-        return files.read_sweep(folder), files.read_blocks(folder)
-
-    def add(self, folder: Path, plan: Sweep, blocks: Sequence[Block]) -> None:
-        files.append_block(folder, blocks[-1])
-        _write_rows(folder, plan, blocks)
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """A run of another kind has a file in the folder of a sweep, or in one of its own."""
-
-    kind: Kind[Any, Any]
-
-    @property
-    def file(self) -> str:
-        return self.kind.file
-
-    def begin(self, folder: Path, plan: Plan) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        if (folder / environment.ENVIRONMENT_FILE).exists():
-            check_same(folder)
-        else:
-            environment.save(environment.look(), folder)
-        self.kind.save(folder, plan, ())
-
-    def load(self, folder: Path) -> tuple[Plan, Sequence[Any]]:
-        plan, blocks = self.kind.load(folder)
-        return plan, blocks
-
-    def add(self, folder: Path, plan: Plan, blocks: Sequence[Any]) -> None:
-        self.kind.save(folder, plan, blocks)
+    kept: Callable[[Sequence[B]], None] = lambda _: None
+    """Told after each attempt: all that are kept."""
 
 
 def run_sweep(
@@ -114,24 +60,34 @@ def run_sweep(
     def goes_on(done: Sequence[Block]) -> bool:
         return len(done) < sweep.looks[-1] and (len(done) not in sweep.looks or asked.goes_on(done))
 
-    done = _run(_Swept(), sweep, folder, resume, measure, replace(asked, goes_on=goes_on), sweep.repeats_max)
+    asked_ = replace(asked, goes_on=goes_on, kept=lambda blocks: _write_rows(folder, sweep, blocks))
+    done = _run(SWEPT, sweep, folder, resume, measure, asked_, sweep.repeats_max)
     _write_rows(folder, sweep, done)
     return done
 
 
-def run_beside(plan: Plan, folder: Path, resume: bool, on: Bench, began: Callable[[int], None]) -> tuple[Any, ...]:
+def run_beside(
+    plan: Plan, folder: Path, resume: bool, on: Bench, began: Callable[[int], None]
+) -> tuple[KindBlock[Any], ...]:
     """Measures the blocks of a run of another kind; gives all. ``began`` is told before each how many are done.
 
     Raises as ``run_sweep``, and UsageError where the folder holds what was measured on another machine.
     """
     kind = kind_of(plan)
-    observe = import_module(f"experiments.measure.{kind.name}").measure
-    asked: Asked[Any] = Asked(goes_on=lambda done: len(done) < plan.blocks, began=began)
-    return _run(_Beside(kind), plan, folder, resume, lambda number, _: observe(plan, number, on), asked)
+    observe = import_module(f"experiments.measure.{kind.name}").runs
+
+    def measure(number: int, _: int) -> KindBlock[Any]:
+        started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+        runs = tuple(observe(plan, number, on))
+        memory_mib = psutil.virtual_memory().total / 2**20
+        return KindBlock(number, started_at, time.monotonic() - began_s, len(cores()), memory_mib, runs)
+
+    asked: Asked[KindBlock[Any]] = Asked(goes_on=lambda done: len(done) < plan.blocks, began=began)
+    return _run(kind.form, plan, folder, resume, measure, asked)
 
 
 def _run(
-    by: _Kept[P, B],
+    form: Form[P, B],
     plan: P,
     folder: Path,
     resume: bool,
@@ -139,14 +95,15 @@ def _run(
     asked: Asked[B],
     repeats_max: int = 0,
 ) -> tuple[B, ...]:
-    kept = list(_begun(by, plan, folder, resume))
+    kept = list(_begun(form, plan, folder, resume))
 
     def measured(number: int, attempt: int) -> B:
         kept.append(measure(number, attempt))
-        by.add(folder, plan, kept)
+        files.append_block(folder, kept[-1], form)
+        asked.kept(kept)
         return kept[-1]
 
-    done = list({each.number: each for each in kept}.values())
+    done = list(files.counting(kept))
     repeated = len(kept) - len(done)
     once = done and [each.number for each in kept].count(done[-1].number) == 1
     if once and asked.is_robbed(done[-1]) and repeated < repeats_max:
@@ -166,20 +123,34 @@ def _run(
     return tuple(done)
 
 
-def _begun(by: _Kept[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
+def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
     """Blocks of this plan that the folder holds; a run that is not there is begun."""
-    if not (folder / by.file).exists():
-        by.begin(folder, plan)
+    if not (folder / form.plan_file).exists():
+        _begin(form, plan, folder)
         return ()
     if not resume:
-        given, allowed = f"a folder with {by.file}", "--resume to go on with it, or another folder"
+        given, allowed = f"a folder with {form.plan_file}", "--resume to go on with it, or another folder"
         raise UsageError(f"--out {folder}", given, allowed)
-    begun, blocks = by.load(folder)
-    if begun != plan:
+    files.drop_torn(folder, form)
+    if files.read_plan(folder, form) != plan:
         allowed = "the very options that it was begun with (or another folder)"
-        raise UsageError(f"--resume {folder}", f"another plan in {by.file}", allowed)
+        raise UsageError(f"--resume {folder}", f"another plan in {form.plan_file}", allowed)
     check_same(folder)
-    return blocks
+    return files.blocks_of(folder, form)
+
+
+def _begin(form: Form[P, Any], plan: P, folder: Path) -> None:
+    """Keeps the plan, last: with its file the folder is the run's. A sweep has a folder of its own, but for what was
+    foretold of it; a run of another kind may stand beside a sweep."""
+    is_sweep = form.plan_file == files.SWEEP_FILE
+    if is_sweep and not (folder / FORETOLD_FILE).exists():
+        check_free(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not is_sweep and (folder / environment.ENVIRONMENT_FILE).exists():
+        check_same(folder)
+    else:
+        environment.save(environment.look(), folder)
+    files.write_plan(folder, form, plan)
 
 
 def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:

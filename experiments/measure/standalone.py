@@ -10,19 +10,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Request, Workload
 from clients.load.run.fleet import allow_descriptors
 from clients.load.send.lean import connecting
-from experiments.kinds.standalone import Alone, HeldSeen, LoneSeen, LoneServer, Repetition
+from experiments.kinds.block import Run
+from experiments.kinds.standalone import HeldSeen, LoneServer, StandalonePlan, StartSeen
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, kept_to
 from experiments.measure.slices import load_plan
-from experiments.results.machine import calibrated_us
 from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.rpc.transports import Address, Connection, ServeOptions
 from stock_service.rpc.transports import load as load_transport
@@ -38,29 +37,17 @@ _SPARE = 64
 """Connections that the server may have beside those held, and descriptors that this process needs beside them."""
 
 
-def measure(plan: Alone, number: int, bench: Bench) -> Repetition:
-    """Every server once, in random order. Blocks for as long as it takes.
+def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
+    """Observes every server once, in random order. Blocks for as long as it takes.
 
     Raises ProgramFailed where a server does not start or fails, a Fault where a connection or its call does.
     """
-    started_at, began_s, machine = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), MachineWatch()
-    with kept_to(bench.server_cores):
-        calibration_us = calibrated_us()
-    seen = {place: _seen(plan.servers[place], plan.idle_s, bench) for place in plan.order(number)}
-    others = machine.seen()
-    return Repetition(
-        number=number,
-        started_at=started_at,
-        duration_s=time.monotonic() - began_s,
-        pinned=bench.server_cores is not None,
-        calibration_us=calibration_us,
-        steal_ticks=others.steal_ticks,
-        foreign_ticks=others.foreign_ticks,
-        servers=tuple(seen[place] for place in range(len(plan.servers))),
-    )
+    for place in plan.order(number):
+        machine = MachineWatch()
+        yield Run(place, _seen(plan.servers[place], plan.idle_s, bench), machine.seen())
 
 
-def _seen(server: LoneServer, idle_s: float, bench: Bench) -> LoneSeen:
+def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
     """One start of a server, and what was seen until it stopped."""
     most = server.connections[-1]
     command = [*server_command(server.arm.server, bench.catalog)]
@@ -74,7 +61,7 @@ def _seen(server: LoneServer, idle_s: float, bench: Bench) -> LoneSeen:
         ready_ms = (time.monotonic() - began_s) * 1000
         with kept_to(bench.load_cores), _holding(server, address, bench) as held:
             watched = tuple(_watched(program, held, connections, idle_s) for connections in server.connections)
-    return LoneSeen(ready_ms, watched)
+    return StartSeen(ready_ms, watched)
 
 
 class _Held:

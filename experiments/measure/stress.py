@@ -4,16 +4,17 @@ The last reads are by our own client, one after the other on one connection: the
 """
 
 import json
-import time
+from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, Stress, StressKind, StressRepetition, StressSeen
+from experiments.kinds.block import Run
+from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, StressKind, StressPlan, StressSeen
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
 from experiments.measure.load_programs import http_load
+from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, ProgramFailed
 from stock_service.rpc.errors import NotFound
 from stock_service.rpc.transports import Address, Connection, load
@@ -22,25 +23,19 @@ READ_S = 5.0
 """Longest time for one read at the end; a millisecond is usual."""
 
 
-def measure(plan: Stress, number: int, bench: Bench) -> StressRepetition:
-    """Every server once, in random order. Blocks for as long as it takes.
+def runs(plan: StressPlan, number: int, bench: Bench) -> Iterator[Run[StressSeen]]:
+    """Observes every server once, in random order. Blocks for as long as it takes.
 
     Raises ProgramFailed where a server does not start or fails, where the client does, or where what comes before the
     kinds is not answered whole; a Fault where the server cannot be read in the end.
     """
-    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     client = http_load(bench.load_programs)
-    seen = {place: _seen(plan, plan.servers[place], bench, client) for place in plan.order(number)}
-    return StressRepetition(
-        number=number,
-        started_at=started_at,
-        duration_s=time.monotonic() - began_s,
-        pinned=bench.server_cores is not None,
-        servers=tuple(seen[place] for place in range(len(plan.servers))),
-    )
+    for place in plan.order(number):
+        machine = MachineWatch()
+        yield Run(place, _seen(plan, plan.servers[place], bench, client), machine.seen())
 
 
-def _seen(plan: Stress, of: Setting, bench: Bench, client: HttpLoad) -> StressSeen:
+def _seen(plan: StressPlan, of: Setting, bench: Bench, client: HttpLoad) -> StressSeen:
     command = server_command(Arm(of).server, bench.catalog)
     with Program(command, bench.server_cores) as program:
         address = program.ready()
@@ -59,7 +54,7 @@ def _seen(plan: Stress, of: Setting, bench: Bench, client: HttpLoad) -> StressSe
     return StressSeen(kinds, final)
 
 
-def _ask(kind: StressKind, plan: Stress, address: Address, bench: Bench) -> HttpAsk:
+def _ask(kind: StressKind, plan: StressPlan, address: Address, bench: Bench) -> HttpAsk:
     return HttpAsk(
         address,
         kind.request,

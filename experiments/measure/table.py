@@ -7,55 +7,40 @@ one here, the others by the client, to which all of a cell must be the same.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import pairwise
-
-import psutil
 
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Request, Workload
 from experiments.design.arms import Arm
-from experiments.kinds.table import SAMPLED_S, SHORT_S, SHORT_SAMPLED_S, Cell, CellBlock, Cells, CellSeen
+from experiments.kinds.block import Run
+from experiments.kinds.table import SAMPLED_S, SHORT_S, SHORT_SAMPLED_S, Cell, CellSeen, TablePlan
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
 from experiments.measure.load_programs import http_load
 from experiments.measure.others import MachineWatch
-from experiments.measure.programs import Program, kept_to
+from experiments.measure.programs import Program
 from experiments.measure.slices import load_plan
-from experiments.results.machine import calibrated_us, cores
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
 
 
-def measure(plan: Cells, number: int, bench: Bench) -> CellBlock:
-    """Measures a block. Blocks for as long as it takes.
+def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
+    """Observes every cell once. Blocks for as long as it takes.
 
     Raises ProgramFailed where a server does not start or fails, or the client does; Unavailable for a wrong reply.
     """
-    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    with kept_to(bench.server_cores):
-        calibration_us = calibrated_us()
-    seen: dict[int, CellSeen] = {}
     load = http_load(bench.load_programs)
-    for places in plan.order(number):
+    for places in plan.starts(number):
         first = plan.cells[places[0]]
         on = bench if first.pinned else replace(bench, server_cores=None, load_cores=None)
         with Program(server_command(Arm(first.setting).server, bench.catalog), on.server_cores) as program:
             address = program.ready()
             for place in places:
-                seen[place] = _seen(plan.cells[place], program, address, on, load)
-    return CellBlock(
-        number=number,
-        started_at=started_at,
-        duration_s=time.monotonic() - began_s,
-        calibration_us=calibration_us,
-        cores=len(cores()),
-        memory_mib=psutil.virtual_memory().total / 2**20,
-        cells=tuple(seen[place] for place in range(len(plan.cells))),
-    )
+                machine = MachineWatch()
+                yield Run(place, _seen(plan.cells[place], program, address, on, load), machine.seen())
 
 
 def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpLoad) -> CellSeen:
@@ -72,7 +57,7 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
         warm_up=cell.warm_up,
         cpus=on.load_cores,
     )
-    cpu_s, machine = program.cpu_s(), MachineWatch()
+    cpu_s = program.cpu_s()
     report, samples = _sampled(program, load, ask)
     _check(request, report)
     return CellSeen(
@@ -91,7 +76,6 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
         sampled_cpu_s=samples[-1].cpu_s - samples[0].cpu_s if samples else 0.0,
         cpu_samples=tuple((after.cpu_s - at.cpu_s) / (after.at_s - at.at_s) for at, after in pairwise(samples)),
         memory_samples_mib=tuple(each.memory_mib for each in samples[1:]),
-        machine=machine.seen(),
     )
 
 

@@ -1,12 +1,13 @@
-"""A sweep's folder: what was to be measured, and every block as it was observed. Format version 1.
+"""A folder of results: the plan of every run, and every block as it was observed. Format version 1.
 
 - ``sweep.json``: the sweep, its looks and limits, with the format's version
-- ``environment.json``: the machine and the software (``environment.py``)
 - ``blocks.jsonl.gz``: a line of JSON for each block, on the disk before the next begins
-- ``results.csv``: rows computed from the blocks (``rows.py``), for whoever reads them with other tools
+- ``KIND.json``, ``KIND.jsonl.gz``: the same of a run of another kind (``experiments.kinds``)
+- ``environment.json``: the machine and the software (``environment.py``)
+- ``results.csv``: rows computed from the sweep's blocks (``rows.py``), for whoever reads them with other tools
 
 Every block is a gzip member of its own; gzip reads members one after the other as one file. What a crash cut off is at
-the end, and is dropped when a sweep is resumed. A line ends with digests of ``sweep.json`` and of itself, so that an
+the end, and is dropped when a run is resumed. A line ends with digests of the plan's file and of itself, so that an
 edited one is known. JSON of dataclasses is msgspec's; histograms are in HdrHistogram's own form. A factor that a file
 does not have reads as standing at its default.
 """
@@ -15,10 +16,10 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -45,6 +46,32 @@ AS_WRITTEN = "the file as it was written: take it from a copy, or measure anew"
 
 _DIGITS = 16
 """Of the digest that ends a line."""
+
+
+class Numbered(Protocol):
+    """A block of any kind."""
+
+    @property
+    def number(self) -> int: ...
+
+
+P = TypeVar("P")
+B = TypeVar("B")
+N = TypeVar("N", bound=Numbered)
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[P, B]):
+    """Files of a kind of run, and how its plan stands in them."""
+
+    plan_file: str
+    plain: Callable[[P], dict[str, Any]]
+    """Plain values of a plan."""
+    plan: Callable[[dict[str, Any]], P]
+    """Plan of plain values. Raises ValueError, LookupError, UsageError."""
+    blocks_file: str = ""
+    block: type[B] | None = None
+    """Type of a block; None where nothing is observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +110,6 @@ class ComparisonFile:
 class SweepFile:
     """Content of ``sweep.json``. A sweep has slices or windows."""
 
-    format: int
     study: str
     part: str
     arms: tuple[ArmFile, ...]
@@ -107,41 +133,44 @@ def edition(folder: Path) -> int:
     return msgspec.json.decode((folder / SWEEP_FILE).read_bytes(), type=SweepFile).edition
 
 
+def plan_text(form: Form[P, Any], plan: P) -> str:
+    """Text of a plan's file."""
+    content = msgspec.json.encode({"format": FORMAT} | form.plain(plan))
+    return (msgspec.json.format(content, indent=1) + b"\n").decode()
+
+
+def write_plan(folder: Path, form: Form[P, Any], plan: P) -> None:
+    """Writes a plan. Raises OSError."""
+    write_at_once(folder / form.plan_file, plan_text(form, plan).encode())
+
+
+def read_plan(folder: Path, form: Form[P, Any]) -> P:
+    """The plan that a folder holds. UsageError where there is none, or one of another version."""
+    file = folder / form.plan_file
+    try:
+        content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        version = content.pop("format", None)
+        if version == FORMAT:
+            return form.plan(content)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(str(folder), _no_results(folder, form.plan_file), MEASURED) from error
+    except UsageError as error:
+        given, allowed = f"{error.option} {error.given}", f"what this version has: {error.allowed}"
+        raise UsageError(str(file), given, allowed) from error
+    except (OSError, ValueError, LookupError) as error:
+        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
+    given = "no format" if version is None else f"format {version}"
+    raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
+
+
 def write_sweep(folder: Path, sweep: Sweep) -> None:
     """Writes ``sweep.json``. Raises OSError."""
-    content = msgspec.json.format(msgspec.json.encode(_sweep_file(sweep)), indent=1)
-    write_at_once(folder / SWEEP_FILE, content + b"\n")
+    write_plan(folder, SWEPT, sweep)
 
 
 def read_sweep(folder: Path) -> Sweep:
     """The sweep that a folder holds. UsageError where there is none, or one of another version."""
-    file = folder / SWEEP_FILE
-    try:
-        return _known(file, msgspec.json.decode(of_this_format(file), type=SweepFile))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(str(folder), _no_results(folder), MEASURED) from error
-    except (OSError, ValueError, IndexError) as error:
-        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
-
-
-def _known(file: Path, content: SweepFile) -> Sweep:
-    """The sweep of a file. UsageError for a factor or a level that this version has not."""
-    try:
-        return _sweep(content)
-    except UsageError as error:
-        raise UsageError(
-            str(file), f"{error.option} {error.given}", f"what this version has: {error.allowed}"
-        ) from error
-
-
-def of_this_format(file: Path) -> bytes:
-    """Content of a JSON file. Raises UsageError for one of another version, OSError, ValueError."""
-    content = file.read_bytes()
-    version = msgspec.json.decode(content, type=dict[str, Any]).get("format")
-    if version != FORMAT:
-        given = "no format" if version is None else f"format {version}"
-        raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
-    return content
+    return read_plan(folder, SWEPT)
 
 
 def damage(error: Exception) -> str:
@@ -155,20 +184,19 @@ def damage(error: Exception) -> str:
             return f"a damaged file ({error})"
 
 
-def _no_results(folder: Path) -> str:
-    """Why a folder has no results, in words."""
+def _no_results(folder: Path, name: str) -> str:
+    """Why a folder has no results in a file of this name, in words."""
     if not folder.exists():
         return "no such folder"
     if not folder.is_dir():
         return "a file, no folder"
-    inside = sorted(file.parent.name for file in folder.glob(f"*/{SWEEP_FILE}"))
-    return f"a folder that holds results in {', '.join(inside)}" if inside else f"a folder without {SWEEP_FILE}"
+    inside = sorted(file.parent.name for file in folder.glob(f"*/{name}"))
+    return f"a folder that holds results in {', '.join(inside)}" if inside else f"a folder without {name}"
 
 
-def _sweep_file(sweep: Sweep) -> SweepFile:
+def _sweep_file(sweep: Sweep) -> dict[str, Any]:
     place = {arm: number for number, arm in enumerate(sweep.arms)}
-    return SweepFile(
-        format=FORMAT,
+    content = SweepFile(
         study=sweep.study,
         part=sweep.part,
         arms=tuple(ArmFile(dict(arm.setting.levels), arm.copy) for arm in sweep.arms),
@@ -187,6 +215,8 @@ def _sweep_file(sweep: Sweep) -> SweepFile:
         fixed=sweep.fixed,
         edition=EDITION,
     )
+    plain: dict[str, Any] = msgspec.to_builtins(content)
+    return plain
 
 
 def _comparison_file(each: Comparison, place: dict[Arm, int]) -> ComparisonFile:
@@ -194,7 +224,8 @@ def _comparison_file(each: Comparison, place: dict[Arm, int]) -> ComparisonFile:
     return ComparisonFile(each.name, each.title, *arms, each.differ, each.kind, each.measure, each.request, each.family)
 
 
-def _sweep(file: SweepFile) -> Sweep:
+def _sweep(content: dict[str, Any]) -> Sweep:
+    file = msgspec.convert(content, SweepFile)
     arms = [Arm(recorded(each.levels), each.copy) for each in file.arms]
     return Sweep(
         study=file.study,
@@ -225,43 +256,53 @@ def _sweep(file: SweepFile) -> Sweep:
     )
 
 
-def append_block(folder: Path, block: Block) -> None:
+SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _sweep_file, _sweep, BLOCKS_FILE, Block)
+"""Form of a sweep."""
+
+
+def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> None:
     """Adds a block to the folder's; it is on the disk when this returns. Raises OSError."""
     line = msgspec.json.encode(block, enc_hook=_encoded)
-    digests = digest((folder / SWEEP_FILE).read_bytes()) + b" " + digest(line)
-    with (folder / BLOCKS_FILE).open("ab") as file:
+    digests = digest((folder / form.plan_file).read_bytes()) + b" " + digest(line)
+    with (folder / form.blocks_file).open("ab") as file:
         file.write(gzip.compress(line + b" " + digests + b"\n", mtime=0))
         file.flush()
         os.fsync(file.fileno())
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder, every attempt, in order. UsageError where one, or the sweep, was edited."""
-    file = folder / BLOCKS_FILE
-    sweep = digest((folder / SWEEP_FILE).read_bytes()) if (folder / SWEEP_FILE).exists() else b""
+    """Every whole block of a folder's sweep, every attempt, in order. UsageError where one, or the plan, was edited."""
+    return blocks_of(folder, SWEPT)
+
+
+def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
+    """Every whole block of a run; as ``read_blocks``."""
+    file, plan_file = folder / form.blocks_file, folder / form.plan_file
+    plan = digest(plan_file.read_bytes()) if plan_file.exists() else b""
     blocks = []
     for number, whole in enumerate(_lines(file), 1):
-        line, of_sweep, of_line = whole.rsplit(b" ", 2) if whole.count(b" ") > 1 else (whole, sweep, b"")
+        line, of_plan, of_line = whole.rsplit(b" ", 2) if whole.count(b" ") > 1 else (whole, plan, b"")
         if of_line != digest(line):
             raise UsageError(f"{file} line {number}", "a block that was edited", AS_WRITTEN)
-        if of_sweep != sweep:
-            given = f"a sweep that was edited after block {number}{_edited_limits(folder)}"
-            raise UsageError(str(folder / SWEEP_FILE), given, "what the blocks were measured under")
+        if of_plan != plan:
+            limits = _edited_limits(folder) if form.plan_file == SWEEP_FILE else ""
+            given = f"a plan that was edited after block {number}{limits}"
+            raise UsageError(str(plan_file), given, "what the blocks were measured under")
         try:
-            blocks.append(msgspec.json.decode(line, type=Block, dec_hook=_decoded))
+            blocks.append(msgspec.json.decode(line, type=form.block, dec_hook=_decoded))
         except ValueError as error:
             raise UsageError(f"{file} line {number}", str(error), "a block as the runner writes it") from error
     return tuple(blocks)
 
 
-def counting(blocks: Sequence[Block]) -> tuple[Block, ...]:
+def counting(blocks: Sequence[N]) -> tuple[N, ...]:
     """Of each block the attempt that counts: the last."""
     return tuple({block.number: block for block in blocks}.values())
 
 
-def drop_torn(folder: Path) -> None:
+def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
     """Cuts off what a crash left behind the last whole block. Raises OSError."""
-    file = folder / BLOCKS_FILE
+    file = folder / form.blocks_file
     whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
     write_at_once(file, whole)
 

@@ -25,7 +25,8 @@ from experiments.design.former import FORMER
 from experiments.design.levels import shown
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import judge
-from experiments.kinds import KINDS, Kind, Plan, kept, kind_of, prediction
+from experiments.kinds import KINDS, Plan, kept, kind_of, prediction
+from experiments.kinds.block import Block as KindBlock
 from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
@@ -92,20 +93,20 @@ def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]
     else:
         yield f"no {environment.ENVIRONMENT_FILE}"
     for name, run in kept(folder).items():
-        yield from (f"{KINDS[name].file}: {said}" for said in _run_faults(KINDS[name], *run))
+        yield from (f"{KINDS[name].form.plan_file}: {said}" for said in _run_faults(*run))
 
 
-def _run_faults(kind: Kind[Any, Any], plan: Any, seen: Sequence[Any]) -> Iterator[str]:
-    """Faults of a run beside the sweep: numbers and times, copies, and the order where that was written down."""
+def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
+    """Faults of a run beside the sweep: numbers and times, copies, and the order."""
     if [each.number for each in seen] != list(range(1, len(seen) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(each.number) for each in seen)}"
     yield from time_faults(seen)
     for place, one in enumerate(seen):
         for other in seen[:place]:
-            if getattr(one, kind.measured) == getattr(other, kind.measured):
+            if [run.seen for run in one.runs] == [run.seen for run in other.runs]:
                 yield f"blocks {other.number} and {one.number} are the same"
-        if kind.measured == "runs" and plan.order(one.number) != tuple(each.cell for each in one.runs):
-            yield f"block {one.number}: its runs are not in the order that seed {plan.seed} draws"
+        if plan.order(one.number) != tuple(run.place for run in one.runs):
+            yield f"block {one.number}: its runs are not in the order that is drawn"
 
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
@@ -122,11 +123,11 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
         yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {', '.join(apart)}"
         return
     for plan in design.runs:
-        kind = kind_of(plan)
-        if not (folder / kind.file).exists():
-            yield f"{folder / kind.file}: not there"
-        elif kind.load(folder)[0] != plan:
-            yield f"{folder / kind.file}: {sweep.part} is designed with another plan"
+        form = kind_of(plan).form
+        if not (folder / form.plan_file).exists():
+            yield f"{folder / form.plan_file}: not there"
+        elif files.read_plan(folder, form) != plan:
+            yield f"{folder / form.plan_file}: {sweep.part} is designed with another plan"
     for name, part in design.folders.items():
         if not (folder / name / files.SWEEP_FILE).exists():
             yield f"{folder / name}: not there"
@@ -176,7 +177,7 @@ def unfinished(folder: Path) -> Iterator[str]:
     """Measurements beside the sweep that were broken off: they have fewer blocks than their own plan."""
     for name, (plan, seen) in kept(folder).items():
         if len(seen) < plan.blocks:
-            yield f"{folder / KINDS[name].file}: broken off after {len(seen)} of {plan.blocks} blocks"
+            yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:

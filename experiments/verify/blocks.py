@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise, product
 from statistics import median
+from typing import Any
 
 import numpy as np
 
-from experiments import kinds
 from experiments.design.arms import Arm
 from experiments.design.slots import order, seed_of, starts
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 from experiments.judge.ratios import column, is_robbed_block, used_whole
+from experiments.kinds.block import Block as KindBlock
 from experiments.results.environment import Environment
 from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, Answered, Block
@@ -64,7 +65,7 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
         yield f"{again} blocks were run again, allowed: {sweep.repeats_max}"
 
 
-def time_faults(every: Sequence[kinds.Block]) -> Iterator[str]:
+def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
     """Blocks that begin before the one before them has ended."""
     for one, other in pairwise(every):
         if _ended_s(one) >= _began_s(other) + LABEL_S:
@@ -217,9 +218,9 @@ def _named(block: Block) -> str:
     return f"block {block.number}" if block.attempt == 1 else f"block {block.number}, attempt {block.attempt}"
 
 
-def _began_s(block: kinds.Block) -> float:
+def _began_s(block: Block | KindBlock[Any]) -> float:
     return datetime.fromisoformat(block.started_at).timestamp()
 
 
-def _ended_s(block: kinds.Block) -> float:
+def _ended_s(block: Block | KindBlock[Any]) -> float:
     return _began_s(block) + block.duration_s

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
-from experiments.judge.cold import ColdRuns
+from experiments.judge.cold import ColdJudged
 from experiments.judge.points import CONFIDENCE
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judgement
@@ -102,9 +102,9 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
     return Rates(gates.is_load_limited(sweep, blocks, arm), *estimates)
 
 
-def cold_runs(seen: Seen) -> ColdRuns:
+def cold_runs(seen: Seen) -> ColdJudged:
     """The cold runs; no rows where none were measured."""
-    return seen.of(ColdRuns) or ColdRuns()
+    return seen.of(ColdJudged) or ColdJudged()
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
-from experiments.kinds.cold import Cold, ColdCell
+from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.studies.greeter.original import CALLS
 from experiments.studies.study import Scale
 
@@ -78,11 +78,11 @@ def greeter(scale: Scale) -> Sweep:
     return Sweep("greeter", "greeter", loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
 
-def cold(scale: Scale) -> Cold:
+def cold(scale: Scale) -> ColdPlan:
     """Connecting, first call and the rest, of each language's program and of our grpcio client."""
     runs, blocks = (1, 1) if scale.looks[-1] < BLOCKS_MIN else (COLD_RUNS, scale.looks[0])
     cells = [ColdCell(each, CALLS, runs) for each in (*(ONE[language] for language in languages(scale)), LIBRARY)]
-    return Cold("greeter", "greeter", tuple(cells), blocks, scale.seed)
+    return ColdPlan("greeter", "greeter", tuple(cells), blocks, scale.seed)
 
 
 def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from experiments.judge.stress import StressJudged
-from experiments.judge.table import CellsJudged
+from experiments.judge.table import TableJudged
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
@@ -31,7 +31,7 @@ NOT_CONCLUDED = (
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Five questions, as far as they were measured."""
     found = [_languages(seen), _debug(seen.main)]
-    if (cells := seen.of(CellsJudged)) is not None:
+    if (cells := seen.of(TableJudged)) is not None:
         found += [_pool(cells), _connections(cells)]
     if (stress := seen.of(StressJudged)) is not None:
         found.append(_stress(stress))
@@ -74,7 +74,7 @@ def _languages(seen: Seen) -> Answer:
 def _at_its_levels(seen: Seen) -> Iterator[str]:
     """Sentence on the document's own connections, where the sweep by turns has others."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
-    cells = seen.of(CellsJudged)
+    cells = seen.of(TableJudged)
     own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]
     if own:
         levels = ", ".join(f"{each:,}" for each in CONNECTIONS)
@@ -106,7 +106,7 @@ def _debug(judgement: Judgement) -> Answer:
     )
 
 
-def _pool(cells: CellsJudged) -> Answer:
+def _pool(cells: TableJudged) -> Answer:
     own = [each for each in LANGUAGES if f"pool_response_ms_{each}" in cells.judged]
     time = "; ".join(words(cells.judged.get(f"pool_response_ms_{each}")) for each in own)
     details = [
@@ -128,7 +128,7 @@ def _pool(cells: CellsJudged) -> Answer:
     )
 
 
-def _connections(cells: CellsJudged) -> Answer:
+def _connections(cells: TableJudged) -> Answer:
     own = [each for each in LANGUAGES if f"connections_cpu_us_{each}" in cells.judged]
     told = "; ".join(words(cells.judged.get(f"connections_cpu_us_{each}")) for each in own)
     details = [

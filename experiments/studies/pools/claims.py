@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.judge.stress import StressJudged
-from experiments.judge.table import CellJudged, CellsJudged
+from experiments.judge.table import CellJudged, TableJudged
 from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
@@ -23,7 +23,7 @@ class Measured:
     """Measurements of the study, with its cells."""
 
     seen: Seen
-    cells: CellsJudged
+    cells: TableJudged
 
 
 BOTH = ("rust", "go")
@@ -62,7 +62,7 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    cells = seen.of(CellsJudged)
+    cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED, entry.theme)
     if not all(any(cell.setting["language"] == each for cell in cells.plan.cells) for each in BOTH):
@@ -72,7 +72,7 @@ def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
 
 def _sized(claim: Claim, seen: Seen) -> Claim:
     """The claim with the size of a cell behind its numbers."""
-    cells = seen.of(CellsJudged)
+    cells = seen.of(TableJudged)
     return claim if cells is None else replace(claim, said=f"{claim.said} {_size(cells)}".rstrip())
 
 
@@ -102,7 +102,7 @@ def _is_without_pool(one: Judged) -> bool:
     return executors == ["thread-per-task", "thread-pool"]
 
 
-def _size(cells: CellsJudged) -> str:
+def _size(cells: TableJudged) -> str:
     """Requests and seconds of a cell, beside the document's."""
     own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
     if not own:
@@ -159,7 +159,7 @@ def words(judged: CellJudged | None, label: str = "") -> str:
     )
 
 
-def _each(cells: CellsJudged, name: str) -> list[CellJudged | None]:
+def _each(cells: TableJudged, name: str) -> list[CellJudged | None]:
     """Judged ratios of this name in both languages."""
     return [cells.judged.get(f"{name}_{language}") for language in BOTH]
 
@@ -209,7 +209,7 @@ def _pool_takes_memory(of: Measured) -> Finding:
     return verdict, f"Memory: {_told(judged)}."
 
 
-def _every_cell(cells: CellsJudged, quantity: str) -> list[CellJudged | None]:
+def _every_cell(cells: TableJudged, quantity: str) -> list[CellJudged | None]:
     return [
         cells.judged.get(ratio.name)
         for verb in VERBS
@@ -267,7 +267,7 @@ def _rust_is_faster(of: Measured) -> Finding:
     )
 
 
-def _limited(cells: CellsJudged) -> str:
+def _limited(cells: TableJudged) -> str:
     """Sentence on the number of cells in which the load was near its limit."""
     own = [cell for cell in cells.plan.cells if cell.pinned and cell.setting["language"] in BOTH]
     over = sum(cells.is_load_limited(cell) for cell in own)

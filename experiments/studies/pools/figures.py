@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from experiments.judge.stats import exact
 from experiments.judge.stress import StressJudged
-from experiments.judge.table import OF_THE_LOAD, CellsJudged
+from experiments.judge.table import OF_THE_LOAD, TableJudged
 from experiments.kinds.table import Cell
 from experiments.show.content import Seen
 from experiments.show.figures import curves
@@ -30,7 +30,7 @@ LIMITED = "hollow: the load was at its limit, and is part of it"
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """A figure for each column and request; throughput under stress."""
     drawn: list[Picture] = []
-    if (cells := seen.of(CellsJudged)) is not None:
+    if (cells := seen.of(TableJudged)) is not None:
         for quantity, (name, title, unit, pinned) in COLUMNS.items():
             ticks = [(float(pool), str(pool)) for pool in POOLS]
             scale = Scale("Threads in the pool", unit, ticks, hollow=LIMITED, columns=2, shared=False)
@@ -43,7 +43,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     return tuple(drawn)
 
 
-def _panels(seen: CellsJudged, quantity: str, verb: str, pinned: bool) -> Iterator[Panel]:
+def _panels(seen: TableJudged, quantity: str, verb: str, pinned: bool) -> Iterator[Panel]:
     """For each number of connections the document's panel and ours: each language over the pool."""
     for connections in CONNECTIONS:
         levels = (pinned, verb, connections)
@@ -70,7 +70,7 @@ def _printed(row: original.Row, quantity: str) -> float:
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 
-def _line(seen: CellsJudged, quantity: str, language: str, cells: Sequence[Cell]) -> Line:
+def _line(seen: TableJudged, quantity: str, language: str, cells: Sequence[Cell]) -> Line:
     own = sorted((c for c in cells if c.setting["language"] == language), key=lambda c: c.setting.whole("workers"))
     found = [(float(c.setting.whole("workers")), value) for c in own if (value := seen.estimate(c, quantity))]
     limited = [float(c.setting.whole("workers")) for c in own if quantity in OF_THE_LOAD and seen.is_load_limited(c)]

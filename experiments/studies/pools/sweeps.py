@@ -14,8 +14,8 @@ from itertools import product
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
-from experiments.kinds.stress import FinalState, Stress, StressKind
-from experiments.kinds.table import TURNS_MIN, Cell, CellRatio, Cells
+from experiments.kinds.stress import FinalState, StressKind, StressPlan
+from experiments.kinds.table import TURNS_MIN, Cell, CellRatio, TablePlan
 from experiments.peers import PYTHON
 from experiments.studies.pools.original import REQUESTS
 from experiments.studies.study import Scale
@@ -188,11 +188,11 @@ class Table:
         return tuple(places[language, *key, pinned] for key in product(own_pools, own_connections, verbs))
 
 
-def cells(scale: Scale) -> Cells:
+def cells(scale: Scale) -> TablePlan:
     """Every cell of tables 1 and 2, and the ratios asked of them."""
     table = Table(scale)
     blocks = PAPER_BLOCKS if scale.whole else 1 if is_short(scale) else QUICK_BLOCKS
-    return Cells(STUDY, PART, table.cells, tuple(_ratios(table)), blocks, scale.seed)
+    return TablePlan(STUDY, PART, table.cells, tuple(_ratios(table)), blocks, scale.seed)
 
 
 def _ratios(table: Table) -> Iterator[CellRatio]:
@@ -260,13 +260,13 @@ def _named(one: str, other: str) -> str:
     return f"{one.capitalize()} ÷ {other.capitalize()}"
 
 
-def stress(scale: Scale) -> Stress:
+def stress(scale: Scale) -> StressPlan:
     """40,000 requests of three kinds at once: reads, new keys, and two updates for each known key."""
     keys = SMOKE_KEYS if is_short(scale) else KEYS
     entity, at = '{"id":{id},"description":"entity {id}","value":0.5}', "/entities/{id}"
     update = '{"id":{id},"description":"update {turn} of {id}","value":{turn}.5}'
     before = StressKind("keys to read", f"PUT {at}", FIRST_READ, keys, body=entity)
-    return Stress(
+    return StressPlan(
         STUDY,
         PART,
         servers=tuple(server(each, POOL, 1, "get") for each in languages(scale)),
@@ -282,5 +282,5 @@ def stress(scale: Scale) -> Stress:
             FinalState("updated", f"GET {at}", FIRST_KNOWN, keys, update, 2),
         ),
         connections=STRESS_CONNECTIONS,
-        repetitions=3 if scale.whole else 1,
+        blocks=3 if scale.whole else 1,
     )

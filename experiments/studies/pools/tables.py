@@ -4,7 +4,7 @@ stress test as JMeter has it; every declared ratio; faults of the document's tab
 from collections.abc import Iterable, Iterator
 
 from experiments.judge.stress import StressJudged
-from experiments.judge.table import CellJudged, CellsJudged
+from experiments.judge.table import CellJudged, TableJudged
 from experiments.kinds.table import Cell
 from experiments.show.content import Section, Seen
 from experiments.show.numbers import NOTHING, number, ratio_words
@@ -46,7 +46,7 @@ QUANTITIES = {
 def sections(seen: Seen) -> tuple[Section, ...]:
     """All tables, as far as they were measured."""
     found: list[Section] = []
-    if (cells := seen.of(CellsJudged)) is not None:
+    if (cells := seen.of(TableJudged)) is not None:
         for number_, verb in enumerate(VERBS, 1):
             found += _tables(cells, verb, number_)
         found.append(Section("All cells, compared", ratio_table(cells.judged.values())))
@@ -56,7 +56,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def _tables(seen: CellsJudged, verb: str, number_: int) -> Iterator[Section]:
+def _tables(seen: TableJudged, verb: str, number_: int) -> Iterator[Section]:
     of = verb.upper()
     names = [f"{name}_{verb}" for name in ("response", "memory")]
     pinned = cell_table(seen, verb, pinned=True)
@@ -67,7 +67,7 @@ def _tables(seen: CellsJudged, verb: str, number_: int) -> Iterator[Section]:
     yield Section(f"Table {number_} of the document: {of}", original_table(verb))
 
 
-def cell_table(seen: CellsJudged, verb: str, pinned: bool) -> str:
+def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
     """The document's columns, then processor time a request, and the load's share of its core; means over blocks."""
     own = [cell for cell in seen.plan.cells if cell.setting["mix"] == verb and cell.pinned == pinned]
     lines = [
@@ -121,12 +121,12 @@ def _named(cell: Cell) -> tuple[str, ...]:
     return of.text("language"), of.text("workers"), f"{cell.requests:,}", f"{of.whole('connections'):,}"
 
 
-def _little_ms(seen: CellsJudged, cell: Cell) -> str:
+def _little_ms(seen: TableJudged, cell: Cell) -> str:
     found = seen.estimate(cell, "throughput_hz")
     return NOTHING if found is None else number(1000 * cell.setting.whole("connections") / found.value)
 
 
-def _value(seen: CellsJudged, cell: Cell, quantity: str) -> str:
+def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
     found = seen.estimate(cell, quantity)
     return NOTHING if found is None else number(found.value)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from experiments.design.arms import Arm
 from experiments.judge.points import points
-from experiments.judge.standalone import Lone, Standalone
+from experiments.judge.standalone import LoneJudged, StandaloneJudged
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
@@ -57,9 +57,9 @@ def goal_table(all_goals: Iterable[Goal]) -> str:
     return Table(("what", "goal", "measured, with interval", "the goal is"), lines, texts=4).markdown
 
 
-def _servers(seen: Seen) -> Sequence[Lone]:
+def _servers(seen: Seen) -> Sequence[LoneJudged]:
     """Servers by themselves; none where they were not measured."""
-    return (seen.of(Standalone) or Standalone()).servers
+    return (seen.of(StandaloneJudged) or StandaloneJudged()).servers
 
 
 def arms(seen: Seen) -> tuple[Section, ...]:
@@ -207,7 +207,7 @@ def _of_core(share: float | None) -> str:
     return NOTHING if share is None else f"{percent(share)} of its core"
 
 
-def alone_table(alone: Sequence[Lone]) -> str:
+def alone_table(alone: Sequence[LoneJudged]) -> str:
     """Table of start-up, memory and idle processor time, with 95 % intervals over repetitions."""
     lines = []
     for lone in alone:

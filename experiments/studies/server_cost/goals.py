@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.judge.standalone import Lone
+from experiments.judge.standalone import LoneJudged
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
 from experiments.show.numbers import has_interval, number, percent, ratio_words, times_between
@@ -73,7 +73,7 @@ class Goal:
         return "" if self.seen is None else estimate(self.seen, self.unit)
 
 
-def goals(judgement: Judgement, alone: Sequence[Lone]) -> tuple[Goal, ...]:
+def goals(judgement: Judgement, alone: Sequence[LoneJudged]) -> tuple[Goal, ...]:
     """Every goal, in the order of the table."""
     return (*_main_goals(judgement), *_alone_goals({each.server.setting.text("transport"): each for each in alone}))
 
@@ -133,7 +133,7 @@ def _ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, flo
         yield Goal(part, bound, at_least, at_most, seen, refused=refusal(judgement, name))
 
 
-def _alone_goals(alone: dict[str, Lone]) -> Iterator[Goal]:
+def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:
     for transport, lone in alone.items():
         bound = f"at most {READY_MS_MAX:g} ms"
         yield Goal(f"start-up to ready, {transport}", bound, 0, READY_MS_MAX, lone.ready_ms, "ms")

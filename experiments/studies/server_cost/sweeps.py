@@ -15,7 +15,7 @@ from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twin
 from experiments.design.factors import SQLITE, TLS, TOKEN
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep
-from experiments.kinds.standalone import Alone, LoneServer
+from experiments.kinds.standalone import LoneServer, StandalonePlan
 from experiments.peers import peer_of
 from experiments.services import NULL, STOCK
 from experiments.studies.study import Scale
@@ -143,12 +143,12 @@ def options(scale: Scale) -> Sweep:
     return Sweep("server_cost", "options", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
 
 
-def alone(scale: Scale) -> Alone:
+def alone(scale: Scale) -> StandalonePlan:
     """Both servers as they are started, by themselves; one short repetition where the sweep has no verdicts either."""
     short = scale.looks[-1] < BLOCKS_MIN
     servers = tuple(LoneServer(setting(transport=each), held[:1] if short else held) for each, held in HELD.items())
     repetitions, idle_s = (1, 0.5) if short else (REPETITIONS, IDLE_S)
-    return Alone("server_cost", "server_cost", servers, repetitions, idle_s, scale.seed)
+    return StandalonePlan("server_cost", "server_cost", servers, repetitions, idle_s, scale.seed)
 
 
 def twice_of(of: Setting) -> Setting:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from experiments.design.setting import Setting
-from experiments.judge.delivery import ReceivedRatio, interval, ratios
+from experiments.judge.delivery import DeliveryRatio, interval, ratios
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
-from experiments.kinds.delivery import ReceivedRow
+from experiments.kinds.delivery import DeliveryRow
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
 from experiments.show.sentences import to_decide
@@ -113,22 +113,22 @@ def _soonest(seen: Seen) -> Answer:
     )
 
 
-def cycle_us(row: ReceivedRow) -> float | None:
+def cycle_us(row: DeliveryRow) -> float | None:
     """Response time as the document's timer has it."""
     return row.cycle_us
 
 
-def answer_us(row: ReceivedRow) -> float | None:
+def answer_us(row: DeliveryRow) -> float | None:
     """Part of that time that the receiver itself takes."""
     return row.answer_us
 
 
-def response_us(row: ReceivedRow) -> float | None:
+def response_us(row: DeliveryRow) -> float | None:
     """Response time of the same messages, at the client."""
     return row.response_us
 
 
-def received_hz(row: ReceivedRow) -> float:
+def received_hz(row: DeliveryRow) -> float:
     """Messages a second."""
     return row.received_hz
 
@@ -161,13 +161,13 @@ def _most(seen: Seen) -> Answer:
     return Answer(question, " ".join(told) or "Not measured.", (), figure="graph_5")
 
 
-def throughput_ratios(seen: Seen) -> tuple[ReceivedRatio, ...]:
+def throughput_ratios(seen: Seen) -> tuple[DeliveryRatio, ...]:
     """Ratio of each pair that was measured, as one family."""
     pairs = [(throughput_of(above), throughput_of(below)) for above, below in THROUGHPUT_PAIRS]
     return ratios(delivered(seen).rows, pairs, received_hz)
 
 
-def ratio_told(each: ReceivedRatio) -> str:
+def ratio_told(each: DeliveryRatio) -> str:
     """Sentence on a ratio: ``nanomsg carries 0.42 times as many as Berkeley sockets, 0.38 to 0.46.``"""
     above, below = (NAMES[setting.text("transport")] for setting in (each.above, each.below))
     value, ends = ratio_words(each.ratio)
@@ -221,7 +221,7 @@ def _throughput_lines(seen: Seen) -> Iterator[tuple[str, ...]]:
         yield NAMES[api], number(rate.value), ends, megabytes, *least_most
 
 
-def _shown(seen: Seen, at: Setting, value: Callable[[ReceivedRow], float | None], unit: float) -> str:
+def _shown(seen: Seen, at: Setting, value: Callable[[DeliveryRow], float | None], unit: float) -> str:
     found: Estimate | None = interval(delivered(seen).rows, at, value)
     if found is None:
         return NOTHING

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from statistics import stdev
 
 from experiments.design.sweep import BLOCKS_MIN
-from experiments.judge.delivery import ReceivedRatio
+from experiments.judge.delivery import DeliveryRatio
 from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme
@@ -182,11 +182,11 @@ def _size_shows(seen: Seen) -> Finding:
 def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen], Finding]:
     """Confirmed where nanomsg's throughput ÷ each other's lies within these; contradicted where one's is outside."""
 
-    def inside(each: ReceivedRatio) -> bool:
+    def inside(each: DeliveryRatio) -> bool:
         apart = each.differs or least < 1 < most  # alike ones need not differ
         return apart and least < each.together.low and each.together.high < most
 
-    def outside(each: ReceivedRatio) -> bool:
+    def outside(each: DeliveryRatio) -> bool:
         return each.differs and (each.together.high < least or each.together.low > most)
 
     def finding(seen: Seen) -> Finding:

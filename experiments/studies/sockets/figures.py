@@ -6,7 +6,7 @@ from experiments.design.arms import Arm
 from experiments.judge.delivery import interval
 from experiments.judge.points import points
 from experiments.judge.stats import Estimate
-from experiments.kinds.delivery import ReceivedRow
+from experiments.kinds.delivery import DeliveryRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.figures import bars
@@ -44,7 +44,7 @@ def graphs(seen: Seen) -> Sequence[Picture]:
     return (*drawn, bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel]))
 
 
-def _received_hz(row: ReceivedRow) -> float:
+def _received_hz(row: DeliveryRow) -> float:
     return row.received_hz
 
 

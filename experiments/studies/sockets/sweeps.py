@@ -10,7 +10,7 @@ Afterwards fresh servers tell what they received: the original's timer beside th
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
-from experiments.kinds.delivery import Received, ReceivedCell
+from experiments.kinds.delivery import DeliveryCell, DeliveryPlan
 from experiments.studies.sockets.original import GRAPHS, SIZES, THROUGHPUT_SAMPLES
 from experiments.studies.study import Scale
 
@@ -171,15 +171,15 @@ def bindings(scale: Scale) -> Sweep:
     return Sweep("sockets", "socket_bindings", loaded, tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
-def received(scale: Scale) -> Received:
+def received(scale: Scale) -> DeliveryPlan:
     """Runs that receivers report on: both their timers, at every rate and size; and throughput one way."""
     long = _is_long(scale)
     timed_s, timed_blocks = (scale.rounds, None) if long else (1, TIMED_BLOCKS)
-    cells = [ReceivedCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]
+    cells = [DeliveryCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]
     seconds = THROUGHPUT_SAMPLES if long else THROUGHPUT_S
-    cells += [ReceivedCell(throughput_of(api), seconds) for api in apis(scale)]
+    cells += [DeliveryCell(throughput_of(api), seconds) for api in apis(scale)]
     blocks = scale.looks[-1] if long else min(THROUGHPUT_BLOCKS, scale.looks[-1])
-    return Received("sockets", "sockets", tuple(cells), blocks, scale.seed)
+    return DeliveryPlan("sockets", "sockets", tuple(cells), blocks, scale.seed)
 
 
 def throughput_of(api: str) -> Setting:

@@ -10,10 +10,10 @@ import numpy as np
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge import ratios
-from experiments.judge.delivery import Delivery
+from experiments.judge.delivery import DeliveryJudged
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.kinds.delivery import ReceivedRow
+from experiments.kinds.delivery import DeliveryRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.numbers import counted, number
@@ -25,9 +25,9 @@ from experiments.studies.sockets.sweeps import NAMES, ratio_name
 ABSENT = "Not measured: an API that it compares is not built here, or gates left out its blocks."
 
 
-def delivered(seen: Seen) -> Delivery:
+def delivered(seen: Seen) -> DeliveryJudged:
     """Reports of receivers; no rows where none were measured."""
-    return seen.of(Delivery) or Delivery()
+    return seen.of(DeliveryJudged) or DeliveryJudged()
 
 
 def brief(judged: Judged | None) -> str:
@@ -107,7 +107,7 @@ def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> l
     return list(_log_ratios(*(_deviations(judgement, each) for each in (above, below))))
 
 
-def told_log_ratios(rows: Sequence[ReceivedRow], above: Setting, below: Setting) -> list[float]:
+def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting) -> list[float]:
     """The same ratio for the document's timer at the receiver: each run's mean of it, in the blocks that have both."""
     far = []
     for api in (above, below):

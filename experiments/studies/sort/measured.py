@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.design.setting import Setting
-from experiments.judge.cold import ColdRuns
+from experiments.judge.cold import ColdJudged
 from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.kinds.cold import ColdRow
@@ -61,7 +61,7 @@ def measured(seen: Seen) -> Measured:
     """All measurements of a part."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
-    cold = seen.of(ColdRuns) or ColdRuns()
+    cold = seen.of(ColdJudged) or ColdJudged()
     return Measured(parts, judged, dict(_points(parts)), tuple(cold.rows), cold.is_whole)
 
 

@@ -16,7 +16,7 @@ from itertools import product
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
-from experiments.kinds.cold import Cold, ColdCell
+from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.show.figures.style import label
 from experiments.studies.sort.original import CALLS
 from experiments.studies.study import Scale
@@ -110,7 +110,7 @@ def python_array_len(scale: Scale) -> Sweep:
     return _python_array_len("sort_python_array_len", scale)
 
 
-def cold(scale: Scale) -> tuple[Cold, ...]:
+def cold(scale: Scale) -> tuple[ColdPlan, ...]:
     """The original's 12 cells; no run where Go's peers are not built."""
     if not has_go(scale):
         return ()
@@ -118,7 +118,7 @@ def cold(scale: Scale) -> tuple[Cold, ...]:
         ColdCell(go(mechanism, algorithm), calls, RUNS[calls])
         for mechanism, algorithm, calls in product(MECHANISMS, ALGORITHMS, CALLS)
     )
-    return (Cold("sort", "sort", cells, scale.looks[0], scale.seed),)
+    return (ColdPlan("sort", "sort", cells, scale.looks[0], scale.seed),)
 
 
 def _mechanisms(length: int, family: str) -> Iterator[Comparison]:

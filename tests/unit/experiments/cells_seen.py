@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from experiments.design.setting import setting
-from experiments.kinds.table import Cell, CellBlock, CellRatio, Cells, CellSeen
+from experiments.kinds.block import Block, Run
+from experiments.kinds.table import Cell, CellRatio, CellSeen, TablePlan
 from experiments.results.observed import RoundSeen
 
 BASE = setting(service="entity", transport="http1", connection="per-request", mix="get", client="c-http")
@@ -21,9 +22,9 @@ RATIO = CellRatio("pool", "64 threads ÷ 2", (1,), (0,), "response_ms")
 QUIET = RoundSeen(1.0, 0)
 
 
-def plan(blocks: int = 6, ratios: Sequence[CellRatio] = (RATIO,), cells: Sequence[Cell] = CELLS) -> Cells:
+def plan(blocks: int = 6, ratios: Sequence[CellRatio] = (RATIO,), cells: Sequence[Cell] = CELLS) -> TablePlan:
     """Of all these cells."""
-    return Cells("study", "part", tuple(cells), tuple(ratios), blocks)
+    return TablePlan("study", "part", tuple(cells), tuple(ratios), blocks)
 
 
 SEEN = CellSeen(
@@ -42,13 +43,15 @@ SEEN = CellSeen(
     sampled_cpu_s=0.3,
     cpu_samples=(0.2, 0.5, 0.3, 0.25, 0.25),
     memory_samples_mib=(10.0, 30.0, 20.0, 20.0, 20.0),
-    machine=QUIET,
 )
 
 
-def block(number: int, of: Cells, seen: Callable[[Cell], CellSeen] = lambda _: SEEN) -> CellBlock:
+def block(
+    number: int, of: TablePlan, seen: Callable[[Cell], CellSeen] = lambda _: SEEN, machine: RoundSeen = QUIET
+) -> Block[CellSeen]:
     """A block in which each cell was seen so."""
-    return CellBlock(number, "2024-01-01", 1.0, 2000.0, 2, 1000.0, tuple(seen(cell) for cell in of.cells))
+    runs = tuple(Run(place, seen(cell), machine) for place, cell in enumerate(of.cells))
+    return Block(number, "2024-01-01", 1.0, 2, 1000.0, runs)
 
 
 def slower(cell: Cell, by: float) -> CellSeen:

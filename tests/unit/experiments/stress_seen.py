@@ -1,7 +1,9 @@
 """A small stress test, and what could be seen of it."""
 
 from experiments.design.setting import setting
-from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, Stress, StressKind, StressRepetition, StressSeen
+from experiments.kinds.block import Block
+from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, StressKind, StressPlan, StressSeen
+from tests.unit.experiments.apart_seen import block_of
 
 SERVER = setting(service="entity", transport="http1", mix="get")
 
@@ -9,7 +11,7 @@ ENTITY = '{"id":{id},"description":"entity {id}","value":0.5}'
 UPDATE = '{"id":{id},"description":"update {turn} of {id}","value":{turn}.5}'
 AT = "/entities/{id}"
 
-PLAN = Stress(
+PLAN = StressPlan(
     "study",
     "part",
     (SERVER,),
@@ -20,13 +22,13 @@ PLAN = Stress(
     ),
     (FinalState("new", f"GET {AT}", 3000, 20, ENTITY), FinalState("updated", f"GET {AT}", 2000, 20, UPDATE, 2)),
     connections=5,
-    repetitions=2,
+    blocks=2,
 )
 
 
-def repetition(number: int, errors: int = 0, wrong: int = 0) -> StressRepetition:
+def repetition(number: int, errors: int = 0, wrong: int = 0) -> Block[StressSeen]:
     """Its first kind took the first half of two seconds, its second kind all of them."""
     new = KindSeen(20, 0, 0, 1_000_000_000, 100.0, 2048, 4096)
     update = KindSeen(40 - errors, errors, 0, 2_000_000_000, 100.0, 4096, 8192)
     final = FinalSeen(20, 0, (20,)), FinalSeen(20 - wrong, wrong, (5, 15 - wrong))
-    return StressRepetition(number, "2024-01-01", 3.0, True, (StressSeen((new, update), final),))
+    return block_of(number, (StressSeen((new, update), final),))

@@ -13,9 +13,9 @@ from experiments.commands.recording import read
 from experiments.commands.run_all import Planned, check_new, is_whole
 from experiments.design.setting import setting
 from experiments.kinds import KINDS
-from experiments.kinds.cold import BLOCK_S, Cold, ColdCell
-from experiments.kinds.delivery import Received, ReceivedCell
-from experiments.kinds.standalone import Alone, LoneServer
+from experiments.kinds.cold import BLOCK_S, ColdCell, ColdPlan
+from experiments.kinds.delivery import DeliveryCell, DeliveryPlan
+from experiments.kinds.standalone import LoneServer, StandalonePlan
 from experiments.measure.programs import ProgramFailed
 from experiments.results.files import append_block, write_sweep
 from experiments.show.content import Content
@@ -24,10 +24,11 @@ from experiments.studies import STUDIES
 from experiments.verify import unfinished
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
+from tests.unit.experiments.apart_seen import keep
 from tests.unit.experiments.blocks import blocks
 from tests.unit.experiments.studies.stock.judgements import SCALE, planted
 
-COLD = KINDS["cold"]
+COLD_FILE = KINDS["cold"].form.plan_file
 
 SWEEP = STUDIES["stock"].parts["stock"].sweep(SCALE)
 
@@ -136,12 +137,12 @@ def test_a_study_is_whole_at_a_look_with_its_report(tmp_path: Path) -> None:
             (tmp_path / MARKDOWN).write_text("# A report\n")
             assert not is_whole(tmp_path, PLANNED[0])
     assert is_whole(tmp_path, PLANNED[0])
-    beside = replace(PLANNED[0], beside=(COLD.file,))
+    beside = replace(PLANNED[0], beside=(COLD_FILE,))
     assert not is_whole(tmp_path, beside)
-    COLD.save(tmp_path, Cold("stock", "stock", (ColdCell(setting(transport="sockets"), 100),), blocks=2), [])
+    keep(tmp_path, ColdPlan("stock", "stock", (ColdCell(setting(transport="sockets"), 100),), blocks=2), [])
     assert not is_whole(tmp_path, beside)
-    assert list(unfinished(tmp_path)) == [f"{tmp_path / COLD.file}: broken off after 0 of 2 blocks"]
-    (tmp_path / COLD.file).unlink()
+    assert list(unfinished(tmp_path)) == [f"{tmp_path / COLD_FILE}: broken off after 0 of 2 blocks"]
+    (tmp_path / COLD_FILE).unlink()
     assert not is_whole(tmp_path, replace(PLANNED[0], sweep=replace(SWEEP, seed=2)))
     (tmp_path / MARKDOWN).unlink()
     assert not is_whole(tmp_path, PLANNED[0])
@@ -160,13 +161,13 @@ def test_a_folder_with_results_is_not_begun_anew(tmp_path: Path) -> None:
 def test_what_is_measured_after_a_part_takes_time_too() -> None:
     """Sweeps without verdicts, servers by themselves, cold runs, what receivers tell."""
     one = setting(transport="sockets")
-    alone = Alone("s", "p", (LoneServer(one, (10,)),), repetitions=5, idle_s=5)
-    cold = Cold("s", "p", (ColdCell(one, 100, runs=3),), blocks=10)
+    alone = StandalonePlan("s", "p", (LoneServer(one, (10,)),), blocks=5, idle_s=5)
+    cold = ColdPlan("s", "p", (ColdCell(one, 100, runs=3),), blocks=10)
     nothing = estimate.after_s({})
     assert estimate.after_s({}, [alone]) - nothing > 5 * 2 * 5
     assert estimate.after_s({}, [cold]) - nothing > 10 * BLOCK_S
     peer = setting(service="echo", language="c", transport="berkeley", client="peer")
-    received = Received("s", "p", (ReceivedCell(peer, 3),), blocks=4)
+    received = DeliveryPlan("s", "p", (DeliveryCell(peer, 3),), blocks=4)
     assert estimate.after_s({}, [received]) - nothing > 3 * 4
     assert estimate.after_s({"later": SWEEP}) - nothing == SWEEP.looks[-1] * estimate.block_s(SWEEP)
 

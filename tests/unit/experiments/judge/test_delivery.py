@@ -1,6 +1,7 @@
 """Receivers' reports, over blocks: means, ratios of the same blocks, and kept as they were."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,23 +9,24 @@ import pytest
 from experiments.design.setting import setting
 from experiments.judge.delivery import interval, judged, ratios
 from experiments.kinds import KINDS
-from experiments.kinds.delivery import Received, ReceivedBlock, ReceivedCell, ReceivedRow, ReceivedSeen, Told
+from experiments.kinds.block import Block
+from experiments.kinds.delivery import Delivered, DeliveryCell, DeliveryPlan, DeliveryRow
 from experiments.results.observed import RoundSeen
+from tests.unit.experiments.apart_seen import block_of, keep
 
 ONE, OTHER = (setting(service="echo", language="c", transport=each, client="peer") for each in ("nng", "zeromq"))
-PLAN = Received("study", "part", (ReceivedCell(ONE, 2), ReceivedCell(OTHER, 2)), 8)
+PLAN = DeliveryPlan("study", "part", (DeliveryCell(ONE, 2), DeliveryCell(OTHER, 2)), 8)
 
 
-def block(number: int, messages: tuple[int, int], stolen: int = 0) -> ReceivedBlock:
+def block(number: int, messages: tuple[int, int], stolen: int = 0) -> Block[Delivered]:
     """So many messages a second of either; the first run lost so many ticks of its one second."""
-    runs = [
-        ReceivedSeen(place, Told((each, each), 10, 50_000, 330_000, 10, 100_000), RoundSeen(1.0, stolen * (place == 0)))
-        for place, each in enumerate(messages)
-    ]
-    return ReceivedBlock(number, "2026-01-01T00:00:00+00:00", 9.0, True, 900.0, 2, tuple(runs))
+    told = [Delivered((each, each), 10, 50_000, 330_000, 10, 100_000) for each in messages]
+    found = block_of(number, told)
+    first, *others = found.runs
+    return replace(found, runs=(replace(first, machine=RoundSeen(1.0, stolen)), *others))
 
 
-def hz(row: ReceivedRow) -> float:
+def hz(row: DeliveryRow) -> float:
     """Messages a second."""
     return row.received_hz
 
@@ -61,5 +63,5 @@ def test_equal_ones_do_not_differ() -> None:
 def test_blocks_are_kept_as_they_were(tmp_path: Path) -> None:
     """With their plan."""
     seen = (block(1, (200, 100)), block(2, (201, 99)))
-    KINDS["delivery"].save(tmp_path, PLAN, seen)
+    keep(tmp_path, PLAN, seen)
     assert KINDS["delivery"].load(tmp_path) == (PLAN, seen)

@@ -6,6 +6,7 @@ import pytest
 
 from experiments.judge.stress import TOTAL, judged
 from experiments.kinds.stress import KindSeen, StressSeen
+from tests.unit.experiments.apart_seen import block_of
 from tests.unit.experiments.stress_seen import PLAN, SERVER, repetition
 
 
@@ -34,10 +35,10 @@ def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
 def test_a_kind_without_an_answer_has_no_time() -> None:
     """The kind does not stretch the total to the clock's beginning; its errors count."""
     seen = repetition(1)
-    (server,) = seen.servers
+    server = seen.runs[0].seen
     late = replace(server.kinds[0], began_ns=5_000_000_000, ended_ns=6_000_000_000)
     none = KindSeen(0, 40, 0, 0, 0.0, 0, 0)
-    found = judged(PLAN, [replace(seen, servers=(StressSeen((late, none), server.final),))])
+    found = judged(PLAN, [block_of(1, (StressSeen((late, none), server.final),))])
     total, update = found.row(SERVER, TOTAL), found.row(SERVER, "update")
     assert total is not None
     assert update is not None

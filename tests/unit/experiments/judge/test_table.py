@@ -74,12 +74,8 @@ def test_a_family_is_corrected_together() -> None:
 
 def test_a_robbed_cell_is_left_out() -> None:
     """Of its means and of its pairs, whatever it says."""
-    of = plan(6)
-
-    def seen(cell: Cell, number: int) -> CellSeen:
-        return replace(slower(cell, 2.0), machine=RoundSeen(1.0, 100 if number == 3 else 0))
-
-    blocks = [block(number, of, partial(seen, number=number)) for number in range(1, 7)]
+    of, seen = plan(6), partial(slower, by=2.0)
+    blocks = [block(number, of, seen, RoundSeen(1.0, 100 if number == 3 else 0)) for number in range(1, 7)]
     found = judged(of, blocks)
     assert list(found.judged["pool"].log_ratios) == [1, 2, 4, 5, 6]
     assert found.judged["pool"].verdict is None, "five values are too few, though there are six blocks"

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from experiments.design.setting import setting
-from experiments.kinds.cold import Cold, ColdCell
+from experiments.kinds.cold import ColdCell, ColdPlan
 
 SOCKETS, GRPC = setting(transport="sockets"), setting(transport="grpc")
 CELLS = tuple(ColdCell(each, calls, runs) for each in (SOCKETS, GRPC) for calls, runs in ((1, 9), (100, 2)))
@@ -13,7 +13,7 @@ CELLS = tuple(ColdCell(each, calls, runs) for each in (SOCKETS, GRPC) for calls,
 
 def test_a_block_has_every_cell_as_often_in_an_order_of_its_own() -> None:
     """Drawn from the seed, so that it can be repeated; two numbers of calls share a server."""
-    plan = Cold("study", "part", CELLS, blocks=2)
+    plan = ColdPlan("study", "part", CELLS, blocks=2)
     orders = [plan.order(number) for number in (1, 2)]
     assert [Counter(order) for order in orders] == [{0: 9, 1: 2, 2: 9, 3: 2}] * 2
     assert orders[0] != orders[1]
@@ -34,7 +34,7 @@ def test_a_block_has_every_cell_as_often_in_an_order_of_its_own() -> None:
 def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float | str | bool]) -> None:
     """A cold run is one fresh client's, one call after the other."""
     with pytest.raises(ValueError, match="one client"):
-        Cold("study", "part", (ColdCell(SOCKETS.but(**levels), 1),), 1)
+        ColdPlan("study", "part", (ColdCell(SOCKETS.but(**levels), 1),), 1)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float
 def test_what_could_not_be_run_is_refused(cells: tuple[ColdCell, ...], blocks: int, said: str) -> None:
     """No cell, one twice, none of its runs or calls, or more servers than a block has."""
     with pytest.raises(ValueError, match=said):
-        Cold("study", "part", cells, blocks)
+        ColdPlan("study", "part", cells, blocks)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from experiments.design.limits import LIMITS
 from experiments.kinds.cold import rows
 from tests.unit.experiments.apart_seen import COLD, cold_block, cold_run
 
@@ -23,10 +24,10 @@ def test_a_run_of_one_call_has_no_rest() -> None:
 
 
 def test_a_run_with_errors_is_counted_and_in_no_mean() -> None:
-    """Nor is one that is left out; a cell without another has no row."""
+    """Nor is one that was robbed of time; a cell without another has no row."""
     failed = cold_run(10, 9000, 9000, {"unavailable": 1})
-    block = cold_block(1, [(1, failed), (1, cold_run(10)), (4, failed), (2, cold_run(100))])
-    first, second = rows(COLD, block)
+    runs = [(1, failed), (1, cold_run(10)), (4, failed), (2, cold_run(100))]
+    first, second = rows(COLD, cold_block(1, runs))
     assert (first.cell, first.runs, first.errors, first.first_call_us) == (COLD.cells[1], 1, 1, 500)
     assert second.cell == COLD.cells[2]
-    assert [row.cell for row in rows(COLD, block, left_out=(1,))] == [COLD.cells[2]]
+    assert [row.cell for row in rows(COLD, cold_block(1, runs, stolen=(1,)).counting(LIMITS))] == [COLD.cells[2]]

@@ -3,14 +3,14 @@
 import pytest
 
 from experiments.design.setting import setting
-from experiments.kinds.standalone import HELD_MAX, IDLE_S_MAX, Alone, LoneServer
+from experiments.kinds.standalone import HELD_MAX, IDLE_S_MAX, LoneServer, StandalonePlan
 
 SOCKETS, GRPC = setting(transport="sockets"), setting(transport="grpc")
 
 
 def test_every_repetition_has_every_server_in_an_order_of_its_own() -> None:
     """Drawn from the seed, so that it can be repeated."""
-    plan = Alone("study", "part", (LoneServer(SOCKETS, (10, 20)), LoneServer(GRPC)), 20, 1.0)
+    plan = StandalonePlan("study", "part", (LoneServer(SOCKETS, (10, 20)), LoneServer(GRPC)), 20, 1.0)
     orders = [plan.order(number) for number in range(1, 21)]
     assert set(orders) == {(0, 1), (1, 0)}
     assert orders == [plan.order(number) for number in range(1, 21)]
@@ -40,4 +40,4 @@ def test_what_could_not_be_looked_at_is_refused(
 ) -> None:
     """Nothing, a server twice, connections that do not grow, or longer than a server keeps an idle connection."""
     with pytest.raises(ValueError, match=r"allowed|at least"):
-        Alone("study", "part", servers, repetitions, idle_s)
+        StandalonePlan("study", "part", servers, repetitions, idle_s)

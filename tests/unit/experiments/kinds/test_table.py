@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.kinds.table import Cell, CellRatio, Cells
+from experiments.kinds.table import Cell, CellRatio, TablePlan
 from tests.unit.experiments.cells_seen import BASE, CELLS, FEW, FREE, MANY, PUT, plan
 
 
@@ -16,13 +16,14 @@ def test_cells_that_differ_in_the_request_alone_share_a_process() -> None:
 def test_the_order_is_drawn_anew_for_each_block() -> None:
     """Every cell once, a start's cells together; the same for the same seed."""
     of = plan()
-    orders = [of.order(number) for number in range(1, 20)]
-    for order in orders:
-        assert sorted(place for places in order for place in places) == list(range(len(CELLS)))
+    orders = [of.starts(number) for number in range(1, 20)]
+    for number, order in enumerate(orders, 1):
+        assert of.order(number) == tuple(place for places in order for place in places)
+        assert sorted(of.order(number)) == list(range(len(CELLS)))
         assert all(len({of.cells[place].start for place in places}) == 1 for places in order)
         assert len(order) == 3
     assert len(set(orders)) > 5
-    assert plan().order(1) == orders[0]
+    assert plan().starts(1) == orders[0]
 
 
 @pytest.mark.parametrize(
@@ -45,4 +46,4 @@ def test_what_could_not_be_measured_is_refused(
 ) -> None:
     """The table is refused when it is made."""
     with pytest.raises(ValueError):  # noqa: PT011  # each message names what was given
-        Cells("study", "part", cells, ratios, blocks)
+        TablePlan("study", "part", cells, ratios, blocks)

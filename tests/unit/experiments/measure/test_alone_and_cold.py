@@ -7,8 +7,9 @@ import pytest
 
 from clients.load.run import fleet
 from experiments.design.setting import setting
-from experiments.kinds.cold import Cold, ColdCell, rows
-from experiments.kinds.standalone import Alone, LoneServer
+from experiments.kinds.block import Block
+from experiments.kinds.cold import ColdCell, ColdPlan, rows
+from experiments.kinds.standalone import LoneServer, StandalonePlan
 from experiments.measure import cold, standalone
 from experiments.measure.bench import bench
 from stock_service.rpc.transports import TRANSPORTS
@@ -39,8 +40,10 @@ def test_a_server_by_itself_is_seen_with_every_number_of_connections(
 ) -> None:
     """Its start, and its memory and processor time over the whole watch; whatever it serves."""
     of = setting(transport=transport, service=service, mix="lookup" if service == "stock" else "echo")
-    plan = Alone("study", "part", (LoneServer(of, (3, 20)),), 1, 0.05)
-    (server,) = standalone.measure(plan, 1, bench(catalog)).servers
+    plan = StandalonePlan("study", "part", (LoneServer(of, (3, 20)),), 1, 0.05)
+    (run,) = standalone.runs(plan, 1, bench(catalog))
+    server = run.seen
+    assert run.machine is not None
     assert server.ready_ms > 1
     assert [held.connections for held in server.held] == [0, 3, 20]
     for held in server.held:
@@ -54,11 +57,12 @@ def test_a_cold_block_has_every_run(catalog: Path) -> None:
     """Each cell as often as planned, all calls answered; the warming run is not among them."""
     fleet.warm()
     cells = tuple(ColdCell(setting(transport=each), calls, 2) for each in TRANSPORTS for calls in (1, 5))
-    plan = Cold("study", "part", cells, blocks=1, warm_up_calls=3)
-    block = cold.measure(plan, 1, bench(catalog))
-    assert Counter(each.cell for each in block.runs) == dict.fromkeys(range(len(cells)), 2)
-    assert tuple(each.cell for each in block.runs) == plan.order(1)
+    plan = ColdPlan("study", "part", cells, blocks=1, warm_up_calls=3)
+    block = Block(1, "", 1.0, 2, 1000.0, tuple(cold.runs(plan, 1, bench(catalog))))
+    assert Counter(each.place for each in block.runs) == dict.fromkeys(range(len(cells)), 2)
+    assert tuple(each.place for each in block.runs) == plan.order(1)
     for each in block.runs:
-        assert each.run.outcomes == {"OK": cells[each.cell].calls}
+        assert each.seen.outcomes == {"OK": cells[each.place].calls}
+        assert each.machine is not None
         assert each.machine.duration_s > 0
     assert [(row.cell, row.runs, row.errors) for row in rows(plan, block)] == [(cell, 2, 0) for cell in cells]

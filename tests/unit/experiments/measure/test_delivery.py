@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from experiments.design.setting import setting
-from experiments.kinds.delivery import Received, ReceivedCell, Told
+from experiments.kinds.delivery import Delivered, DeliveryCell, DeliveryPlan
 from experiments.measure import delivery
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.programs import Program, ProgramFailed
@@ -47,7 +47,7 @@ for number in range(20):
 OF = setting(service="sort", language="go", transport="net-rpc", client="peer", size=8)
 
 
-def told(of: ReceivedCell, monkeypatch: pytest.MonkeyPatch, lost: int = 0) -> Told:
+def told(of: DeliveryCell, monkeypatch: pytest.MonkeyPatch, lost: int = 0) -> Delivered:
     """A receiver's report on a cell, of a server that miscounts by some bytes."""
     server = SERVER.replace("LOST", str(lost))
     client = CLIENT.replace("{", "{{").replace("}", "}}")
@@ -58,19 +58,19 @@ def told(of: ReceivedCell, monkeypatch: pytest.MonkeyPatch, lost: int = 0) -> To
     for module in ("experiments.peers", "experiments.measure.bench", "experiments.measure.delivery"):
         monkeypatch.setattr(f"{module}.PEERS", planted)
     monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
-    (run,) = delivery.measure(Received("study", "part", (of,), 1), 1, bench(CATALOG)).runs
-    return run.told
+    (run,) = delivery.runs(DeliveryPlan("study", "part", (of,), 1), 1, bench(CATALOG))
+    return run.seen
 
 
 @pytest.mark.usefixtures("no_leaks")
 def test_both_sides_tell_of_the_same_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each leaves its first out; more than a pipe holds is read."""
-    assert told(ReceivedCell(OF.but(rate_hz=10.0), 2), monkeypatch) == Told((10, 10), 19, 95, 950, 19, 133)
+    assert told(DeliveryCell(OF.but(rate_hz=10.0), 2), monkeypatch) == Delivered((10, 10), 19, 95, 950, 19, 133)
 
 
 def test_one_way_only_the_receiver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a rate it times no message, and counts all."""
-    assert told(ReceivedCell(OF.but(pattern="one-way"), 1), monkeypatch) == Told((10,), 0, 0, 0, 0, 0)
+    assert told(DeliveryCell(OF.but(pattern="one-way"), 1), monkeypatch) == Delivered((10,), 0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_does_not_fit_together_is_refused(
 ) -> None:
     """Messages in part, and seconds that are missing."""
     with pytest.raises(ProgramFailed, match=fault):
-        told(ReceivedCell(OF.but(rate_hz=10.0), seconds), monkeypatch, lost)
+        told(DeliveryCell(OF.but(rate_hz=10.0), seconds), monkeypatch, lost)
 
 
 def test_a_server_that_does_not_stop_tells_nothing() -> None:

@@ -13,7 +13,7 @@ from experiments.design.arms import Arm, Group
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge import gates
-from experiments.kinds.cold import Cold, ColdCell
+from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.measure import cold, peer_clients, windows
 from experiments.measure.bench import CATALOG, bench, server_command
 from experiments.measure.programs import Program, ProgramFailed
@@ -133,12 +133,13 @@ def test_calls_as_due_are_not_off_their_rate() -> None:
 
 def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:
     """The others are added up."""
-    plan = Cold("study", "part", (ColdCell(OF, 5, 2),), 1, warm_up_calls=2)
-    for seen in cold.measure(plan, 1, bench(CATALOG)).runs:
-        assert seen.run.connect_ns > 0
-        assert (seen.run.first_ns or 0) > 0
-        assert (seen.run.rest, seen.run.outcomes, seen.run.errors) == (4, {"OK": 5}, {})
-        assert seen.run.rest_ns > 0
+    plan = ColdPlan("study", "part", (ColdCell(OF, 5, 2),), 1, warm_up_calls=2)
+    for run in cold.runs(plan, 1, bench(CATALOG)):
+        seen = run.seen
+        assert seen.connect_ns > 0
+        assert (seen.first_ns or 0) > 0
+        assert (seen.rest, seen.outcomes, seen.errors) == (4, {"OK": 5}, {})
+        assert seen.rest_ns > 0
 
 
 @pytest.mark.parametrize("missing", [1, 5])

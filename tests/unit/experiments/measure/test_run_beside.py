@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from experiments.kinds import KINDS
-from experiments.kinds.standalone import Alone, Repetition
+from experiments.kinds.block import Block, Run
+from experiments.kinds.standalone import StandalonePlan, StartSeen
 from experiments.measure import standalone
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.runner import run_beside
@@ -27,16 +28,16 @@ class Measuring:
     def __init__(self, patch: pytest.MonkeyPatch, fails_at: int = 0) -> None:
         self.asked: list[int] = []
         self._fails_at = fails_at
-        patch.setattr(standalone, "measure", self)
+        patch.setattr(standalone, "runs", self)
 
-    def __call__(self, _: Alone, number: int, __: Bench) -> Repetition:
+    def __call__(self, _: StandalonePlan, number: int, __: Bench) -> tuple[Run[StartSeen], ...]:
         if number == self._fails_at:
             raise InterruptedError
         self.asked.append(number)
-        return repetition(number, 130, (15, 17, 29), 0.0)
+        return repetition(number, 130, (15, 17, 29), 0.0).runs
 
 
-def run(plan: Alone, folder: Path, resume: bool) -> Sequence[Repetition]:
+def run(plan: StandalonePlan, folder: Path, resume: bool) -> Sequence[Block[StartSeen]]:
     """Every repetition that the folder lacks."""
     return run_beside(plan, folder, resume, ON, lambda _: None)
 

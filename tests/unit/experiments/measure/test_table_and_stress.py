@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.kinds.stress import FinalState
-from experiments.kinds.table import Cell, Cells
+from experiments.kinds.table import Cell, TablePlan
 from experiments.measure import stress, table
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.load_programs import CHttpClient, http_load, load_programs
@@ -33,7 +33,7 @@ def on() -> Iterator[Bench]:
 @pytest.mark.usefixtures("no_leaks")
 def test_a_block_has_every_cell(on: Bench) -> None:
     """All requests answered, bytes and times there, the server's processor and memory read."""
-    plan = Cells(
+    plan = TablePlan(
         "study",
         "part",
         tuple(
@@ -42,8 +42,10 @@ def test_a_block_has_every_cell(on: Bench) -> None:
         (),
         1,
     )
-    block = table.measure(plan, 1, on)
-    for cell, seen in zip(plan.cells, block.cells, strict=True):
+    runs = tuple(table.runs(plan, 1, on))
+    assert tuple(run.place for run in runs) == plan.order(1)
+    for run in runs:
+        cell, seen = plan.cells[run.place], run.seen
         assert (seen.requests, seen.errors, seen.load_requests) == (500, 0, 500 + cell.warm_up)
         assert 0 < seen.connect_us < seen.response_us
         assert min(seen.received_bytes, seen.sent_bytes) > 500 * 40
@@ -61,10 +63,10 @@ def test_an_interrupt_ends_the_load_at_once(on: Bench, monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Program, "resident_mib", interrupt)
-    plan = Cells("study", "part", (Cell(BASE, 10**6),), (), 1)
+    plan = TablePlan("study", "part", (Cell(BASE, 10**6),), (), 1)
     began_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        table.measure(plan, 1, on)
+        tuple(table.runs(plan, 1, on))
     assert time.monotonic() - began_s < 20
 
 
@@ -72,9 +74,9 @@ def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
     """Its replies are all the same, and not what was asked for."""
     # A server of ours that has not got the entity: any other service of the same transport.
     other = f"{sys.executable} -m experiments.services serve echo --transport http1 --port 0"
-    plan = Cells("study", "part", (Cell(BASE.but(service=other), 5),), (), 1)
+    plan = TablePlan("study", "part", (Cell(BASE.but(service=other), 5),), (), 1)
     with pytest.raises(Unavailable, match="GET /entities/1: 0 replies as they should be"):
-        table.measure(plan, 1, on)
+        tuple(table.runs(plan, 1, on))
 
 
 @pytest.mark.usefixtures("no_leaks")
@@ -83,7 +85,8 @@ def test_every_key_is_looked_at(on: Bench) -> None:
     planted = FinalState("planted", "GET /entities/{id}", 2000, 20, ENTITY)
     missing = FinalState("missing", "GET /entities/{id}", 9000, 3, ENTITY)
     plan = dataclasses.replace(PLAN, final=(*PLAN.final, planted, missing))
-    (server,) = stress.measure(plan, 1, on).servers
+    (run,) = stress.runs(plan, 1, on)
+    server = run.seen
     assert [(kind.requests, kind.errors) for kind in server.kinds] == [(20, 0), (40, 0)]
     new, updated, wrong, none = server.final
     assert (new.right, new.wrong) == (20, 0)
@@ -94,7 +97,7 @@ def test_every_key_is_looked_at(on: Bench) -> None:
 
 def test_the_folder_keeps_every_block(on: Bench, tmp_path: Path) -> None:
     """And is gone on with."""
-    plan = Cells("study", "part", (Cell(BASE.but(connections=2), 10),), (), 2)
+    plan = TablePlan("study", "part", (Cell(BASE.but(connections=2), 10),), (), 2)
     told: list[int] = []
     blocks = run_beside(plan, tmp_path, False, on, told.append)
     assert ([block.number for block in blocks], told) == ([1, 2], [0, 1])

@@ -136,7 +136,7 @@ def test_an_edited_line_is_refused(folder: Path) -> None:
 def test_a_block_of_another_sweep_is_refused(folder: Path) -> None:
     """The sweep's definition is a part of the signature."""
     files.write_sweep(folder, replace(WHOLE, limits=LIMITS))
-    with pytest.raises(UsageError, match="got 'a sweep that was edited after block 1'"):
+    with pytest.raises(UsageError, match="got 'a plan that was edited after block 1'"):
         files.read_blocks(folder)
 
 

@@ -11,10 +11,10 @@ from clients.load.record.times import Times
 from experiments.design.arms import Arm, ServerKey
 from experiments.design.slots import order
 from experiments.design.sweep import PAIRS_NEAR_1, Sweep
-from experiments.judge.standalone import Standalone, judged
+from experiments.judge.standalone import StandaloneJudged, judged
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
-from experiments.kinds.standalone import Alone, HeldSeen, LoneSeen, Repetition
+from experiments.kinds.standalone import HeldSeen, LoneServer, StartSeen
 from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns, Window
 from experiments.services import PLAIN
 from experiments.show.content import Seen
@@ -34,6 +34,7 @@ from experiments.studies.server_cost.sweeps import (
 )
 from experiments.studies.server_cost.sweeps import split as split_sweep
 from experiments.studies.study import Scale
+from tests.unit.experiments.apart_seen import block_of
 from tests.unit.experiments.blocks import World, blocks
 
 PART = SERVER_COST.parts["server_cost"]
@@ -87,24 +88,16 @@ def _block(
     return Block(block, 1, "", 9.0, True, 900.0, columns, [answered for _ in sweep.arms], servers, rounds)
 
 
-def lone(ready_ms: float, idle_share: float, mib_each: float) -> Standalone:
+def lone(ready_ms: float, idle_share: float, mib_each: float) -> StandaloneJudged:
     """Both servers by themselves, five times, alike but for 1 % of their start-up."""
-    plan = alone(SMALL)
-    return judged(plan, [_repetition(plan, at, ready_ms, idle_share, mib_each) for at in range(plan.repetitions)])
+    plan, watched_ns = alone(SMALL), 5_000_000_000
 
+    def start(at: int, server: LoneServer) -> StartSeen:
+        numbers = server.connections
+        held = (HeldSeen(n, 16 + n * mib_each + at, 9, round(idle_share * watched_ns), watched_ns) for n in numbers)
+        return StartSeen(ready_ms * (1 + at / 100), tuple(held))
 
-def _repetition(plan: Alone, at: int, ready_ms: float, idle_share: float, mib_each: float) -> Repetition:
-    servers = tuple(
-        LoneSeen(
-            ready_ms * (1 + at / 100),
-            tuple(
-                HeldSeen(held, 16 + held * mib_each + at, 9, round(idle_share * 5e9), 5_000_000_000)
-                for held in server.connections
-            ),
-        )
-        for server in plan.servers
-    )
-    return Repetition(at + 1, "", 9.0, True, 900.0, 0, servers)
+    return judged(plan, [block_of(at + 1, [start(at, each) for each in plan.servers]) for at in range(plan.blocks)])
 
 
 def said(found: tuple[Goal, ...]) -> list[str]:

@@ -5,19 +5,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from clients.load.record.cold_run import ColdRun
 from experiments.commands import recording
 from experiments.design.arms import Arm, Group
 from experiments.design.slots import order, seed_of
 from experiments.design.sweep import Sweep
 from experiments.kinds import KINDS
-from experiments.kinds.cold import Cold, ColdBlock, ColdCell
+from experiments.kinds.block import Block as KindBlock
+from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.results import environment, files, rows
 from experiments.results.environment import Environment
 from experiments.results.observed import Answered, Block, RoundSeen
 from experiments.show import report
 from experiments.show.content import Answer, Seen
 from experiments.studies.study import Part, Scale, Study
-from tests.unit.experiments.apart_seen import cold_block, cold_run
+from tests.unit.experiments.apart_seen import cold_block, cold_run, keep
 from tests.unit.experiments.judge.synthetic_blocks import (
     GRPC,
     SOCKETS,
@@ -46,10 +48,10 @@ def try_sweep(scale: Scale) -> Sweep:
     return replace(sweep(ratio(), TWIN, rounds=scale.rounds, looks=scale.looks), seed=scale.seed)
 
 
-def cold_plan(scale: Scale) -> Cold:
+def cold_plan(scale: Scale) -> ColdPlan:
     """Two cells, in an order that is drawn."""
     cells = tuple(ColdCell(each.setting, calls, 2) for each in (SOCKETS, GRPC) for calls in (1, 10))
-    return Cold("try", "try", cells, 3, scale.seed)
+    return ColdPlan("try", "try", cells, 3, scale.seed)
 
 
 def answers(seen: Seen) -> Sequence[Answer]:
@@ -122,18 +124,29 @@ def recorded(folder: Path) -> Path:
     after = replace(of, part="try_after", looks=(3,))
     measured(folder / "try_after", after, [block(after, MEANS, number, 0.02, seed=5) for number in range(1, 4)])
     plan = cold_plan(STUDY.scales["quick"])
-    KINDS["cold"].save(folder, plan, [cold_of(plan, number) for number in range(1, 4)])
+    keep(folder, plan, [cold_of(plan, number) for number in range(1, 4)])
     report.write(folder, recording.read(folder))
     return folder
 
 
-def cold_of(plan: Cold, number: int) -> ColdBlock:
+def cold_of(plan: ColdPlan, number: int) -> KindBlock[ColdRun]:
     """A block of cold runs, in their order, unlike any other."""
     runs = [
         (cell, cold_run(plan.cells[cell].calls, 500 + 10 * number + place))
         for place, cell in enumerate(plan.order(number))
     ]
     return replace(cold_block(number, runs), started_at=f"2026-01-01T00:02:{10 * number:02}+00:00")
+
+
+COLD = KINDS["cold"].form
+
+ColdEdit = Callable[[ColdPlan, list[KindBlock[ColdRun]]], tuple[ColdPlan, Sequence[KindBlock[ColdRun]]]]
+
+
+def edit_cold(folder: Path, edit: ColdEdit) -> None:
+    """Keeps a folder's cold runs as edited, with their digests."""
+    plan, blocks = KINDS["cold"].load(folder)
+    keep(folder, *edit(plan, list(blocks)))
 
 
 def replaced(file: Path, old: str, new: str) -> None:

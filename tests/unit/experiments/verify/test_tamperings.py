@@ -1,7 +1,7 @@
 """Tamperings, by their names: each is seen, though rows and digests are made anew behind it and texts do not tell."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,20 +12,21 @@ from experiments.commands import recording
 from experiments.commands.recording import expected
 from experiments.design.limits import LIMITS
 from experiments.design.sweep import Slices, Sweep
-from experiments.kinds import KINDS
-from experiments.kinds.cold import Cold, ColdBlock
 from experiments.results import environment, files, rows
 from experiments.results.observed import STARTED_LATE, Block
 from experiments.verify import differences
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, times, with_histograms, with_slices
 from tests.unit.experiments.verify.edited import (
+    COLD,
     LOST_TICKS,
     MEANS,
     STUDY,
+    ColdEdit,
     Recording,
     answered,
     column,
+    edit_cold,
     in_drawn_order,
     like,
     numbers,
@@ -126,14 +127,9 @@ def of_machine(text: str, **after: float) -> None:
     tampering(text)(edit)
 
 
-def of_cold(text: str, edit: Callable[[Cold, list[ColdBlock]], tuple[Cold, Sequence[ColdBlock]]]) -> None:
+def of_cold(text: str, edit: ColdEdit) -> None:
     """Names one that edits the cold runs."""
-
-    def edited(of: Recording) -> None:
-        plan, seen_ = KINDS["cold"].load(of.folder)
-        KINDS["cold"].save(of.folder, *edit(plan, list(seen_)))
-
-    tampering(text)(edited)
+    tampering(text)(lambda of: edit_cold(of.folder, edit))
 
 
 def inside(text: str, edit: Tampering, anew: bool = True) -> None:
@@ -346,7 +342,7 @@ of_cold("a block of cold runs cloned", lambda plan, every: (
     plan, [*every[:2], replace(every[1], number=3, started_at=every[2].started_at)]
 ))  # fmt: skip
 of_cold("cold runs sorted", lambda plan, every: (
-    plan, [replace(each, runs=tuple(sorted(each.runs, key=lambda run: run.cell))) for each in every]
+    plan, [replace(each, runs=tuple(sorted(each.runs, key=lambda run: run.place))) for each in every]
 ))  # fmt: skip
 of_cold("a block of cold runs dropped", lambda plan, every: (plan, every[:2]))
 of_cold(
@@ -355,8 +351,12 @@ of_cold(
 of_cold("a cold cell relabelled", lambda plan, every: (
     replace(plan, cells=tuple(replace(each, calls=each.calls + 1) for each in plan.cells)), every
 ))  # fmt: skip
-on_disk("the cold runs deleted", lambda folder: (folder / KINDS["cold"].file).unlink())
-on_disk("the cold runs edited, no digest anew", lambda f: replaced(f / KINDS["cold"].file, '"seed": 1', '"seed": 2'))
+on_disk("the cold runs deleted", lambda folder: (folder / COLD.plan_file).unlink())
+on_disk("a block of cold runs cut off", lambda folder: (folder / COLD.blocks_file).unlink())
+on_disk(
+    "the cold runs edited, no digest anew",
+    lambda f: replaced(f / COLD.plan_file, '"seed": 1', '"seed": 2'),
+)
 
 # folders inside
 on_disk("the folder inside deleted", lambda folder: shutil.rmtree(folder / "try_after"))

@@ -6,13 +6,13 @@ from dataclasses import replace
 from clients.load.record.cold_run import ColdRun
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.judge.cold import ColdRuns, judged
+from experiments.judge.cold import ColdJudged, judged
 from experiments.judge.verdicts import Judgement, judge
-from experiments.kinds.cold import ColdBlock, ColdSeen
-from experiments.results.observed import ALL, Block, RoundSeen, Window
+from experiments.results.observed import ALL, Block, Window
 from experiments.show.content import Seen
 from experiments.studies.greeter.sweeps import LABELS, ONE, asynchronous, cold, greeter, two
 from experiments.studies.study import Scale
+from tests.unit.experiments.apart_seen import cold_block
 from tests.unit.experiments.blocks import World, blocks
 
 SCALE = Scale(rounds=3, looks=(10, 14), clients=(1, 2))
@@ -61,7 +61,7 @@ def judgement(means_us: Mapping[Setting, float] | None = None, number: int = 10,
     return seen(means_us, number, scale).main
 
 
-def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> ColdRuns:
+def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> ColdJudged:
     """Runs in which the calls behind the first take ``REST_US``; Python's and our client's take thrice as long."""
     plan = cold(scale)
     times = {each.setting: 1 if each.setting == ONE[CPP] else 3 for each in plan.cells}
@@ -73,8 +73,8 @@ def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> ColdR
             run = ColdRun(
                 round(connect_us * ns), round(first_us * ns), round(999 * REST_US * ns), 999, {"OK": 1000}, {}
             )
-            runs.append(ColdSeen(place, run, RoundSeen(1.0, 0)))
-        found.append(ColdBlock(block, "2026-01-01T00:00:00+00:00", 9.0, True, 900.0, 2, tuple(runs)))
+            runs.append((place, run))
+        found.append(cold_block(block, runs))
     return judged(plan, found)
 
 

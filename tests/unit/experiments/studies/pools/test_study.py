@@ -11,9 +11,9 @@ from experiments.design.setting import read
 from experiments.judge import stress as stress_judge
 from experiments.judge import table
 from experiments.judge.stats import Estimate
-from experiments.judge.table import CellJudged, CellsJudged
+from experiments.judge.table import CellJudged, TableJudged
 from experiments.judge.verdicts import Verdict, judge
-from experiments.kinds.stress import FinalSeen, KindSeen, StressRepetition, StressSeen
+from experiments.kinds.stress import FinalSeen, KindSeen, StressSeen
 from experiments.kinds.table import Cell, CellRatio, CellSeen
 from experiments.show.content import Seen, Theme, content
 from experiments.show.themes import stances
@@ -21,6 +21,7 @@ from experiments.studies.pools import POOLS, original, sweeps
 from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, FURTHER, MUCH_LESS, OF_TABLES, all_are, claims
 from experiments.studies.pools.tables import cell_table
 from experiments.studies.study import Scale
+from tests.unit.experiments.apart_seen import block_of
 from tests.unit.experiments.cells_seen import SEEN, block
 from tests.unit.experiments.judge.synthetic_blocks import blocks as synthetic
 from tests.unit.experiments.judge.synthetic_blocks import ratio as asked_of
@@ -47,18 +48,18 @@ def seen_of(cell: Cell) -> CellSeen:
     )
 
 
-def judged(scale: Scale = QUICK) -> CellsJudged:
+def judged(scale: Scale = QUICK) -> TableJudged:
     """Ten blocks without noise."""
     plan = sweeps.cells(scale)
     return table.judged(plan, [block(number, plan, seen_of) for number in range(1, plan.blocks + 1)])
 
 
-def seen(scale: Scale = QUICK, wrong: int = 0, cells: CellsJudged | None = None) -> Seen:
+def seen(scale: Scale = QUICK, wrong: int = 0, cells: TableJudged | None = None) -> Seen:
     """Nothing by turns, made-up cells, and a stress test."""
     plan = sweeps.stress(scale)
     kinds = tuple(KindSeen(each.requests, 0, 0, 10**9, 1.0, 1024, 1024) for each in plan.kinds)
     final = tuple(FinalSeen(each.keys - wrong, wrong, (each.keys,)) for each in plan.final)
-    repetition = StressRepetition(1, "2024-01-01", 1.0, True, (StressSeen(kinds, final),) * len(plan.servers))
+    repetition = block_of(1, (StressSeen(kinds, final),) * len(plan.servers))
     return Seen(
         judge(sweeps.pools(scale), []), runs=(*([cells] if cells else []), stress_judge.judged(plan, [repetition]))
     )

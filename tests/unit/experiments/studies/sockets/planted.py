@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cache
 
 from experiments.design.arms import Arm
-from experiments.judge.delivery import Delivery
+from experiments.judge.delivery import DeliveryJudged
 from experiments.judge.verdicts import Judgement, judge
-from experiments.kinds.delivery import ReceivedRow
+from experiments.kinds.delivery import DeliveryRow
 from experiments.show.content import Seen
 from experiments.studies.sockets.sweeps import APIS, received, sockets
 from experiments.studies.study import Scale
@@ -33,8 +33,8 @@ def seen(
 
     if world is not None:
         sweep = sockets(scale)
-        return Seen(judge(sweep, blocks(sweep, number, world)), runs=(Delivery(rows(received_hz, scale)),))
-    return Seen(_judged(tuple(means_us.items()), scale, number), runs=(Delivery(rows(received_hz, scale)),))
+        return Seen(judge(sweep, blocks(sweep, number, world)), runs=(DeliveryJudged(rows(received_hz, scale)),))
+    return Seen(_judged(tuple(means_us.items()), scale, number), runs=(DeliveryJudged(rows(received_hz, scale)),))
 
 
 @cache
@@ -48,12 +48,12 @@ def _judged(means_us: tuple[tuple[str, float], ...], scale: Scale, number: int) 
     return judge(sweep, blocks(sweep, number, World(mean_us, block_noise=0.01, slice_noise=0.02, effective=2000.0)))
 
 
-def with_rows(of: Seen, rows_: Sequence[ReceivedRow], is_whole: bool = True) -> Seen:
+def with_rows(of: Seen, rows_: Sequence[DeliveryRow], is_whole: bool = True) -> Seen:
     """The same with other reports of receivers."""
-    return replace(of, runs=(Delivery(rows_, is_whole),))
+    return replace(of, runs=(DeliveryJudged(rows_, is_whole),))
 
 
-def rows(received_hz: Mapping[str, float], scale: Scale = SCALE) -> tuple[ReceivedRow, ...]:
+def rows(received_hz: Mapping[str, float], scale: Scale = SCALE) -> tuple[DeliveryRow, ...]:
     """A row for each cell and block: the throughputs vary by 2 % from block to block."""
     plan, found = received(scale), []
     for block in range(1, plan.blocks + 1):
@@ -63,5 +63,5 @@ def rows(received_hz: Mapping[str, float], scale: Scale = SCALE) -> tuple[Receiv
             hz = received_hz.get(api, 1.0) * (1 + 0.02 * (-1) ** (block + APIS.index(api) // 2))
             one_way = cell.setting["pattern"] == "one-way"
             times = (None, None, None) if one_way else (20.0, CYCLE_US, MEANS_US[api])
-            found.append(ReceivedRow(block, cell, hz, (round(hz),) * cell.seconds, *times))
+            found.append(DeliveryRow(block, cell, hz, (round(hz),) * cell.seconds, *times))
     return tuple(found)

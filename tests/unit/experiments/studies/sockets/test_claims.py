@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.kinds.delivery import ReceivedRow
+from experiments.kinds.delivery import DeliveryRow
 from experiments.show.content import Seen, Theme
 from experiments.studies.sockets import claims as card
 from experiments.studies.sockets.claims import claims
@@ -63,7 +63,7 @@ def test_zeromq_spreads_most_by_the_thesis_own_timer() -> None:
         assert verdict(with_rows(long, wide), "Graph 1: ZeroMQ") == expected
 
 
-def _cycle_us(row: ReceivedRow, widest: str) -> float | None:
+def _cycle_us(row: DeliveryRow, widest: str) -> float | None:
     """A time about the timer's; of one API, ten times as far from it."""
     far = 10.0 if row.cell.setting["transport"] == widest else 1.0
     return None if row.cycle_us is None else row.cycle_us + far * (-1) ** row.block * (1 + 0.01 * row.block)

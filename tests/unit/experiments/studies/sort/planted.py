@@ -8,7 +8,7 @@ from itertools import product
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
-from experiments.judge.cold import ColdRuns
+from experiments.judge.cold import ColdJudged
 from experiments.judge.verdicts import Judgement, judge
 from experiments.kinds.cold import ColdCell, ColdRow
 from experiments.show.content import Seen
@@ -75,5 +75,5 @@ def seen(of: Truth = truth, cold: tuple[ColdRow, ...] | None = None, number: int
     return Seen(
         _shared(sweeps.sort(SCALE), of, number),
         {name: _shared(sweep, of, number) for name, sweep in after.items()},
-        runs=(ColdRuns(cold_rows() if cold is None else cold),),
+        runs=(ColdJudged(cold_rows() if cold is None else cold),),
     )

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.judge.cold import ColdRuns
+from experiments.judge.cold import ColdJudged
 from experiments.show.content import Claim, Seen
 from experiments.studies.sort import claims, sweeps
 from tests.unit.experiments.studies.sort.planted import SCALE, Truth, cold_rows, judged, seen, truth
@@ -94,8 +94,8 @@ def test_data_that_say_the_opposite(of: Truth, words: str, expected: str) -> Non
 @pytest.mark.slow
 def test_cold_runs_that_say_the_opposite(ours: Seen) -> None:
     """Calls that slow down make the mean rise; a slow merge sort confirms that it is slow."""
-    assert verdict(replace(ours, runs=(ColdRuns(cold_rows(slowing=0.001)),)), FALLS_BY_CALLS) == "CONTRADICTED"
-    assert verdict(replace(ours, runs=(ColdRuns(cold_rows(slower={"merge": 1.8})),)), MERGE_LONGER) == "CONFIRMED"
+    assert verdict(replace(ours, runs=(ColdJudged(cold_rows(slowing=0.001)),)), FALLS_BY_CALLS) == "CONTRADICTED"
+    assert verdict(replace(ours, runs=(ColdJudged(cold_rows(slower={"merge": 1.8})),)), MERGE_LONGER) == "CONFIRMED"
 
 
 @pytest.mark.slow
@@ -103,16 +103,16 @@ def test_a_few_cold_runs_decide_nothing(ours: Seen) -> None:
     """Under six blocks, or without any."""
     for cold in (cold_rows(5), ()):
         for words in (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS):
-            assert verdict(replace(ours, runs=(ColdRuns(cold),)), words) == "INCONCLUSIVE"
+            assert verdict(replace(ours, runs=(ColdJudged(cold),)), words) == "INCONCLUSIVE"
 
 
 @pytest.mark.slow
 def test_cold_runs_that_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
     """All four cells of mechanism and algorithm are asked, and all planned blocks."""
     lacks = tuple(row for row in cold_rows() if row.cell.setting != sweeps.go("net-rpc", "quick"))
-    assert verdict(replace(ours, runs=(ColdRuns(lacks),)), FALLS_BY_CALLS) == "INCONCLUSIVE"
+    assert verdict(replace(ours, runs=(ColdJudged(lacks),)), FALLS_BY_CALLS) == "INCONCLUSIVE"
     for words in (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS):
-        assert verdict(replace(ours, runs=(ColdRuns(cold_rows(), is_whole=False),)), words) == "INCONCLUSIVE"
+        assert verdict(replace(ours, runs=(ColdJudged(cold_rows(), is_whole=False),)), words) == "INCONCLUSIVE"
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> No
             else row
             for row in cold_rows()
         )
-        claim = the(replace(ours, runs=(ColdRuns(cold),)), FALLS_BY_CALLS)
+        claim = the(replace(ours, runs=(ColdJudged(cold),)), FALLS_BY_CALLS)
         assert claim.verdict == "CONTRADICTED"
         assert f"{said} gRPC, merge sort, 1,000 ÷ 10,000. " in claim.said
 
@@ -170,7 +170,7 @@ def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
         replace(row, mean_us=30.0, with_connect_us=30.0 * (times[row.cell.calls] if on_grpc else 1) + row.block / 100)
         for row, on_grpc in ((each, each.cell.setting["transport"] == "grpc") for each in cold_rows())
     )
-    claim = the(replace(ours, runs=(ColdRuns(cold),)), MORE_BY_CALLS)
+    claim = the(replace(ours, runs=(ColdJudged(cold),)), MORE_BY_CALLS)
     assert claim.verdict == "CONTRADICTED"
     assert "The ratio is smaller at merge sort, from 100 to 1,000; quicksort, from 100 to 1,000." in claim.said
 
@@ -183,7 +183,7 @@ def test_the_theme_is_decided_by_first_calls_alone(ours: Seen, first: float, spr
         replace(row, first_call_us=first * (1 + spread * (-1) ** row.block) * (row.rest_us_mean or 0))
         for row in cold_rows()
     )
-    (claim,) = [each for each in claims.claims(replace(ours, runs=(ColdRuns(cold),))) if FALLS_BY_CALLS in each.text]
+    (claim,) = [each for each in claims.claims(replace(ours, runs=(ColdJudged(cold),))) if FALLS_BY_CALLS in each.text]
     assert (claim.verdict, claim.side) == ("CONFIRMED", side)
 
 

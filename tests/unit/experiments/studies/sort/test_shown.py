@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.judge.cold import ColdRuns
+from experiments.judge.cold import ColdJudged
 from experiments.show import content, report
 from experiments.show.content import Seen
 from experiments.studies import PARTS
@@ -76,14 +76,14 @@ def test_running_first_costs_what_is_paid_once() -> None:
 
 def test_errors_are_counted() -> None:
     """Of cold runs too."""
-    of = measured(Seen(judged(sweeps.sort(SCALE)), runs=(ColdRuns(cold_rows()),)))
+    of = measured(Seen(judged(sweeps.sort(SCALE)), runs=(ColdJudged(cold_rows()),)))
     assert of.errors() == 0
     assert of.requests() > 0
 
 
 def test_the_falling_mean_is_explained_without_a_sweep() -> None:
     """By the cold runs alone."""
-    found = answers.answers(Seen(judged(sweeps.sort(SCALE), number=1), runs=(ColdRuns(cold_rows()),)))
+    found = answers.answers(Seen(judged(sweeps.sort(SCALE), number=1), runs=(ColdJudged(cold_rows()),)))
     assert "N is the number of calls" in found[2].sentence
     assert "are paid once" in found[2].sentence
 
