@@ -55,20 +55,21 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the page, and prints the files' paths. Raises UsageError, OSError."""
-    folders = list(swept(options.results)) if options.results else list(recordings())
+    folders = swept(options.results) if options.results else recordings()
+    found = {folder: read(folder) for folder in folders}
     if options.markdown is not None:
-        write_at_once(options.markdown, index.markdown(made(folders, options.markdown.parent)).encode())
+        write_at_once(options.markdown, index.markdown(made(found, options.markdown.parent)).encode())
         print(options.markdown)
     else:
-        print("\n".join(map(str, write(options.out, folders))))
+        print("\n".join(map(str, write(options.out, found))))
     return 0
 
 
-def write(out: Path, folders: Sequence[Path], why: Mapping[str, str] = NOTHING_SAID) -> tuple[Path, Path]:
+def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NOTHING_SAID) -> tuple[Path, Path]:
     """Writes both forms into a folder, made if need be, and gives the files' paths. ``why``: reasons that kept studies
-    back, by name."""
+    back, by name. ``found`` is what each folder holds."""
     out.mkdir(parents=True, exist_ok=True)
-    of = made(folders, out, why)
+    of = made(found, out, why)
     files = {out / index.HTML: index.html(of), out / index.MARKDOWN: index.markdown(of)}
     for file, text in files.items():
         write_at_once(file, text.encode())
@@ -91,13 +92,12 @@ def swept(given: Sequence[Path]) -> Iterator[Path]:
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
 
 
-def made(folders: Sequence[Path], at: Path, why: Mapping[str, str] = NOTHING_SAID) -> Index:
-    """The index of these folders for a page that stands in ``at``. UsageError where a study's main part stands twice,
+def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NOTHING_SAID) -> Index:
+    """The index of these folders' content, for a page in ``at``. UsageError where a study's main part stands twice,
     or is missing beside another of its parts."""
     mains: dict[str, tuple[Path, Content]] = {}
     further: dict[str, list[Content]] = {}
-    for folder in folders:
-        content = read(folder)
+    for folder, content in found.items():
         name, part = content.judgement.sweep.study, content.judgement.sweep.part
         if part != name:
             further.setdefault(name, []).append(content)

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 def written() -> Iterator[tuple[Path, str]]:
     """Every page with the text that it should have. Raises UsageError."""
     _read.cache_clear()
-    yield HERE / "README.md", index_page.markdown(made(list(recordings()), HERE))
+    yield HERE / "README.md", index_page.markdown(made({folder: _read(folder) for folder in recordings()}, HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
         found = _read(page.parent)
         is_earlier = edition(page.parent) < EDITION

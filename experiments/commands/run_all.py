@@ -73,7 +73,7 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
     if failed:
         print(f"\nTo measure what failed: {again}")
     if found:
-        print(f"\nIndex: {index.write(folder, [folder / name for name in found], failed)[0]}")
+        print(f"\nIndex: {index.write(folder, {folder / name: each for name, each in found.items()}, failed)[0]}")
     return FAILED_EXIT if failed else 0
 
 

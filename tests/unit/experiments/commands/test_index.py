@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.commands import index
+from experiments.commands.recording import read
 from experiments.results.files import SWEEP_FILE, append_block, write_sweep
 from experiments.studies import STUDIES
 from stock_service.rpc.errors import UsageError
@@ -44,7 +45,7 @@ def test_it_takes_a_folder_of_folders(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_part_decides_what_the_main_part_did_not(tmp_path: Path) -> None:
     """Of the claims of its study."""
     folders = [measured(tmp_path / "stock"), measured(tmp_path / "locks", "lock_strategies")]
-    (entry,) = index.made(folders, tmp_path).entries
+    (entry,) = index.made({folder: read(folder) for folder in folders}, tmp_path).entries
     assert sum("By the part `lock_strategies`" in claim.said for claim in entry.claims) == 2
 
 
@@ -54,7 +55,9 @@ def test_what_makes_no_page_is_refused(tmp_path: Path) -> None:
     part = measured(tmp_path / "part", "lock_strategies", number=1)
     for folders, said in (([one, other], "stock twice"), ([part], "parts of stock alone")):
         with pytest.raises(UsageError, match=said):
-            index.made(folders, tmp_path)
+            index.made({folder: read(folder) for folder in folders}, tmp_path)
     (tmp_path / "empty").mkdir()
+    parser = Parser("index", "")
+    index.add_options(parser)
     with pytest.raises(UsageError, match=f"a folder without {SWEEP_FILE}"):
-        index.made(list(index.swept([tmp_path / "empty"])), tmp_path)
+        index.run(parser.parse_args([str(tmp_path / "empty")]))
