@@ -4,9 +4,8 @@
 any of it looks, and whether it is true, which ``judge`` decides.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -26,26 +25,13 @@ from experiments.show import version
 from experiments.show.figures import ratios
 from experiments.show.figures.style import Picture
 from experiments.show.sentences import reach_of_all, reach_sentences, state_sentences
+from experiments.show.tables import Table
 from experiments.show.version import UNKNOWN, Version
 from stock_service.rpc.errors import UsageError
 
 ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"]
 """Verdict on a claim. NOT TESTABLE: nothing that is measured here decides it. NOT MEASURED: another part would
 (``not_measured``)."""
-
-
-Side = Literal["for", "against", "open"]
-"""Side that a claim takes on its theme."""
-
-
-class Theme(Enum):
-    """Themes that claims of several documents share: each is a sentence that is true or not."""
-
-    LAYER = "The thinner the layer over a socket, the sooner the answer."
-    CLIENTS = "Latency rises with the clients."
-    POOL = "The number of threads in the pool makes a difference."
-    FIRST_CALL = "A client's first call takes longer than its others."
-    WRITING = "A request that writes costs more than one that reads."
 
 
 NOWHERE: Mapping[str, Path] = MappingProxyType({})
@@ -84,13 +70,6 @@ class Claim:
     verdict: ClaimVerdict
     said: str
     """Our numbers, in a sentence."""
-    theme: Theme | None = None
-    """Theme that it shares with claims of other documents; None where it shares none."""
-    denies: bool = False
-    """True where it says that its theme is false."""
-    side: Side | None = None
-    """Side that the measurement takes on the theme, where the verdict is on more than the theme; None: the verdict
-    decides."""
 
 
 Finding = tuple[ClaimVerdict, str]
@@ -105,11 +84,6 @@ class Entry(Generic[Data]):
 
     text: str
     finding: Callable[[Data], Finding]
-    theme: Theme | None = None
-    side: Callable[[Data], Side] | None = None
-    """Side that the measurement takes on the theme, if the verdict is on more than the theme."""
-    denies: bool = False
-    """True where the claim says that its theme is false."""
     part: str = ""
     """Part whose data decide it, in a study whose claims are of several parts."""
     place: str = ""
@@ -117,8 +91,13 @@ class Entry(Generic[Data]):
 
     def claim(self, data: Data) -> Claim:
         """The claim with the verdict of the data."""
-        side = None if self.side is None else self.side(data)
-        return Claim(self.text, *self.finding(data), self.theme, self.denies, side)
+        return Claim(self.text, *self.finding(data))
+
+
+def card(claims: Iterable[Claim]) -> Table:
+    """The replication card."""
+    lines = tuple((claim.text, f"**{claim.verdict}**", claim.said) for claim in claims)
+    return Table(("What the original says", "Our data", "Our numbers"), lines, 3)
 
 
 def not_measured(text: str, part: str) -> Claim:

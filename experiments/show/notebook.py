@@ -10,8 +10,8 @@ from pathlib import Path
 
 from experiments.judge.points import points
 from experiments.show import content, tables
+from experiments.show.content import card
 from experiments.show.figures.style import data_of
-from experiments.show.themes import card
 from stock_service.rpc.errors import UsageError
 
 

@@ -16,12 +16,11 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PEER_CLIENT
 from experiments.results.files import write_at_once
 from experiments.show import gallery, tables, version
-from experiments.show.content import Answer, Content, Section
+from experiments.show.content import Answer, Content, Section, card
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS
-from experiments.show.themes import card
 
 FAMILIES = {"same": tables.TWINS_HEADING}
 """Headings of families of comparisons."""

@@ -1,7 +1,7 @@
 """Index of studies: one page, in HTML and in Markdown, of each study's question and result.
 
 For each study its question, its first answer, one figure and the verdicts of its card; then every claim of every
-document, and what the claims say together (``themes``). ``index.html.j2`` and ``index.md.j2`` are the two forms. The
+document. ``index.html.j2`` and ``index.md.j2`` are the two forms. The
 first has all answers, and all numbers of a claim. The second leads to the reports, which have them.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from experiments.show import gallery, themes
-from experiments.show.content import Claim, ClaimVerdict, Content
+from experiments.show import gallery
+from experiments.show.content import Claim, ClaimVerdict, Content, card
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING
 from experiments.show.report.rendering import html_of, markdown_of
@@ -111,14 +111,12 @@ def html(index: Index) -> str:
 
 
 def _given(index: Index) -> dict[str, object]:
-    stances = themes.stances({entry.name: entry.claims for entry in index.entries})
     return {
         "title": TITLE,
         "words": index.words,
         "entries": index.entries,
         "missing": index.missing,
         "glance": _glance(index.entries).markdown,
-        "themes": themes.table(stances).markdown if stances else "",
     }
 
 
@@ -136,9 +134,9 @@ def _glance(entries: Sequence[Entry]) -> Table:
 def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
     """Every claim of every document; a short table has the first sentence on its numbers."""
     told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
-    cards = [(name, themes.card(claims)) for name, claims in told.items()]
+    cards = [(name, card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)
-    return Table(("Study", *themes.card(()).head), lines, 4)
+    return Table(("Study", *card(()).head), lines, 4)
 
 
 def _first(claim: Claim) -> Claim:

@@ -8,7 +8,7 @@ machine alone is NOT TESTABLE, as is all that needs C++ where its peer is not bu
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen
 from experiments.show.numbers import number
 from experiments.studies.greeter import original
 from experiments.studies.greeter.rates import cold_runs, from_cold, rates
@@ -58,16 +58,6 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
     if beside is not None:
         said += f" Python: {number(beside.as_timed_over_rest.value)} times{ends(beside.as_timed_over_rest, 1)}."
     return (_same(seen.main, run.as_timed_over_rest) if cold_runs(seen).is_whole else "INCONCLUSIVE"), said
-
-
-def _first_call_side(seen: Seen) -> Side:
-    """Side by the first call alone: the claim's call has connecting in it."""
-    run, most = from_cold(cold_runs(seen).rows, ONE[CPP]), seen.main.sweep.limits.equivalent_high
-    if run is None or seen.main.look is None or not cold_runs(seen).is_whole or run.first_over_rest.n < BLOCKS_MIN:
-        return "open"
-    if run.first_over_rest.low > most:
-        return "for"
-    return "against" if run.first_over_rest.high < most else "open"
 
 
 def _one_rate(seen: Seen) -> Finding:
@@ -183,8 +173,6 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry(
         "The time of one call of a client that has just started is the latency.",
         _one_call_is_the_latency,
-        Theme.FIRST_CALL,
-        _first_call_side,
         place="questions 1 and 3",
     ),
     Entry(
@@ -210,7 +198,6 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry(
         "Read as what its program printed: one client of two gets fewer messages/s than one alone.",
         _share_falls,
-        Theme.CLIENTS,
         place="question 2, terminal",
     ),
     Entry(

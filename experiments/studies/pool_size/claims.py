@@ -7,7 +7,7 @@ surely out, where its whole interval is. Nothing is said before the sweep's look
 from collections.abc import Callable, Sequence
 
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Claim, Entry, Finding, Seen, Theme
+from experiments.show.content import Claim, Entry, Finding, Seen
 from experiments.show.numbers import counted, percent, ratio_words
 from experiments.show.sentences import verdict_words
 from experiments.studies.pool_size.answers import compared, gains_nothing
@@ -149,15 +149,14 @@ def _tails(seen: Seen) -> Finding:
 
 
 ENTRIES: tuple[Entry[Seen], ...] = (
-    Entry("A pure Lookup gains nothing from more threads.", _lookups, Theme.POOL, denies=True),
-    Entry("Computing that holds the interpreter gains nothing from more threads.", _holding, Theme.POOL, denies=True),
+    Entry("A pure Lookup gains nothing from more threads.", _lookups),
+    Entry("Computing that holds the interpreter gains nothing from more threads.", _holding),
     Entry("Computing that lets the interpreter go gains from more threads, where there are cores.", _letting_go),
     Entry("Without a GIL, computing in bytecode gains from more threads, where there are cores.", _without_gil),
-    Entry("A request that waits a millisecond or more gains from more threads.", _waiting, Theme.POOL),
+    Entry("A request that waits a millisecond or more gains from more threads.", _waiting),
     Entry(
         "A trade that waits for the disk gains from more threads, where it holds one: they share a commit.",
         _durable,
-        Theme.POOL,
     ),
     Entry(
         f"Throughput is foretold to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from experiments.judge.stress import StressJudged
 from experiments.judge.table import CellJudged, TableJudged
 from experiments.judge.verdicts import Judged, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.sweeps import FEW, MANY, VERBS
@@ -64,9 +64,9 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
     cells = seen.of(TableJudged)
     if cells is None:
-        return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED, entry.theme)
+        return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
     if not all(any(cell.setting["language"] == each for cell in cells.plan.cells) for each in BOTH):
-        return Claim(entry.text, "NOT TESTABLE", NOT_HERE, entry.theme)
+        return Claim(entry.text, "NOT TESTABLE", NOT_HERE)
     return entry.claim(Measured(seen, cells))
 
 
@@ -173,16 +173,6 @@ def _pool_takes_processor(of: Measured) -> Finding:
     beside = _told(_each(of.cells, "pool_cpu_us"))
     said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
     return all_are(Verdict.MORE, judged), said
-
-
-def _pool_takes_processor_side(of: Measured) -> Side:
-    """Side on the theme: a pool that takes less of the processor contradicts the claim, and makes a difference."""
-    judged = _each(of.cells, "pool_cpu_percent")
-    verdict = all_are(Verdict.MORE, judged)
-    differs = any(each is not None and each.verdict in (Verdict.LESS, Verdict.MORE) for each in judged)
-    if verdict == "CONFIRMED" or (verdict == "CONTRADICTED" and differs):
-        return "for"
-    return "against" if verdict == "CONTRADICTED" else "open"
 
 
 def _go_leads_past_the_threads(of: Measured) -> Finding:
@@ -343,8 +333,6 @@ OF_TABLES: tuple[Entry[Measured], ...] = (
     Entry(
         "1. A larger pool takes more of the processor, in both languages.",
         _pool_takes_processor,
-        Theme.POOL,
-        _pool_takes_processor_side,
     ),
     Entry(
         "2. Rust takes far less of the processor until the pool exceeds the system's threads; then Go does.",
@@ -359,7 +347,7 @@ OF_TABLES: tuple[Entry[Measured], ...] = (
         "8. With 1,000 connections latency grows much and processing slows; Go connects sooner and processes slower.",
         _many_connections,
     ),
-    Entry("9. A PUT takes more resources than a GET.", _put_takes_more, Theme.WRITING),
+    Entry("9. A PUT takes more resources than a GET.", _put_takes_more),
 )
 """Conclusions of the document from its tables, in its order."""
 

@@ -13,7 +13,7 @@ from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.delivery import DeliveryRatio
 from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen
 from experiments.show.numbers import number, ratio_words
 from experiments.studies.sockets import lines
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
@@ -83,18 +83,6 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
     """Sentence on the number of messages of an API behind a cell, here and in the thesis."""
     counts = [counted_messages(judgement, of(api, *cell)) for api in (BASE, "zeromq", "nanomsg")]
     return f"Messages an API: {min(counts):,} here, {MESSAGES[cell]:,} in the thesis."
-
-
-def _layer(cell: Cell) -> Callable[[Seen], Side]:
-    """Side by the verdict on bare sockets beside nanomsg over them. ZeroMQ's result says nothing of it."""
-
-    def side(seen: Seen) -> Side:
-        judged = seen.main.judged.get(ratio_name("nanomsg", BASE, cell))
-        if judged is None or judged.verdict is Verdict.INCONCLUSIVE:
-            return "open"
-        return "for" if judged.verdict is Verdict.SLOWER else "against"
-
-    return side
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
@@ -284,29 +272,21 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry(
         "Graph 1 (30/s, 10 KB): nanomsg does best of the three.",
         _nanomsg_is_best(GRAPH_1),
-        Theme.LAYER,
-        _layer(GRAPH_1),
     ),
     Entry("Graph 1: ZeroMQ varies much more than the others.", _zeromq_spreads_most(GRAPH_1)),
     Entry(
         "Graph 2 (50/s, 10 KB): nanomsg again does best on average.",
         _nanomsg_is_best(GRAPH_2),
-        Theme.LAYER,
-        _layer(GRAPH_2),
     ),
     Entry(
         "Graph 3 (30/s, 100 KB): balanced, but nanomsg does best.",
         _nanomsg_is_best(GRAPH_3),
-        Theme.LAYER,
-        _layer(GRAPH_3),
     ),
     Entry("Graph 3: by the intervals the three may perform the same.", _three_may_be_equal),
     Entry("Graph 3: ZeroMQ varies significantly more.", _zeromq_spreads_most(GRAPH_3)),
     Entry(
         "Graph 4 (50/s, 100 KB): almost as before, nanomsg best.",
         _nanomsg_is_best(GRAPH_4),
-        Theme.LAYER,
-        _layer(GRAPH_4),
     ),
     Entry("Graph 5 (throughput, 100 KB): nanomsg carries the most.", _NANOMSG_CARRIES_MOST),
     Entry("Graph 5: nanomsg and Berkeley are much alike (here: within a quarter).", _carries((BASE,), *ALIKE)),

@@ -13,7 +13,7 @@ from experiments.design.limits import LIMITS
 from experiments.judge.stats import Estimate
 from experiments.judge.steps import SAID, steps
 from experiments.judge.verdicts import OF_GROWTH, Judged, Verdict, ruled
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Side, Theme, not_measured
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
 from experiments.show.figures.style import label
 from experiments.show.numbers import has_interval, number, percent, ratio_words
 from experiments.studies.sort import answers, one_off
@@ -98,14 +98,6 @@ def _first_calls(found: Measured) -> dict[str, Estimate | None]:
         f"{label(mechanism)}, {ALGORITHMS[algorithm]}": one_off.first_over_rest(found.cold, mechanism, algorithm)
         for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)
     }
-
-
-def _first_call_side(found: Measured) -> Side:
-    """Side by the first calls alone: with gRPC, means of all calls hold connecting too."""
-    most = LIMITS.equivalent_high
-    verdict = _all(found, _first_calls(found).values(), lambda each: each.low > most, lambda each: each.high < most)
-    sides: dict[ClaimVerdict, Side] = {"CONFIRMED": "for", "CONTRADICTED": "against"}
-    return sides.get(verdict, "open")
 
 
 def _falls_with_length(found: Measured) -> Finding:
@@ -258,8 +250,6 @@ ENTRIES: tuple[Entry[Measured], ...] = (
     Entry(
         "The mean falls as N grows from 100 to 10,000, N being the number of calls.",
         _falls_with_calls,
-        Theme.FIRST_CALL,
-        _first_call_side,
         part="sort",
     ),
     Entry(
@@ -275,7 +265,6 @@ ENTRIES: tuple[Entry[Measured], ...] = (
     Entry(
         "net/rpc consistently has a lower latency than gRPC, with merge sort and with quicksort.",
         _net_rpc_is_faster,
-        Theme.LAYER,
         part="sort",
     ),
     Entry("The more so as N grows: N being calls, as it was measured.", _more_so_with_calls, part="sort"),

@@ -16,7 +16,7 @@ from experiments.judge.gates import arm_refusals
 from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.steps import Step, mean_log_ratios, steps
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, Theme, not_measured
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
 from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
@@ -295,13 +295,12 @@ ENTRIES: tuple[Entry[Parts], ...] = (
     Entry(
         f"Lookup is more efficient on sockets than on gRPC: a ratio of {SOCKETS_MS / GRPC_MS:.2f}, no interval.",
         _sockets_are_faster,
-        Theme.LAYER,
         part="stock",
     ),
     Entry("The lock that gRPC's Lookup takes could be why.", _the_lock_is_why, part="stock"),
     Entry("Sockets need no lock, as nothing is written there.", _no_lock_needed, part="stock"),
     *(
-        Entry(f"{text}: latency rises with the clients.", _rises(figure), Theme.CLIENTS, part="stock")
+        Entry(f"{text}: latency rises with the clients.", _rises(figure), part="stock")
         for figure, text in PLAIN.items()
     ),
     Entry(

@@ -6,8 +6,8 @@ from experiments.judge.gates import Refusal
 from experiments.judge.points import points as points_of
 from experiments.judge.stats import Estimate
 from experiments.results.observed import ANSWERED_LATE, SILENT
-from experiments.show import tables, themes
-from experiments.show.content import Claim
+from experiments.show import tables
+from experiments.show.content import Claim, card
 from tests.unit.experiments.blocks import World
 from tests.unit.experiments.show.judgements import READ_WRITE, SOCKETS, judged, mean_us
 
@@ -144,5 +144,5 @@ def test_who_took_the_cores_is_named() -> None:
 
 def test_the_card_has_a_line_for_each_claim() -> None:
     """And text that would break the table does not."""
-    table = themes.card([Claim("A | B", "CONFIRMED", "one\nline")])
+    table = card([Claim("A | B", "CONFIRMED", "one\nline")])
     assert table.markdown.splitlines()[2] == "| A \\| B | **CONFIRMED** | one line |"

@@ -15,8 +15,7 @@ from experiments.judge.table import CellJudged, TableJudged
 from experiments.judge.verdicts import Verdict, judge
 from experiments.kinds.stress import FinalSeen, KindSeen, StressSeen
 from experiments.kinds.table import Cell, CellRatio, CellSeen
-from experiments.show.content import Seen, Theme, content
-from experiments.show.themes import stances
+from experiments.show.content import Seen, content
 from experiments.studies.pools import POOLS, original, sweeps
 from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, FURTHER, MUCH_LESS, OF_TABLES, all_are, claims
 from experiments.studies.pools.tables import cell_table
@@ -172,24 +171,6 @@ def test_bounds_are_what_the_document_calls_so() -> None:
     few = [math.log(rust.cpu_percent / go.cpu_percent) for rust, go in pairs if rust.pool == 2]
     assert 0.85 < math.exp(sum(few) / len(few)) < FAR_LESS
     assert 0.6 < max(rust.memory_percent / go.memory_percent for rust, go in pairs) < MUCH_LESS
-
-
-@pytest.mark.parametrize(
-    ("by", "verdict", "speaks_for_it"),
-    [(0.5, "CONTRADICTED", True), (2.0, "CONFIRMED", True), (1.0, "CONTRADICTED", False)],
-)
-def test_a_pool_that_takes_less_makes_a_difference_too(by: float, verdict: str, speaks_for_it: bool) -> None:
-    """The claim that it takes more is contradicted; the theme that it matters is borne out by either."""
-    plan = sweeps.cells(QUICK)
-
-    def seen_of_many(cell: Cell) -> CellSeen:
-        return replace(SEEN, sampled_cpu_s=0.3 * (by if cell.setting["workers"] == 64 else 1))
-
-    cells = table.judged(plan, [block(number, plan, seen_of_many) for number in range(1, plan.blocks + 1)])
-    found = claims(Seen(judge(sweeps.pools(QUICK), []), runs=(cells,)))
-    assert found[1].verdict == verdict
-    (of_pool,) = [stance for stance in stances({"pools": found}) if stance.theme is Theme.POOL]
-    assert (of_pool.for_it, of_pool.against) == (({"pools": 1}, {}) if speaks_for_it else ({}, {"pools": 1}))
 
 
 @pytest.mark.parametrize(("times", "verdict"), [(2.0, "CONFIRMED"), (1.0, "CONTRADICTED"), (None, "NOT MEASURED")])

@@ -1,14 +1,13 @@
 """The card: each claim follows the data it is about, whichever way they point."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from experiments.design.arms import Arm
 from experiments.kinds.delivery import DeliveryRow
-from experiments.show.content import Seen, Theme
+from experiments.show.content import Seen
 from experiments.studies.sockets import claims as card
 from experiments.studies.sockets.claims import claims
 from experiments.studies.sockets.wording import delivered
@@ -22,11 +21,6 @@ def verdict(of: Seen, begins: str) -> str:
     """Of the claim whose text begins so."""
     (found,) = (claim.verdict for claim in claims(of) if claim.text.startswith(begins))
     return found
-
-
-def sides(of: Seen) -> set[str | None]:
-    """Of the claims about the layer."""
-    return {claim.side for claim in claims(of) if claim.theme is Theme.LAYER}
 
 
 GRAPHS = ("Graph 1 (", "Graph 2 (", "Graph 3 (", "Graph 4 (")
@@ -118,23 +112,6 @@ def test_throughput_is_confirmed_by_the_test_that_contradicts_it() -> None:
     seven = with_rows(whole, [row for row in delivered(whole).rows if row.block <= 7])
     assert verdict(whole, "Graph 5 (") == "CONFIRMED"
     assert verdict(seven, "Graph 5 (") == "INCONCLUSIVE"
-
-
-@pytest.mark.parametrize(
-    ("means_us", "side"),
-    [({"nanomsg": 150.0}, "for"), ({"nanomsg": 60.0}, "against"), ({"nanomsg": 100.0}, "against")],
-)
-def test_the_layer_is_judged_beside_the_bare_sockets(means_us: Mapping[str, float], side: str) -> None:
-    """Equal ones speak against the thin layer too."""
-    assert sides(seen({**MEANS_US, **means_us})) == {side}
-
-
-def test_losing_to_zeromq_says_nothing_of_the_layer() -> None:
-    """The claim is contradicted, and yet what it found speaks against the thin layer."""
-    found = seen(MEANS_US | {"nanomsg": 80.0, "zeromq": 60.0})
-    assert {verdict(found, graph) for graph in GRAPHS} == {"CONTRADICTED"}
-    assert sides(found) == {"against"}
-    assert sides(seen(MEANS_US | {"nanomsg": 80.0, "zeromq": 60.0}, number=9)) == {"open"}
 
 
 def test_the_whole_needs_every_part() -> None:

@@ -176,18 +176,6 @@ def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "spread", "side"), [(20.0, 0.1, "for"), (1.0, 0.01, "against"), (1.05, 0.1, "open")])
-def test_the_theme_is_decided_by_first_calls_alone(ours: Seen, first: float, spread: float, side: str) -> None:
-    """gRPC's connecting makes its mean fall with the calls in each."""
-    cold = tuple(
-        replace(row, first_call_us=first * (1 + spread * (-1) ** row.block) * (row.rest_us_mean or 0))
-        for row in cold_rows()
-    )
-    (claim,) = [each for each in claims.claims(replace(ours, runs=(ColdJudged(cold),))) if FALLS_BY_CALLS in each.text]
-    assert (claim.verdict, claim.side) == ("CONFIRMED", side)
-
-
-@pytest.mark.slow
 def test_a_sweep_at_no_look_decides_nothing() -> None:
     """Whatever its numbers."""
     early = seen(number=7)
