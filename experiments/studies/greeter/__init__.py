@@ -1,11 +1,10 @@
 """The greeter of gRPC: its latency with one client, its throughput with one and with two.
 
-In C++ as in the original, and in Python. What is measured stands in ``sweeps``; what is computed of it in ``rates``;
-what is said in ``answers``, ``claims`` and ``tables``; how it is drawn in ``figures``; the document's own numbers in
-``original``.
+In C++ as in the original, and in Python. ``design`` has the document's numbers and the sweeps; ``rates`` what is
+computed; ``claims`` the answers and the card; ``figures`` pictures and tables.
 """
 
-from experiments.studies.greeter import answers, claims, figures, original, sweeps, tables
+from experiments.studies.greeter import claims, design, figures
 from experiments.studies.study import Part, Scale, Study
 
 GREETER = Study(
@@ -15,18 +14,18 @@ GREETER = Study(
     parts={
         "greeter": Part(
             title="gRPC's greeter in C++ and in Python: round trips, throughput, clocks, call styles",
-            sweep=sweeps.greeter,
+            sweep=design.greeter,
             pictures=figures.pictures,
-            answers=answers.answers,
+            answers=claims.answers,
             claims=claims.claims,
-            sections=tables.sections,
-            peers=(sweeps.PEER,),
-            runs=lambda scale: (sweeps.cold(scale),),
+            sections=figures.sections,
+            peers=(design.PEER,),
+            runs=lambda scale: (design.cold(scale),),
         )
     },
     scales={
-        "smoke": Scale(rounds=1, looks=(2,), clients=original.CLIENTS),
-        "quick": Scale(rounds=4, looks=(10, 14), clients=original.CLIENTS),
-        "paper": Scale(rounds=10, looks=(12, 16, 20), clients=original.CLIENTS),
+        "smoke": Scale(rounds=1, looks=(2,), clients=design.CLIENTS),
+        "quick": Scale(rounds=4, looks=(10, 14), clients=design.CLIENTS),
+        "paper": Scale(rounds=10, looks=(12, 16, 20), clients=design.CLIENTS),
     },
 )

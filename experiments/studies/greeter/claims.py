@@ -1,23 +1,182 @@
-"""The replication card: every claim of the document, and whether our data bear it out.
+"""The answers to the study's questions, and the replication card: every claim, judged by our data. Pure.
 
-Its programs are C++, so C++ decides; Python's number stands beside. A claim about comparisons takes their verdicts. One
-about clocks or first calls takes an interval over blocks, of 95 %, once the sweep stands at a look. What is said of its
-machine alone is NOT TESTABLE, as is all that needs C++ where its peer is not built.
+The document asks three questions: the round trip of one client; throughput with one client and with two; and how both
+were measured, which is two here: wall clock or processor time, synchronous or asynchronous. The fifth is this
+project's.
+
+Its programs are C++, so C++ decides a claim; Python's number stands beside. A claim about comparisons takes their
+verdicts. One about clocks or first calls takes an interval over blocks, of 95 %, once the sweep stands at a look. What
+is said of its machine alone is NOT TESTABLE, as is all that needs C++ where its peer is not built.
 """
+
+from collections.abc import Iterator
 
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judgement, Verdict
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.show.content import Answer, Claim, ClaimVerdict, Entry, Finding, Seen
 from experiments.show.numbers import number
-from experiments.studies.greeter import original
-from experiments.studies.greeter.rates import cold_runs, from_cold, rates
-from experiments.studies.greeter.sweeps import IN_FLIGHT, LABELS, ONE, two
-from experiments.studies.greeter.wording import NOT_MEASURED, brief, ends, microseconds, milliseconds, per_second
+from experiments.show.sentences import ratio_sentence, to_decide
+from experiments.studies.greeter import design
+from experiments.studies.greeter.design import IN_FLIGHT, LABELS, ONE, two
+from experiments.studies.greeter.rates import (
+    NOT_MEASURED,
+    brief,
+    cold_runs,
+    ends,
+    from_cold,
+    microseconds,
+    milliseconds,
+    per_second,
+    rates,
+)
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """Answers to all five questions, in order."""
+    return (
+        _asked_round_trip(seen),
+        _throughput(seen.main),
+        _clocks(seen.main),
+        _style(seen.main),
+        _language(seen.main),
+    )
+
+
+def _asked_round_trip(seen: Seen) -> Answer:
+    told = []
+    for language, name in LABELS.items():
+        run = from_cold(cold_runs(seen).rows, ONE[language])
+        if run is not None:
+            told.append(
+                f"In {name} a call takes {milliseconds(run.rest_us)} once it is warm. The first call of a fresh client "
+                f"takes {milliseconds(run.first_us)}, and connecting before it {milliseconds(run.connect_us)}."
+            )
+    return Answer(
+        "How long is the round trip of a message between one client and one server?",
+        " ".join(told) or "No cold run counts.",
+        (),
+        details=tuple(_little(seen.main)),
+        estimand=(
+            f"means over runs of {design.CALLS} calls, each of a fresh client program; the server is warm. Intervals "
+            "are of 95 %, over blocks"
+        ),
+        not_concluded=(
+            "The round trip between two machines: here both ends are on one, over the loopback.",
+            "What a connection costs where names are looked up, or TLS is spoken.",
+        ),
+        figure="first_call",
+    )
+
+
+def _little(judgement: Judgement) -> Iterator[str]:
+    for language, name in LABELS.items():
+        found = rates(judgement, ONE[language])
+        if found is not None:
+            yield (
+                f"In {name}, with one call at a time, rate × mean time is {number(found.rate_times_response.value)}. "
+                f"So {per_second(found.total_hz)} and {milliseconds(found.response_us)} are one number, told twice."
+            )
+
+
+def _throughput(judgement: Judgement) -> Answer:
+    told, deciding = [], []
+    for language, name in LABELS.items():
+        one, pair = rates(judgement, ONE[language]), rates(judgement, two(language))
+        if one is not None and pair is not None:
+            told.append(
+                f"In {name} the server answers {per_second(one.total_hz)} with one client. With two, each client gets "
+                f"{per_second(pair.client_hz)}, and the server answers {per_second(pair.total_hz)}."
+            )
+        if (judged := judgement.judged.get(f"clients_{language}")) is not None:
+            told.append(ratio_sentence(judged, f"2 clients in {name}", "1 client"))
+            deciding.append(judged)
+    return Answer(
+        "What is the throughput of one server with one client, and with two?",
+        " ".join(told) or NOT_MEASURED,
+        tuple(deciding),
+        estimand="replies a second, of each client over its own time, and of the server over the time of both",
+        not_concluded=(
+            "How much a server can answer at most: two clients that wait for each reply are a small load.",
+            "What two clients get on cores of their own: here both share one, and the server has the other.",
+        ),
+        figure="throughput",
+        to_decide=to_decide(judgement, [each.comparison.name for each in deciding]),
+    )
+
+
+def _clocks(judgement: Judgement) -> Answer:
+    told = []
+    for language, name in LABELS.items():
+        found = rates(judgement, ONE[language])
+        if found is not None:
+            told.append(
+                f"In {name}, with one client, a reply takes {microseconds(found.wall_us)} by the wall clock. It takes "
+                f"{microseconds(found.client_cpu_us)} of processor time in the client, and "
+                f"{microseconds(found.server_cpu_us)} in the server."
+            )
+    return Answer(
+        "Wall clock or processor time: does it matter which is read?",
+        " ".join(told) or NOT_MEASURED,
+        (),
+        estimand="for each reply; processor time is of a program's whole process, gRPC's own threads in it",
+        not_concluded=("What the kernel does for others: its work on interrupts is in no program's time.",),
+        figure="clocks",
+    )
+
+
+def _style(judgement: Judgement) -> Answer:
+    told, deciding = [], []
+    for language, name in LABELS.items():
+        several = f"{IN_FLIGHT} asynchronous calls at once in {name}"
+        for kind, above, below in (
+            ("style", f"an asynchronous call in {name}", "a synchronous one"),
+            ("in_flight", several, "one at a time"),
+        ):
+            if (judged := judgement.judged.get(f"{kind}_{language}")) is not None:
+                told.append(ratio_sentence(judged, above, below))
+                deciding.append(judged)
+    return Answer(
+        "Synchronous or asynchronous calls?",
+        " ".join(told) or NOT_MEASURED,
+        tuple(deciding),
+        estimand=(
+            "one call at a time: the mean time of a call. Several at once: the wall clock for each reply, 1 ÷ rate"
+        ),
+        not_concluded=(
+            "That asynchronous calls are answered sooner: more of them are under way at once.",
+            "What Python's futures take: its asynchronous client is asyncio's. C++'s is that of a completion queue.",
+        ),
+        to_decide=to_decide(judgement, [each.comparison.name for each in deciding]),
+    )
+
+
+def _language(judgement: Judgement) -> Answer:
+    asked = (
+        ("language", "a call with both ends in C++", "one with both in Python"),
+        ("server", "a call of our lean client to the C++ server", "one to the Python server"),
+        ("language_cpu", "a call in C++", "one in Python"),
+    )
+    found: list[tuple[Judged, str]] = [
+        (judgement.judged[name], ratio_sentence(judgement.judged[name], above, below))
+        for name, above, below in asked
+        if name in judgement.judged
+    ]
+    return Answer(
+        "C++ or Python?",
+        " ".join(said for _, said in found[:2]) or NOT_MEASURED,
+        tuple(judged for judged, _ in found[:2]),
+        tuple(judged for judged, _ in found[2:]),
+        tuple(said for _, said in found[2:]),
+        "the mean time of a synchronous call of one client",
+        ("That the language alone makes it: the executor differs too.",),
+        to_decide=to_decide(judgement, [judged.comparison.name for judged, _ in found[:2]]) if found else None,
+    )
+
 
 CPP, PYTHON = LABELS
 
-_LATENCY = f"{original.LATENCY_MS[0]:g} to {original.LATENCY_MS[1]:g} ms"
+_LATENCY = f"{design.LATENCY_MS[0]:g} to {design.LATENCY_MS[1]:g} ms"
 
 _CONTEXT = "Another machine: context only."
 
@@ -72,10 +231,10 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
     """Judged one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
     if not has_cpp(seen.main):
         return "NOT TESTABLE", NOT_MEASURED
-    found, low, high = rates(seen.main, ONE[CPP]), *original.LATENCY_MS
-    theirs = [original.ONE_CLIENT_HZ * each / 1000 for each in (low, high)]
-    said = f"Its numbers give {theirs[0]:.1f} to {theirs[1]:.1f}; {original.ONE_CLIENT_HZ:,.0f}/s means "
-    said += f"{original.implied_ms():.2f} ms."
+    found, low, high = rates(seen.main, ONE[CPP]), *design.LATENCY_MS
+    theirs = [design.ONE_CLIENT_HZ * each / 1000 for each in (low, high)]
+    said = f"Its numbers give {theirs[0]:.1f} to {theirs[1]:.1f}; {design.ONE_CLIENT_HZ:,.0f}/s means "
+    said += f"{design.implied_ms():.2f} ms."
     if found is None:
         return "INCONCLUSIVE", f"{said} No block of ours counts."
     product = found.rate_times_response
@@ -176,22 +335,22 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         place="questions 1 and 3",
     ),
     Entry(
-        f"With one client, throughput is about {original.ONE_CLIENT_HZ:,.0f} messages/s.", _one_rate, place="question 2"
+        f"With one client, throughput is about {design.ONE_CLIENT_HZ:,.0f} messages/s.", _one_rate, place="question 2"
     ),
     Entry(
-        f"{_LATENCY} and {original.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, one call at a time.",
+        f"{_LATENCY} and {design.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, one call at a time.",
         _latency_and_rate_agree,
         place="questions 1 and 2",
     ),
     Entry(
-        f"With two clients, throughput is about {original.TWO_CLIENTS_HZ:,.0f} messages/s "
-        f"({original.TERMINAL_HZ:,} on the terminal).",
+        f"With two clients, throughput is about {design.TWO_CLIENTS_HZ:,.0f} messages/s "
+        f"({design.TERMINAL_HZ:,} on the terminal).",
         _two_rate,
         place="question 2",
     ),
     Entry(
         "So the server answers fewer messages/s with two clients than with one: "
-        f"{original.TWO_CLIENTS_HZ / original.ONE_CLIENT_HZ:.2f} times as many.",
+        f"{design.TWO_CLIENTS_HZ / design.ONE_CLIENT_HZ:.2f} times as many.",
         _server_answers_less,
         place="question 2",
     ),

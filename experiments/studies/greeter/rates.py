@@ -1,7 +1,7 @@
-"""Rates and clocks of an arm over the blocks: each client's, of all together, and what a reply cost. Pure.
+"""Rates and clocks of an arm over the blocks, and their words: each client's, of all together, and what a reply cost.
 
 Every value is a block's, so intervals are Student's t over the blocks' logarithms, and lie above 0. Rounds that were
-robbed of time are left out, and blocks that a gate refuses. From cold, a block's value is a mean over its runs.
+robbed of time are left out, and blocks that a gate refuses. From cold, a block's value is a mean over its runs. Pure.
 """
 
 import math
@@ -21,7 +21,41 @@ from experiments.judge.verdicts import Judgement
 from experiments.kinds.cold import ColdRow
 from experiments.results.observed import ALL, Block, SliceColumns
 from experiments.show.content import Seen
-from experiments.studies.greeter.original import CALLS
+from experiments.show.numbers import NOTHING, number, times_between
+from experiments.show.sentences import ratio_sentence
+from experiments.studies.greeter.design import CALLS, PEER
+
+NOT_MEASURED = f"Not measured: the peer {PEER} was not built. `make peers` builds it."
+
+
+def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
+    """A comparison in its sentence; why there is none, where there is none."""
+    judged = judgement.judged.get(name)
+    if judged is not None:
+        return ratio_sentence(judged, above, below)
+    declared = any(each.name == name for each in judgement.sweep.comparisons)
+    return "No block of it counts; the report's gates say why." if declared else NOT_MEASURED
+
+
+def milliseconds(of: Estimate) -> str:
+    """Text in milliseconds: ``0.105 ms (0.102 to 0.108)``."""
+    return f"{number(of.value / 1000)} ms{ends(of, 1000)}"
+
+
+def per_second(of: Estimate) -> str:
+    """Text of a rate: ``9,120/s (8,900 to 9,350)``."""
+    return f"{number(of.value)}/s{ends(of, 1)}"
+
+
+def microseconds(of: Estimate) -> str:
+    """Text in microseconds: ``41.2 µs (40.9 to 41.6)``."""
+    return f"{number(of.value)} µs{ends(of, 1)}"
+
+
+def ends(of: Estimate, factor: float) -> str:
+    """Interval in brackets, as `` (0.102 to 0.108)``; empty where there is none."""
+    between = times_between(of, factor)
+    return "" if between == NOTHING else f" ({between})"
 
 
 @dataclass(frozen=True, slots=True)

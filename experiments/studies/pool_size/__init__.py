@@ -1,11 +1,11 @@
 """The number and kind of workers that a server wants: foretold from one client of one worker, then measured.
 
-What is measured stands in ``sweeps``, and what a request needs in ``demands``. Prediction beside measurement stands in
-``beside``. What is said stands in ``answers``, ``claims`` and ``tables``, and how it is drawn in ``figures``.
+``design`` has the sweeps, and ``prediction`` what a request needs. Prediction beside measurement stands in ``beside``.
+``claims`` has the answers and the card, ``figures`` pictures and tables.
 """
 
 from experiments.peers import WITHOUT_GIL
-from experiments.studies.pool_size import answers, claims, demands, figures, sweeps, tables
+from experiments.studies.pool_size import claims, design, figures, prediction
 from experiments.studies.study import Part, Scale, Study
 
 POOL_SIZE = Study(
@@ -14,30 +14,30 @@ POOL_SIZE = Study(
     parts={
         "pool_size": Part(
             title="Work in a request × pool × clients: foretold, then measured",
-            sweep=sweeps.pool_size,
-            answers=answers.answers,
+            sweep=design.pool_size,
+            answers=claims.answers,
             pictures=figures.pictures,
             claims=claims.claims,
-            sections=tables.sections,
+            sections=figures.sections,
             peers=(WITHOUT_GIL,),
             first="pool_one",
-            foretell=demands.foretell,
+            foretell=prediction.foretell,
             also=("pool_lookups",),
         ),
         "pool_one": Part(
             title="What one client finds of one worker",
-            sweep=sweeps.pool_one,
-            answers=answers.one,
+            sweep=design.pool_one,
+            answers=claims.one,
             peers=(WITHOUT_GIL,),
         ),
         "pool_lookups": Part(
             title="A pure Lookup with 1, 8 and 64 threads",
-            sweep=sweeps.pool_lookups,
-            answers=answers.lookups,
+            sweep=design.pool_lookups,
+            answers=claims.lookups,
         ),
     },
     scales={
-        "smoke": Scale(rounds=sweeps.SMOKE_ROUNDS, looks=(2,), clients=(16,), block_s=3.0),
+        "smoke": Scale(rounds=design.SMOKE_ROUNDS, looks=(2,), clients=(16,), block_s=3.0),
         "quick": Scale(rounds=15, looks=(10,), clients=(16,), block_s=3.0),
         "paper": Scale(rounds=15, looks=(12,), clients=(16,), block_s=30.0, whole=True),
     },

@@ -1,4 +1,4 @@
-"""Prediction beside measurement: of every arm its throughput, of every pool and load the smallest that is enough. Pure.
+"""Prediction beside measurement: throughputs, the smallest pool or load that is enough, the effect of waiting. Pure.
 
 Measured is the median over blocks, of throughputs and of 99th percentiles. What is foretold is a server with its cores
 to itself. Whatever else runs on the machine takes them for a block or two, which a median resists. Left out are blocks
@@ -7,6 +7,8 @@ of an arm that a gate refuses.
 An arm's error is measured ÷ foretold − 1. Of several pools, or numbers of clients, the least that is enough is the
 first that reaches ``USEFUL_SHARE`` of the most of them. There is one by what was foretold, and one by what was
 measured.
+
+The effect is of 16 threads beside one: 1 ms of computing, with longer and longer waits.
 """
 
 from collections.abc import Sequence
@@ -25,7 +27,15 @@ from experiments.recommend.model import USEFUL_SHARE
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.numbers import counted
-from experiments.studies.pool_size.sweeps import model_of, named, work_of
+from experiments.studies.pool_size.design import (
+    IO_SERIES,
+    SERIES_CLIENTS,
+    SERIES_POOLS,
+    SOCKETS,
+    model_of,
+    named,
+    work_of,
+)
 
 THROUGHPUT_WITHIN = 0.10
 """Share by which a throughput may differ from its prediction …"""
@@ -196,3 +206,41 @@ def _p99_s(judgement: Judgement, arm: Arm) -> float | None:
     values = [block.arms[place].answered[ALL].times.distribution().p99_us for block in judgement.blocks]
     known = [each for each in values if each is not None]
     return median(known) / 1e6 if known else None
+
+
+BEGINS = 0.05
+"""Least gain that counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Throughput with many threads ÷ throughput with one, for one work."""
+
+    share: float
+    """Share of one worker's time for a request in which it waits."""
+    foretold: float
+    measured: Estimate
+
+
+def gains(seen: Seen) -> tuple[Gain, ...]:
+    """Gains of every work of the series that was measured, by ascending share."""
+    told = {each.setting: each for each in seen.foretold}
+    found = []
+    for judged in seen.main.judged.values():
+        above, below = (told.get(arm.setting) for arm in (judged.comparison.above, judged.comparison.below))
+        if judged.comparison.kind == "same" or above is None or below is None:
+            continue
+        of = above.setting
+        pools = below.setting.whole("workers"), of.whole("workers")
+        is_ours = model_of(of) == SOCKETS and pools == SERIES_POOLS and of.whole("connections") == SERIES_CLIENTS
+        if is_ours and work_of(of) in IO_SERIES:
+            time = judged.typical
+            gain = Estimate(1 / time.value, 1 / time.high, 1 / time.low if time.low else float("inf"), time.n)
+            share = above.demands.wait_s / above.demands.service_s
+            found.append(Gain(share, above.throughput_hz / below.throughput_hz, gain))
+    return tuple(sorted(found, key=lambda each: each.share))
+
+
+def begins(found: Sequence[Gain]) -> Gain | None:
+    """The first gain whose whole interval is over ``BEGINS``."""
+    return next((each for each in found if each.measured.n > 1 and each.measured.low > 1 + BEGINS), None)

@@ -2,9 +2,8 @@
 
 from experiments.studies.pools.answers import answers
 from experiments.studies.pools.claims import EXECUTORS, claims
-from experiments.studies.pools.figures import pictures
-from experiments.studies.pools.sweeps import DEBUG, PART, PEERS, STUDY, cells, pools, stress
-from experiments.studies.pools.tables import sections
+from experiments.studies.pools.design import DEBUG, PART, PEERS, STUDY, cells, pools, stress
+from experiments.studies.pools.figures import pictures, sections
 from experiments.studies.study import Part, Scale, Study
 
 POOLS = Study(

@@ -8,7 +8,7 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.pools.claims import words
-from experiments.studies.pools.sweeps import AT, CONNECTIONS, FEW, HEADLINE, LANGUAGES, MANY, ONE, POOL, VERBS
+from experiments.studies.pools.design import AT, CONNECTIONS, FEW, HEADLINE, LANGUAGES, MANY, ONE, POOL, VERBS
 
 ESTIMAND = (
     "mean time of a request with a connection of its own, from before it connects until the server has closed. The "

@@ -15,7 +15,7 @@ from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
 from experiments.studies.pools import original
-from experiments.studies.pools.sweeps import FEW, MANY, VERBS
+from experiments.studies.pools.design import FEW, MANY, VERBS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,26 @@
-"""The figures of the study ``pools``: the document's tables and its JMeter tables, drawn beside ours in one style.
+"""The figures and tables of the study ``pools``: the document's beside ours, and the document's faults.
 
 The document draws nothing. Its tables 1 and 2 are lines over the pool here, one figure for a column that a conclusion
-is about; its figures 1 and 2, pictures of JMeter's tables, are one figure of throughput.
+is about; its figures 1 and 2, pictures of JMeter's tables, are one figure of throughput. Every declared ratio has a
+line. Pure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from experiments.judge.stats import exact
 from experiments.judge.stress import StressJudged
-from experiments.judge.table import OF_THE_LOAD, TableJudged
+from experiments.judge.table import OF_THE_LOAD, CellJudged, TableJudged
 from experiments.kinds.table import Cell
-from experiments.show.content import Seen
+from experiments.show.content import Section, Seen
 from experiments.show.figures import curves
 from experiments.show.figures.curves import Line, Panel, Scale
 from experiments.show.figures.style import Picture
+from experiments.show.numbers import NOTHING, number, ratio_words
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.pools import original
-from experiments.studies.pools.sweeps import CONNECTIONS, LANGUAGES, POOLS, VERBS
+from experiments.studies.pools.design import CONNECTIONS, LANGUAGES, POOLS, VERBS
 
-COLUMNS = {
+DRAWN = {
     "response_ms": ("response", "Mean time of a request", "Mean time, ms", True),
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
     "memory_percent": ("memory", "Memory of the server", "Memory, % of all", True),
@@ -31,7 +34,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     """A figure for each column and request; throughput under stress."""
     drawn: list[Picture] = []
     if (cells := seen.of(TableJudged)) is not None:
-        for quantity, (name, title, unit, pinned) in COLUMNS.items():
+        for quantity, (name, title, unit, pinned) in DRAWN.items():
             ticks = [(float(pool), str(pool)) for pool in POOLS]
             scale = Scale("Threads in the pool", unit, ticks, hollow=LIMITED, columns=2, shared=False)
             panels = {verb: list(_panels(cells, quantity, verb, pinned)) for verb in VERBS}
@@ -109,3 +112,205 @@ def _stress(seen: StressJudged) -> Picture:
     )
     panels = [Panel("The document", theirs), Panel("Here, on a scale of its own", ours)]
     return curves.picture("stress", "Throughput under stress", scale, panels)
+
+
+COLUMNS = {
+    "cpu_percent": "avg CPU, %",
+    "cpu_percent_max": "max CPU, %",
+    "memory_percent": "avg memory, %",
+    "memory_percent_max": "max memory, %",
+    "total_s": "total, s",
+    "response_ms": "mean, ms",
+    "received_kb_s": "received, KB/s",
+    "sent_kb_s": "sent, KB/s",
+    "connect_ms": "connect, ms",
+    "processing_ms": "processing, ms",
+}
+"""Columns of tables 1 and 2, after language, pool, requests and connections."""
+
+LITTLE = "N ÷ throughput, ms"
+"""Column with the value that the mean must be near to, in a closed loop of N connections (Little's law)."""
+
+HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
+
+QUANTITIES = {
+    "response_ms": "time of a request",
+    "cpu_us": "processor time a request",
+    "cpu_percent": "share of the processor, all cores free",
+    "memory_mib": "memory",
+    "connect_ms": "connecting",
+    "processing_ms": "processing",
+    "received_kb_s": "bytes received a second",
+}
+"""Quantity of a ratio."""
+
+
+def sections(seen: Seen) -> tuple[Section, ...]:
+    """All tables, as far as they were measured."""
+    found: list[Section] = []
+    if (cells := seen.of(TableJudged)) is not None:
+        for number_, verb in enumerate(VERBS, 1):
+            found += _tables(cells, verb, number_)
+        found.append(Section("All cells, compared", ratio_table(cells.judged.values())))
+    if (stress := seen.of(StressJudged)) is not None:
+        found.append(Section("Stress test, as JMeter has it", stress_table(stress), ("stress",)))
+    found.append(Section("What is wrong in the document's tables", "\n".join(f"- {each}" for each in faults())))
+    return tuple(found)
+
+
+def _tables(seen: TableJudged, verb: str, number_: int) -> Iterator[Section]:
+    of = verb.upper()
+    names = [f"{name}_{verb}" for name in ("response", "memory")]
+    pinned = cell_table(seen, verb, pinned=True)
+    yield Section(f"Table {number_}: {of}, server and load on a core each", pinned, tuple(names))
+    yield Section(
+        f"Table {number_}: {of}, all cores free", cell_table(seen, verb, pinned=False), (f"processor_{verb}",)
+    )
+    yield Section(f"Table {number_} of the document: {of}", original_table(verb))
+
+
+def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
+    """The document's columns, then processor time a request, and the load's share of its core; means over blocks."""
+    own = [cell for cell in seen.plan.cells if cell.setting["mix"] == verb and cell.pinned == pinned]
+    lines = [
+        (
+            *_named(cell),
+            *(_value(seen, cell, each) for each in COLUMNS),
+            _little_ms(seen, cell),
+            _value(seen, cell, "cpu_us"),
+            _value(seen, cell, "client_percent") + LIMITED_MARK * seen.is_load_limited(cell),
+            f"{seen.errors(cell):,}",
+        )
+        for cell in own
+    ]
+    head = (*HEAD, LITTLE, "CPU a request, µs", "load's CPU, %", "errors")
+    blocks = len(seen.blocks)
+    note = (
+        f"Means over {blocks} {'block' if blocks == 1 else 'blocks'}; requests are of one block. CPU is of one core, "
+        "memory of the machine's. A time ends when the server has closed the connection, as `ab`'s does. "
+        f"The mean is under {LITTLE.removesuffix(', ms')} by up to N ÷ (2 × requests): in the end connections idle."
+    )
+    limited = any(seen.is_load_limited(cell) for cell in own)
+    return Table(head, tuple(lines), notes=(note, *((LIMITED_NOTE,) * limited))).markdown
+
+
+def original_table(verb: str) -> str:
+    """Table as printed; ‡ marks a mean that breaks Little's law."""
+    lines = [
+        (
+            each.language,
+            str(each.pool),
+            f"{original.REQUESTS:,}",
+            f"{each.connections:,}",
+            *(f"{getattr(each, name):g}" + _mark(each, name) for name in COLUMNS),
+            number(original.cpu_us(each)),
+        )
+        for each in original.TABLES[verb]
+    ]
+    note = "Context: another machine. ‡ N connections × total ÷ requests is ten times this mean or more: a misprint."
+    head = (*HEAD, "CPU a request, µs (computed)")
+    return Table(
+        head, tuple(lines), notes=(note,) * any(each.breaks_littles_law for each in original.TABLES[verb])
+    ).markdown
+
+
+def _mark(row: original.Row, name: str) -> str:
+    return " ‡" if name == "response_ms" and row.breaks_littles_law else ""
+
+
+def _named(cell: Cell) -> tuple[str, ...]:
+    of = cell.setting
+    return of.text("language"), of.text("workers"), f"{cell.requests:,}", f"{of.whole('connections'):,}"
+
+
+def _little_ms(seen: TableJudged, cell: Cell) -> str:
+    found = seen.estimate(cell, "throughput_hz")
+    return NOTHING if found is None else number(1000 * cell.setting.whole("connections") / found.value)
+
+
+def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
+    found = seen.estimate(cell, quantity)
+    return NOTHING if found is None else number(found.value)
+
+
+def ratio_table(judged: Iterable[CellJudged]) -> str:
+    """Every declared ratio but those of single cells, which the card counts."""
+    lines = [
+        (
+            each.ratio.title,
+            QUANTITIES[each.ratio.quantity],
+            (f"**{each.verdict.value}**" if each.verdict else "no verdict") + LIMITED_MARK * each.load_limited,
+            *ratio_words(each.seen),
+            f"{each.p_holm:.2g}",
+            str(each.seen.n),
+        )
+        for each in judged
+        if not each.ratio.family.startswith("each")
+    ]
+    note = (
+        "Geometric means over all cells that differ in nothing else. LESS and MORE need an interval that excludes 1. "
+        "They also need Holm's p of the sign-flip test over blocks under 0.05. "
+        "EQUIVALENT is an interval inside 0.95 to 1.05. "
+        "A time or a rate is never EQUIVALENT where the load took over 80 % of its core: †."
+    )
+    head = ("A ÷ B", "of", "Verdict", "Ratio", "95 % interval", "p (Holm)", "Blocks")
+    return Table(head, tuple(lines), 3, notes=(note,)).markdown
+
+
+def stress_table(seen: StressJudged) -> str:
+    """JMeter's columns and the final state of all keys; the document's beside."""
+    lines = []
+    for row in seen.rows:
+        share = 100 * row.errors / row.samples if row.samples else 0.0
+        rates = (row.throughput_hz, row.received_kb_s, row.sent_kb_s)
+        language = row.server.text("language")
+        printed = next((e for e in original.JMETER if (e.language, e.kind) == (language, row.kind)), None)
+        theirs = (printed.throughput_hz, printed.received_kb_s, printed.sent_kb_s) if printed else ()
+        lines.append(
+            (
+                language,
+                row.kind,
+                f"{row.samples:,}",
+                f"{share:.2f}",
+                *(number(each.value) for each in rates),
+                " / ".join(f"{each:,.1f}" for each in theirs) or NOTHING,
+            )
+        )
+    states = "; ".join(
+        f"{server.text('language')} {seen.right[server]:,} right, {seen.wrong[server]:,} wrong" for server in seen.right
+    )
+    kinds, at = len(seen.plan.kinds), seen.plan.connections
+    notes = (
+        f"{kinds} kinds at once, {at:,} connections each, a new one for each request. The document's KB/s and rates "
+        "are context: JMeter ran on the server's machine.",
+        f"Final state of every key, read one by one afterwards: {states}.",
+    )
+    rates_head = "throughput, 1/s", "received, KB/s", "sent, KB/s"
+    head = ("language", "label", "samples", "error, %", *rates_head, "the document's three")
+    return Table(head, tuple(lines), 2, notes).markdown
+
+
+def faults() -> Iterator[str]:
+    """Faults that a program finds in the document's own numbers, a sentence each."""
+    broken = original.impossible_means()
+    told = "; ".join(f"{each.response_ms:g} for {each.little_ms:.3f} ms" for each in broken)
+    yield f"{len(broken)} printed means break Little's law. All are Go's PUT at 100 connections: {told}."
+    slower = original.rust_not_faster("put")
+    cells = ", ".join(f"pool {rust.pool} at {rust.connections:,} connections" for rust, _ in slower)
+    count = sum(1 for _ in original.pairs("put"))
+    yield f"Rust is not faster in {len(slower)} of {count} PUT comparisons, by the totals. They are {cells}."
+    for what, found in (("processor", original.pool_lowers_cpu), ("memory", original.pool_lowers_memory)):
+        cases = [f"{verb.upper()} of {lang} at {at:,}" for verb in VERBS for lang, at in found(verb)]
+        yield f"64 threads took no more {what} than 2 in {len(cases)} of 12 cases: {', '.join(cases)} connections."
+    get, put = (original.go_connects_later(verb) for verb in VERBS)
+    yield (
+        f"Go connects later than Rust at 1,000 connections in {len(get)} of 6 pools of GET and {len(put)} of 6 of PUT. "
+        "The text says that it connects sooner."
+    )
+    rust_rows, go_rows = original.JMETER[:4], original.JMETER[4:]
+    ratios = [of_go.throughput_hz / of_rust.throughput_hz for of_rust, of_go in zip(rust_rows, go_rows, strict=True)]
+    yield (
+        f"JMeter has Go {min(ratios):.1f} to {max(ratios):.1f} times as fast as Rust; tables 1 and 2 have Rust faster. "
+        "The document says of its JMeter run that it is no measure of speed."
+    )
+    yield "Its text says that the value is a float64; its Rust code has f32. Table 1 calls Go golang, table 2 go."

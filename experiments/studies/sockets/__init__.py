@@ -1,11 +1,11 @@
 """Berkeley sockets, ZeroMQ and nanomsg in C, and nanomsg's successor NNG beside them.
 
-Its two metrics are response time, at two rates and two sizes, and throughput. ``sweeps`` has what is measured.
-``original`` has the document's numbers. ``answers``, ``claims`` and ``faults`` say what came of it. ``figures`` draws
-the graphs; ``lines`` counts lines of code.
+Its two metrics are response time, at two rates and two sizes, and throughput. ``design`` has the
+document's numbers and the sweeps. ``answers`` and ``claims`` say what came of it. ``figures`` has the graphs, and the
+document's faults.
 """
 
-from experiments.studies.sockets import answers, claims, figures, sweeps
+from experiments.studies.sockets import answers, claims, design, figures
 from experiments.studies.study import Part, Scale, Study
 
 SOCKETS = Study(
@@ -18,25 +18,25 @@ SOCKETS = Study(
     parts={
         "sockets": Part(
             title="Socket APIs in C: response time at two rates and two sizes, and throughput",
-            sweep=sweeps.sockets,
+            sweep=design.sockets,
             pictures=figures.graphs,
             answers=answers.answers,
             claims=claims.claims,
             sections=answers.sections,
-            peers=sweeps.PEERS,
+            peers=design.PEERS,
             also=("socket_bindings",),
             after=("socket_patterns",),
-            runs=lambda scale: (sweeps.received(scale),),
+            runs=lambda scale: (design.received(scale),),
         ),
         "socket_patterns": Part(
             title="Pair beside request-reply, on ZeroMQ and nanomsg",
-            sweep=sweeps.patterns,
+            sweep=design.patterns,
             answers=answers.patterns,
             peers=("c-zeromq", "c-nanomsg"),
         ),
         "socket_bindings": Part(
             title="ZeroMQ and NNG from Python, beside C and beside sockets",
-            sweep=sweeps.bindings,
+            sweep=design.bindings,
             answers=answers.bindings,
             peers=("c-zeromq", "c-nng"),
         ),

@@ -12,10 +12,9 @@ from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
 from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
-from experiments.studies.sockets import lines
-from experiments.studies.sockets.faults import fault_table, spread_table
-from experiments.studies.sockets.original import GRAPHS
-from experiments.studies.sockets.sweeps import APIS, BASE, HEADLINE, NAMES, of, throughput_of, words
+from experiments.studies.sockets import design
+from experiments.studies.sockets.design import APIS, BASE, GRAPHS, HEADLINE, NAMES, of, throughput_of, words
+from experiments.studies.sockets.figures import fault_table, spread_table
 from experiments.studies.sockets.wording import ABSENT, brief, delivered, over_cells, standing
 
 NOT_CONCLUDED = (
@@ -40,7 +39,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
         Section("Graphs 1 to 4", GRAPHS_TEXT, tuple(f"graph_{number}" for number in GRAPHS.values())),
         Section("What receivers told", timer_table(seen)),
         Section("Throughput", throughput_table(seen), ("graph_5",)),
-        Section("Table 2", Table(lines.HEAD, tuple(lines.table()), notes=(LINES_NOTE,)).markdown),
+        Section("Table 2", Table(design.HEAD, tuple(design.table()), notes=(LINES_NOTE,)).markdown),
         Section("Spread of samples, and interval of the mean", spread_table(seen.main)),
         Section("Faults of the document, by our own data", fault_table(seen)),
     )
@@ -176,7 +175,7 @@ def ratio_told(each: DeliveryRatio) -> str:
 
 
 def _lines() -> Answer:
-    totals = ", ".join(f"{NAMES[api]} {sum(lines.counted(api).values())}" for api in APIS)
+    totals = ", ".join(f"{NAMES[api]} {sum(design.counted(api).values())}" for api in APIS)
     question = "How many lines of C does each API take to create, connect, send, receive and close?"
     return Answer(question, f"Counted in the programs that were measured: {totals}.", ())
 

@@ -15,11 +15,10 @@ from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen
 from experiments.show.numbers import number, ratio_words
-from experiments.studies.sockets import lines
+from experiments.studies.sockets import design
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
-from experiments.studies.sockets.faults import spreads
-from experiments.studies.sockets.original import GRAPHS, MESSAGES
-from experiments.studies.sockets.sweeps import BASE, NAMES, of, ratio_name
+from experiments.studies.sockets.design import BASE, GRAPHS, MESSAGES, NAMES, of, ratio_name
+from experiments.studies.sockets.figures import spreads
 from experiments.studies.sockets.wording import (
     ABSENT,
     brief,
@@ -215,7 +214,7 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
     """Confirmed where ZeroMQ takes at most half the lines of this one, as it does in the document."""
 
     def finding(_: Seen) -> Finding:
-        other, own = (sum(lines.counted(each).values()) for each in (api, "zeromq"))
+        other, own = (sum(design.counted(each).values()) for each in (api, "zeromq"))
         text = f"Counted: {NAMES[api]} {other}, ZeroMQ {own}."
         return ("CONFIRMED" if 2 * own <= other else "CONTRADICTED"), text
 

@@ -1,4 +1,7 @@
-"""The graphs of the document, 1 to 5, with their axes. Beside each of 1 to 4: the same cell by the original's timer."""
+"""The graphs of the document, 1 to 5, with their axes, and its faults with the evidence of our data. Pure.
+
+Beside each of graphs 1 to 4 stands the same cell by the original's timer.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,14 +9,16 @@ from experiments.design.arms import Arm
 from experiments.judge.delivery import interval
 from experiments.judge.points import points
 from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement
 from experiments.kinds.delivery import DeliveryRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.figures import bars
 from experiments.show.figures.style import Picture
-from experiments.studies.sockets.original import GRAPHS
-from experiments.studies.sockets.sweeps import APIS, of, throughput_of, words
-from experiments.studies.sockets.wording import delivered
+from experiments.show.numbers import number, percent, times_between
+from experiments.show.tables import Table
+from experiments.studies.sockets.design import APIS, BASE, GRAPHS, HEADLINE, NAMES, SIZES, of, throughput_of, words
+from experiments.studies.sockets.wording import Spread, brief, delivered, spread
 
 
 def graphs(seen: Seen) -> Sequence[Picture]:
@@ -52,3 +57,122 @@ def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator
     for api, value in means:
         if value is not None:
             yield bars.Bar(api, value.over(unit))
+
+
+READ_BYTES, REPLY_BYTES = 99_999, 18
+"""Bytes in appendix B: read at once by its Berkeley server, and sent as its answer."""
+
+NOT_MEASURED = "Not measured in this run."
+
+
+def fault_table(seen: Seen) -> str:
+    """Table of faults: each with the evidence of our data, and what is done here."""
+    lines = (
+        (
+            "The timer begins before the receive (appendices A to C)",
+            _timer(seen),
+            "A time begins just before the send, at the client",
+        ),
+        (
+            f"Berkeley reads once, up to {READ_BYTES:,} bytes (appendix B)",
+            _partial_read(),
+            "Every message is read whole; runs whose bytes do not add up are refused",
+        ),
+        (
+            f"Berkeley replies {REPLY_BYTES} bytes, the others the whole message",
+            f"Its replies are {percent(REPLY_BYTES / SIZES[0])} and {percent(REPLY_BYTES / SIZES[1])} of the others’.",
+            "All echo in full, and the client compares every reply",
+        ),
+        (
+            "TCP_NODELAY is set on nanomsg alone (appendix C)",
+            "Not varied here, so nothing is concluded about it.",
+            "Set on all, on both sides",
+        ),
+        (
+            "REP on ZeroMQ against PAIR on nanomsg against a raw stream",
+            _patterns(seen),
+            "The same pattern on all; the other is a level of `pattern`",
+        ),
+        (
+            "An “interval” that crosses zero (graphs 1 to 4)",
+            _crossing(seen.main),
+            "Intervals are of logarithms, over blocks",
+        ),
+        (
+            "Hour after hour, one API after the other",
+            "What the machine does in that hour is the API’s.",
+            "By turns, in random order, in windows of a second or less",
+        ),
+    )
+    return Table(("fault", "what our data say", "here"), lines, 3).markdown
+
+
+def _timer(seen: Seen) -> str:
+    cell = next(iter(GRAPHS))
+    cycle = interval(delivered(seen).rows, of(BASE, *cell), lambda row: row.cycle_us)
+    true = interval(delivered(seen).rows, of(BASE, *cell), lambda row: row.response_us)
+    if cycle is None or true is None:
+        return NOT_MEASURED
+    return (
+        f"{NAMES[BASE]}, {words(*cell)}: the timer reads {number(cycle.value / 1000)} ms where the client waits "
+        f"{number(true.value / 1000)} ms. The other {100 * (1 - true.value / cycle.value):.1f} % is idle."
+    )
+
+
+def _partial_read() -> str:
+    reads = -(-SIZES[1] // READ_BYTES)
+    return f"A message of {SIZES[1]:,} bytes takes {reads} reads at least: {reads} replies, and {reads} samples."
+
+
+def _patterns(seen: Seen) -> str:
+    part = seen.after.get("socket_patterns")
+    told = [] if part is None else [brief(each) for each in part.comparisons(HEADLINE)]
+    return " ".join(told) or f"{NOT_MEASURED} `python -m experiments run socket_patterns`"
+
+
+def _crossing(judgement: Judgement) -> str:
+    found = tuple(spreads(judgement))
+    if not found:
+        return NOT_MEASURED
+    low = sum(each.low_us < 0 for each in found)
+    return f"Mean − 1.96 standard deviations of single samples lies under zero in {low} of {len(found)} of our cells."
+
+
+def spreads(judgement: Judgement) -> Iterator[Spread]:
+    """Spread of each API, rate and size that was measured."""
+    for cell in GRAPHS:
+        for api in APIS:
+            found = spread(judgement, of(api, *cell))
+            if found is not None:
+                yield found
+
+
+def spread_table(judgement: Judgement) -> str:
+    """Table of the samples' spread beside the interval of the mean."""
+    lines = tuple(
+        (
+            NAMES[each.of.text("transport")],
+            words(float(each.of.text("rate_hz")), each.of.whole("size")),
+            f"{each.samples:,}",
+            number(each.mean_us),
+            number(each.deviation_us),
+            number(each.low_us),
+            times_between(each.mean, 1),
+        )
+        for each in spreads(judgement)
+    )
+    head = (
+        "API",
+        "messages",
+        "samples",
+        "mean, µs",
+        "standard deviation, µs",
+        "mean − 1.96 of them",
+        "interval of the mean",
+    )
+    seconds = getattr(judgement.sweep.turns, "duration_s", 0.0)
+    note = (
+        f"A sample is the mean of a window of {seconds:g} s. Single samples spread far. That they reach under "
+        "zero says nothing of the mean, whose 95 % interval over blocks is in the last column."
+    )
+    return Table(head, lines, 2, (note,)).markdown

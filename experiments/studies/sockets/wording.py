@@ -18,9 +18,8 @@ from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.numbers import counted, number
 from experiments.show.sentences import listed
-from experiments.studies.sockets import sweeps
-from experiments.studies.sockets.original import GRAPHS, RATES, SIZES
-from experiments.studies.sockets.sweeps import NAMES, ratio_name
+from experiments.studies.sockets import design
+from experiments.studies.sockets.design import GRAPHS, NAMES, RATES, SIZES, ratio_name
 
 ABSENT = "Not measured: an API that it compares is not built here, or gates left out its blocks."
 
@@ -120,7 +119,7 @@ def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting)
 def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
     """Mean response with the larger message ÷ with the smaller, of all these APIs and rates: each block's logarithm."""
     small, large = SIZES
-    cells = [(sweeps.of(api, rate, large), sweeps.of(api, rate, small)) for api in apis for rate in RATES]
+    cells = [(design.of(api, rate, large), design.of(api, rate, small)) for api in apis for rate in RATES]
     found = []
     for block in range(len(judgement.blocks)):
         means = [[window_means_us(judgement, block, each) for each in pair] for pair in cells]

@@ -1,11 +1,11 @@
 """Go's net/rpc against gRPC, for merge sort and quicksort as remote procedures.
 
 Its factor N was the number of calls, and its conclusion reads it as the size of the input: both readings are measured.
-What is measured stands in ``sweeps``, the document's numbers in ``original``; what is said of it in ``answers``,
-``claims`` and ``sections``; how it is drawn in ``figures``.
+``design`` has the document's numbers and the sweeps; ``answers`` and ``claims`` what is said; ``figures`` pictures and
+tables.
 """
 
-from experiments.studies.sort import answers, claims, figures, sections, sweeps
+from experiments.studies.sort import answers, claims, design, figures
 from experiments.studies.study import Part, Scale, Study
 
 SORT = Study(
@@ -15,33 +15,33 @@ SORT = Study(
     parts={
         "sort": Part(
             title="Merge sort and quicksort on Go's net/rpc and on gRPC",
-            sweep=sweeps.sort,
-            pictures=figures.main,
+            sweep=design.sort,
+            pictures=figures.pictures,
             answers=answers.answers,
             claims=claims.claims,
-            sections=sections.main,
-            peers=sweeps.PEERS,
+            sections=figures.sections,
+            peers=design.PEERS,
             also=("sort_array_len", "sort_python"),
             after=("sort_python_array_len",),
-            runs=sweeps.cold,
+            runs=design.cold,
         ),
         "sort_array_len": Part(
             title="Arrays of 100, 1,000 and 10,000 numbers, on Go's net/rpc and on gRPC",
-            sweep=sweeps.array_len,
+            sweep=design.array_len,
             pictures=figures.array_len,
             answers=answers.array_len,
             claims=claims.claims,
-            peers=sweeps.PEERS,
+            peers=design.PEERS,
         ),
         "sort_python": Part(
             title="Merge sort and quicksort on Python's gRPC and sockets",
-            sweep=sweeps.python_sort,
+            sweep=design.python_sort,
             pictures=figures.python_sort,
             answers=answers.python,
         ),
         "sort_python_array_len": Part(
             title="Arrays of 100, 1,000 and 10,000 numbers, on Python's transports",
-            sweep=sweeps.python_array_len,
+            sweep=design.python_array_len,
             pictures=figures.python_array_len,
             answers=lambda _: (),
         ),

@@ -8,9 +8,8 @@ from experiments.show.figures.style import label
 from experiments.show.numbers import number, ratio_words, times_between
 from experiments.show.sentences import listed, to_decide
 from experiments.studies.sort import one_off
+from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, TRANSPORTS, go
 from experiments.studies.sort.measured import NO_GO, Measured, measured
-from experiments.studies.sort.original import CALLS, MEAN_US
-from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MERGE, TRANSPORTS, go
 
 MECHANISM_NAMES = tuple(f"mechanism_{each}" for each in ALGORITHMS)
 ALGORITHM_NAMES = ("algorithm_grpc", "algorithm_net_rpc")

@@ -17,9 +17,8 @@ from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, 
 from experiments.show.figures.style import label
 from experiments.show.numbers import has_interval, number, percent, ratio_words
 from experiments.studies.sort import answers, one_off
+from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, QUICK, go, ratio
 from experiments.studies.sort.measured import DIFFERENT, NO_GO, Measured, measured
-from experiments.studies.sort.original import CALLS, MEAN_US, ratio
-from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, MERGE, QUICK, go
 
 HALF_AS_LONG_AGAIN = 1.5
 """Least ratio of quicksort's mean to merge sort's at N = 100 in its table."""

@@ -1,18 +1,33 @@
-"""The figures of the study ``sort``: the document's three, with its axes, and figures that explain them."""
+"""Figures and tables of the study: the document's own with ours in them, figures that explain them, and its faults."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from experiments.judge.stats import Estimate, exact
 from experiments.judge.verdicts import Judged
-from experiments.show.content import Seen
+from experiments.results.environment import UNKNOWN, Environment
+from experiments.show import tables
+from experiments.show.content import Section, Seen
 from experiments.show.figures import bars, costs, curves, ratios
 from experiments.show.figures.style import Picture, label
+from experiments.show.numbers import NOTHING, number, ratio_words, times_between
+from experiments.show.tables import Table
 from experiments.studies.sort import one_off
+from experiments.studies.sort.design import (
+    ALGORITHMS,
+    CALLS,
+    LENGTHS,
+    MEAN_US,
+    MECHANISMS,
+    MERGE,
+    PARAMETERS,
+    QUICK,
+    TRANSPORTS,
+    go,
+    python,
+)
 from experiments.studies.sort.measured import Measured, measured
-from experiments.studies.sort.original import CALLS, MEAN_US
-from experiments.studies.sort.sweeps import ALGORITHMS, LENGTHS, MECHANISMS, TRANSPORTS, go, python
 
 BESIDE = {"sort_array_len": "Longer arrays: ratios", "sort_python": "Python: ratios"}
 """Figures of the comparisons of parts that were measured beside the main one."""
@@ -20,7 +35,7 @@ BESIDE = {"sort_array_len": "Longer arrays: ratios", "sort_python": "Python: rat
 RTT = "Mean round-trip time, µs"
 
 
-def main(seen: Seen) -> Sequence[Picture]:
+def pictures(seen: Seen) -> Sequence[Picture]:
     """Figures of the main part."""
     found = measured(seen)
     headline = [each for each in found.judged.values() if _is_of(each, "headline", "sort", found)]
@@ -152,3 +167,139 @@ def _mechanisms(found: Measured) -> Picture:
 def _same(found: Measured) -> Picture:
     twins = [each for each in found.judged.values() if each.comparison.kind == "same"]
     return ratios.picture("same", "A/A pairs: one setting, started as two servers", twins)
+
+
+AS_DOCUMENT = " *"
+"""Mark of the reading that is the document's."""
+
+OF_PARTS: Mapping[str, str] = {"sort_array_len": "Longer arrays", "sort_python": "Python"}
+"""Headings for the comparisons of parts that were measured beside this one."""
+
+
+def sections(seen: Seen) -> Sequence[Section]:
+    """Sections of the main part."""
+    found = measured(seen)
+    told = [Section("Parameters", parameters(seen.environment).markdown)]
+    if found.cold:
+        told.append(Section("Results, as the document has them", results(found).markdown, _figures()))
+        told.append(Section("What is paid once", paid_once(found).markdown))
+        told.append(Section("The document's faults, in our data", faults(found).markdown))
+    for name, title in OF_PARTS.items():
+        if name in seen.after:
+            beside = seen.after[name]
+            table = tables.comparisons(beside, tuple(beside.judged.values())).markdown
+            told.append(Section(title, table, (name,)))
+    return told
+
+
+def _figures() -> tuple[str, ...]:
+    return tuple(f"figure_{calls}" for calls in CALLS)
+
+
+def parameters(of: Environment | None) -> Table:
+    """The document's table of parameters, and ours, filled in from what was recorded."""
+    ours = dict.fromkeys(PARAMETERS, UNKNOWN) if of is None else _parameters(of)
+    lines = tuple((name, theirs, ours[name]) for name, theirs in PARAMETERS.items())
+    return Table(("Parameter", "The document", "Here"), lines, 3)
+
+
+def _parameters(of: Environment) -> dict[str, str]:
+    busy = f"load {of.before.load_1_min:g} before"
+    values = (
+        f"{of.cpu_model}, {of.cores} cores used, {of.memory_mib / 1024:.0f} GiB",
+        f"{of.system}, {of.kernel}",
+        ", ".join((of.languages.get("go", "Go unknown"), of.python)),
+        f"up: {tables.interfaces(of)}; all traffic is on the loopback",
+        of.power,
+        f"{UNKNOWN if of.processes is None else of.processes}, {busy}",
+    )
+    return dict(zip(PARAMETERS, values, strict=True))
+
+
+def results(found: Measured) -> Table:
+    """The 12 cells: the document's means, and ours in both readings."""
+    lines = []
+    for calls, mechanism, (algorithm, name) in product(CALLS, MECHANISMS, ALGORITHMS.items()):
+        cells: list[str] = []
+        for with_connect in (False, True):
+            mean, interval = _mean(one_off.mean(found.cold, mechanism, algorithm, calls, with_connect))
+            cells += (mean + AS_DOCUMENT * (with_connect == one_off.as_original(mechanism)), interval)
+        theirs = f"{MEAN_US[mechanism, algorithm, calls]:g}"
+        lines.append((f"{calls:,}", label(mechanism), name, theirs, *cells))
+    what, interval = ("N", "Mechanism", "Algorithm", "The document, µs"), "95 % interval"
+    ours = "Ours, connected before, µs", interval, "Ours, connecting in the first call, µs", interval
+    note = f"{AS_DOCUMENT} As the document connects: before its loop on net/rpc, inside its first timed call on gRPC."
+    return Table((*what, *ours), tuple(lines), 3, (note,))
+
+
+def _mean(of: Estimate | None) -> tuple[str, str]:
+    return (NOTHING, NOTHING) if of is None else (number(of.value), times_between(of, 1))
+
+
+def paid_once(found: Measured) -> Table:
+    """The fit a + b ÷ N of each mechanism, algorithm and reading, beside what was timed."""
+    lines = []
+    for mechanism, algorithm, with_connect in product(MECHANISMS, ALGORITHMS, (False, True)):
+        paid = one_off.paid(found.cold, mechanism, algorithm, with_connect)
+        if paid is not None:
+            how = "in its first call" if with_connect else "before"
+            seen = (*_mean(paid.fit.each_us), *_mean(paid.fit.once_us), *_mean(paid.seen_us))
+            off = f"{100 * paid.fit.off_share:.0f}"
+            lines.append((label(mechanism), ALGORITHMS[algorithm], how, *seen, off))
+    what, interval = ("Mechanism", "Algorithm", "Connects"), "95 % interval"
+    fit = "a, µs a call", interval, "b, µs once", interval, "Timed once, µs", interval, "Fit is off by, %"
+    note = (
+        "Timed once: the first call over the others, and connecting where it counts. Where b is over it, the next "
+        "calls are slow too: a fresh program warms up over its first hundreds of calls."
+    )
+    return Table((*what, *fit), tuple(lines), 3, (note,))
+
+
+def faults(found: Measured) -> Table:
+    """Table of the faults of the document's method, and of their effect on our own numbers."""
+    return Table(("Fault", "Shown by"), tuple(_faults(found)), 2)
+
+
+def _faults(found: Measured) -> Iterator[tuple[str, str]]:
+    calls = one_off.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
+    grown = found.judged.get("growth_grpc_merge")
+    times = None if grown is None else ratio_words(grown.typical)[0]
+    longer = "" if times is None else f" 10,000 numbers take {times} times as long as 1,000."
+    yield (
+        "N was the number of calls, and is read as the size of the input",
+        f"gRPC, merge sort, 100 calls ÷ 10,000, the same seven numbers: {_ratio(calls)}.{longer}",
+    )
+    for mechanism in MECHANISMS:
+        paid = one_off.paid(found.cold, mechanism, MERGE, one_off.as_original(mechanism))
+        if paid is not None:
+            share = paid.fit.once_us.value / CALLS[0] / paid.fit.at(CALLS[0])
+            yield (
+                f"N calls share what is paid once; the fall is larger, its cause open ({label(mechanism)})",
+                f"Of its mean of 100 calls, {100 * share:.0f} % is paid once; of 10,000, "
+                f"{100 * paid.fit.once_us.value / CALLS[2] / paid.fit.at(CALLS[2]):.1f} %.",
+            )
+        first = one_off.first_pays(found.cold, mechanism)
+        theirs = MEAN_US[mechanism, MERGE, CALLS[0]] / MEAN_US[mechanism, QUICK, CALLS[0]]
+        yield (
+            f"Merge sort always ran before quicksort, on one connection ({label(mechanism)})",
+            f"The first 100 calls ÷ the next 900, the same algorithm: {_ratio(first)}. Merge sort ÷ "
+            f"quicksort in fresh runs: {_ratio(one_off.algorithms_ratio(found.cold, mechanism, CALLS[0]))}. "
+            f"The document: {theirs:.2f}.",
+        )
+    readings = [one_off.mechanisms_ratio(found.cold, MERGE, CALLS[0], connecting) for connecting in (True, False)]
+    yield (
+        "gRPC connected inside its first timed call, net/rpc before its loop",
+        f"gRPC ÷ net/rpc, merge sort, 100 calls: so {_ratio(readings[0])}; both before {_ratio(readings[1])}.",
+    )
+    yield (
+        "gRPC's loop threw its errors away: a call that fails soon counts as a fast one",
+        f"Here every reply is checked, and a client ends at its first error. {found.requests():,} replies were counted "
+        f"beside the cold runs, {found.errors():,} errors.",
+    )
+
+
+def _ratio(of: Estimate | None) -> str:
+    if of is None:
+        return "not measured"
+    value, ends = ratio_words(of)
+    return f"{value} ({ends})"

@@ -13,8 +13,7 @@ from experiments.design.setting import Setting
 from experiments.judge.cold import OneOff, cell_interval, one_off, paid_once
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.kinds.cold import ColdRow
-from experiments.studies.sort.original import CALLS
-from experiments.studies.sort.sweeps import ALGORITHMS, MECHANISMS, MERGE, QUICK, go
+from experiments.studies.sort.design import ALGORITHMS, CALLS, MECHANISMS, MERGE, QUICK, go
 
 CONFIDENCE = 0.99
 """Confidence of ratios, on which claims rest: several are asked of the same runs. Means and fits have 95 %, as

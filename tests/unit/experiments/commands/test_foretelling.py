@@ -17,7 +17,7 @@ from experiments.kinds.prediction import Foretold
 from experiments.measure.bench import CATALOG, bench
 from experiments.results import files
 from experiments.show.content import Seen, read
-from experiments.studies.pool_size.foretold import foretell
+from experiments.studies.pool_size.prediction import of_demands
 from experiments.studies.study import Part, Scale, Study
 from stock_service.rpc.errors import UsageError
 
@@ -30,7 +30,7 @@ def told(judgement: Judgement, of: Setting) -> Foretold:
     """By the processor time of the first part's one arm."""
     cpu_us = ratios.arm_cpu_us(judgement.sweep, judgement.blocks[0], 0)
     assert cpu_us is not None
-    return foretell(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
+    return of_demands(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
 
 
 def first(scale: Scale) -> Sweep:

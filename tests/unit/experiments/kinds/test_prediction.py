@@ -8,13 +8,13 @@ import pytest
 from experiments.design.demands import Demands
 from experiments.design.setting import setting
 from experiments.kinds import prediction
-from experiments.studies.pool_size.foretold import foretell
+from experiments.studies.pool_size.prediction import of_demands
 from stock_service.rpc.errors import UsageError
 
 AT = "2026-01-01T00:00:00+00:00"
 DEMANDS = Demands(gil_s=0.001, free_s=0.0, wait_s=0.25, overhead_s=0.0)
-ONE = foretell(setting(workers=2, connections=4), DEMANDS, cores=1)
-NEVER = foretell(setting(workers=1, rate_hz=1000.0), DEMANDS, cores=1)
+ONE = of_demands(setting(workers=2, connections=4), DEMANDS, cores=1)
+NEVER = of_demands(setting(workers=1, rate_hz=1000.0), DEMANDS, cores=1)
 
 
 def test_it_reads_back_to_six_digits(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from experiments.judge.cold import ColdJudged, judged
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results.observed import ALL, Block, Window
 from experiments.show.content import Seen
-from experiments.studies.greeter.sweeps import LABELS, ONE, asynchronous, cold, greeter, two
+from experiments.studies.greeter.design import LABELS, ONE, asynchronous, cold, greeter, two
 from experiments.studies.study import Scale
 from tests.unit.experiments.apart_seen import cold_block
 from tests.unit.experiments.blocks import World, blocks

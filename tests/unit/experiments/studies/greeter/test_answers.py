@@ -6,8 +6,8 @@ import pytest
 
 from experiments.show.content import Seen, content
 from experiments.studies.greeter import GREETER
-from experiments.studies.greeter.answers import answers
-from experiments.studies.greeter.tables import sections
+from experiments.studies.greeter.claims import answers
+from experiments.studies.greeter.figures import sections
 from tests.unit.experiments.studies.greeter.judgements import ALONE, CONNECT_US, FIRST_US, judgement, seen
 
 

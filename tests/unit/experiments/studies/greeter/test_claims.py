@@ -9,8 +9,8 @@ import pytest
 from experiments.design.setting import Setting
 from experiments.show.content import Claim
 from experiments.studies.greeter.claims import ENTRIES, claims
+from experiments.studies.greeter.design import asynchronous, two
 from experiments.studies.greeter.rates import cold_runs
-from experiments.studies.greeter.sweeps import asynchronous, two
 from tests.unit.experiments.studies.greeter.judgements import ALONE, CPP, PYTHON, seen
 
 

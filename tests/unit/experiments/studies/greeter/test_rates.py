@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.arms import Arm
+from experiments.studies.greeter.design import ONE, SAME_CLIENT, asynchronous, two
 from experiments.studies.greeter.rates import cold_runs, from_cold, rates
-from experiments.studies.greeter.sweeps import ONE, SAME_CLIENT, asynchronous, two
 from tests.unit.experiments.studies.greeter.judgements import CPP, PYTHON, judgement, seen
 
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from experiments.studies.greeter import figures, sweeps
+from experiments.studies.greeter import design, figures
 from experiments.studies.greeter.claims import ENTRIES
 from tests.unit.experiments.studies.greeter.judgements import SCALE, seen
 
-PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def test_every_claim_is_on_the_page() -> None:
@@ -17,7 +17,7 @@ def test_every_claim_is_on_the_page() -> None:
 
 def test_every_comparison_is_on_the_page() -> None:
     """But for the A/A pairs, which it tells of together."""
-    for comparison in sweeps.greeter(SCALE).comparisons:
+    for comparison in design.greeter(SCALE).comparisons:
         assert comparison.kind == "same" or f"`{comparison.name}`" in PAGE, comparison.name
 
 
@@ -30,6 +30,6 @@ def test_every_figure_is_on_the_page() -> None:
 def test_every_level_that_varies_is_on_the_page() -> None:
     """Beside its factor."""
     for factor in ("language", "clients", "call_style", "in_flight", "client"):
-        levels = {arm.setting.text(factor) for arm in sweeps.greeter(SCALE).arms}
+        levels = {arm.setting.text(factor) for arm in design.greeter(SCALE).arms}
         (line,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{factor}`"))
         assert all(level in line for level in levels), factor

@@ -1,8 +1,8 @@
 """Sweeps of the study: both languages in the original's way, and Python alone where C++ is not built."""
 
 from experiments.design.sweep import Windows
-from experiments.studies.greeter import GREETER, original
-from experiments.studies.greeter.sweeps import LABELS, cold, greeter
+from experiments.studies.greeter import GREETER, design
+from experiments.studies.greeter.design import LABELS, cold, greeter
 from tests.unit.experiments.studies.greeter.judgements import ALONE, SCALE
 
 
@@ -11,8 +11,8 @@ def test_every_client_makes_the_originals_calls() -> None:
     for scale in GREETER.scales.values():
         turns = greeter(scale).turns
         assert isinstance(turns, Windows)
-        assert turns.calls == original.CALLS
-        assert {cell.calls for cell in cold(scale).cells} == {original.CALLS}
+        assert turns.calls == design.CALLS
+        assert {cell.calls for cell in cold(scale).cells} == {design.CALLS}
 
 
 def test_each_language_has_the_same_arms_and_comparisons() -> None:

@@ -14,8 +14,8 @@ from experiments.kinds.prediction import Foretold
 from experiments.results.observed import Block, Window
 from experiments.show.content import Seen
 from experiments.studies.pool_size import POOL_SIZE
-from experiments.studies.pool_size.demands import foretell
-from experiments.studies.pool_size.sweeps import BUSY, pool_lookups, pool_one, pool_size
+from experiments.studies.pool_size.design import BUSY, pool_lookups, pool_one, pool_size
+from experiments.studies.pool_size.prediction import foretell
 from tests.unit.experiments.blocks import World, blocks
 
 SCALE = POOL_SIZE.scales["quick"]

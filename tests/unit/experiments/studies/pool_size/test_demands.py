@@ -4,8 +4,8 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.recommend.event_loop import event_loop_hz
-from experiments.studies.pool_size.demands import demands_of, foretell
-from experiments.studies.pool_size.sweeps import AIO, GRPC, MODELS, PROCESSES, SOCKETS, Work, one, with_work
+from experiments.studies.pool_size.design import AIO, GRPC, MODELS, PROCESSES, SOCKETS, Work, one, with_work
+from experiments.studies.pool_size.prediction import demands_of, foretell
 from tests.unit.experiments.studies.pool_size.planted import (
     ALONE_CPU_US,
     ALONE_US,

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-from experiments.studies.pool_size import POOL_SIZE, sweeps
-from experiments.studies.pool_size.answers import answers
-from experiments.studies.pool_size.claims import ENTRIES
-from experiments.studies.pool_size.figures import pictures
-from experiments.studies.pool_size.tables import sections
+from experiments.studies.pool_size import POOL_SIZE, design
+from experiments.studies.pool_size.claims import ENTRIES, answers
+from experiments.studies.pool_size.figures import pictures, sections
 from tests.unit.experiments.studies.pool_size.planted import seen
 
-PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def test_every_claim_is_on_the_page() -> None:
@@ -28,7 +26,7 @@ def test_every_question_figure_and_table_is_on_the_page() -> None:
 
 def test_every_level_is_on_the_page() -> None:
     """Beside its factor."""
-    arms = sweeps.pool_size(POOL_SIZE.scales["paper"]).arms
+    arms = design.pool_size(POOL_SIZE.scales["paper"]).arms
     for factor in ("workers", "connections", "io_ms", "cpu_ms", "hash_ms"):
         (line,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{factor}`"))
         levels = {arm.setting.text(factor) for arm in arms if arm.setting["rate_hz"] is None}

@@ -8,12 +8,10 @@ from experiments.design.arms import Arm
 from experiments.peers import WITHOUT_GIL
 from experiments.show.content import content, left_out
 from experiments.studies.pool_size import POOL_SIZE
-from experiments.studies.pool_size.answers import answers
-from experiments.studies.pool_size.beside import beside, least_enough, of_clients, of_pools
-from experiments.studies.pool_size.claims import claims
-from experiments.studies.pool_size.effect import begins, gains
-from experiments.studies.pool_size.sweeps import pool_size
-from experiments.studies.pool_size.tables import throughput_table
+from experiments.studies.pool_size.beside import begins, beside, gains, least_enough, of_clients, of_pools
+from experiments.studies.pool_size.claims import answers, claims
+from experiments.studies.pool_size.design import pool_size
+from experiments.studies.pool_size.figures import throughput_table
 from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, seen
 
 LOOKUPS, HOLDING, LETTING_GO, NO_GIL, WAITING, DURABLE, THROUGHPUT, STEPS, TAILS = range(9)

@@ -9,7 +9,7 @@ from experiments.commands.recording import FIRST_BLOCKS
 from experiments.design.sweep import SERVERS_MAX, Windows
 from experiments.peers import WITHOUT_GIL
 from experiments.studies.pool_size import POOL_SIZE
-from experiments.studies.pool_size.sweeps import SHARES, pool_lookups, pool_one, pool_size, work_of
+from experiments.studies.pool_size.design import SHARES, pool_lookups, pool_one, pool_size, work_of
 from experiments.studies.study import Scale
 from tests.unit.experiments.studies.pool_size.planted import SCALE, told
 

@@ -1,9 +1,9 @@
 """The document's tables as they are printed, and what a program finds wrong in them."""
 
 from experiments.studies.pools import original
+from experiments.studies.pools.design import CONNECTIONS, POOLS, VERBS
+from experiments.studies.pools.figures import faults
 from experiments.studies.pools.original import TABLES
-from experiments.studies.pools.sweeps import CONNECTIONS, POOLS, VERBS
-from experiments.studies.pools.tables import faults
 
 
 def test_every_cell_is_there_once() -> None:

@@ -16,9 +16,9 @@ from experiments.judge.verdicts import Verdict, judge
 from experiments.kinds.stress import FinalSeen, KindSeen, StressSeen
 from experiments.kinds.table import Cell, CellRatio, CellSeen
 from experiments.show.content import Seen, content
-from experiments.studies.pools import POOLS, original, sweeps
+from experiments.studies.pools import POOLS, design, original
 from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, FURTHER, MUCH_LESS, OF_TABLES, all_are, claims
-from experiments.studies.pools.tables import cell_table
+from experiments.studies.pools.figures import cell_table
 from experiments.studies.study import Scale
 from tests.unit.experiments.apart_seen import block_of
 from tests.unit.experiments.cells_seen import SEEN, block
@@ -28,7 +28,7 @@ from tests.unit.experiments.judge.synthetic_blocks import sweep
 
 QUICK, SMOKE, PAPER = (POOLS.scales[name] for name in ("quick", "smoke", "paper"))
 PART = POOLS.parts["pools"]
-PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def seen_of(cell: Cell) -> CellSeen:
@@ -49,36 +49,36 @@ def seen_of(cell: Cell) -> CellSeen:
 
 def judged(scale: Scale = QUICK) -> TableJudged:
     """Ten blocks without noise."""
-    plan = sweeps.cells(scale)
+    plan = design.cells(scale)
     return table.judged(plan, [block(number, plan, seen_of) for number in range(1, plan.blocks + 1)])
 
 
 def seen(scale: Scale = QUICK, wrong: int = 0, cells: TableJudged | None = None) -> Seen:
     """Nothing by turns, made-up cells, and a stress test."""
-    plan = sweeps.stress(scale)
+    plan = design.stress(scale)
     kinds = tuple(KindSeen(each.requests, 0, 0, 10**9, 1.0, 1024, 1024) for each in plan.kinds)
     final = tuple(FinalSeen(each.keys - wrong, wrong, (each.keys,)) for each in plan.final)
     repetition = block_of(1, (StressSeen(kinds, final),) * len(plan.servers))
     return Seen(
-        judge(sweeps.pools(scale), []), runs=(*([cells] if cells else []), stress_judge.judged(plan, [repetition]))
+        judge(design.pools(scale), []), runs=(*([cells] if cells else []), stress_judge.judged(plan, [repetition]))
     )
 
 
 def test_the_cells_are_the_documents() -> None:
     """72 of two languages at full scale, and Python's; pinned, and free."""
-    plan = sweeps.cells(PAPER)
+    plan = design.cells(PAPER)
     pinned = [cell for cell in plan.cells if cell.pinned]
     assert len(pinned) == 108
     assert sum(cell.setting["language"] != "python" for cell in pinned) == 72
     assert {cell.requests for cell in plan.cells} == {100_000}
     assert all(cell.setting["connection"] == "per-request" for cell in plan.cells)
-    assert len(sweeps.cells(QUICK).cells) == 54 + 24
+    assert len(design.cells(QUICK).cells) == 54 + 24
 
 
 @pytest.mark.parametrize("scale", [QUICK, PAPER])
 def test_every_family_can_be_decided(scale: Scale) -> None:
     """With the blocks that there are: the least p of the sign-flip test, times the family."""
-    plan = sweeps.cells(scale)
+    plan = design.cells(scale)
     families = [ratio.family for ratio in plan.ratios]
     assert max(families.count(each) for each in families) * 2.0 ** (1 - plan.blocks) < 0.05
 
@@ -87,9 +87,9 @@ def test_every_family_can_be_decided(scale: Scale) -> None:
 def test_what_is_not_built_is_left_out() -> None:
     """Python alone is there without peers; nothing is asked of the others, and the claims say so."""
     alone = replace(QUICK, peers=frozenset())
-    assert {arm.setting["language"] for arm in sweeps.pools(alone).arms} == {"python"}
-    assert sweeps.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
-    found = claims(Seen(judge(sweeps.pools(alone), []), runs=(judged(alone),)))
+    assert {arm.setting["language"] for arm in design.pools(alone).arms} == {"python"}
+    assert design.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
+    found = claims(Seen(judge(design.pools(alone), []), runs=(judged(alone),)))
     of_peers = [claim for claim in found if "executors" not in claim.said]  # one claim is judged by another part
     assert {claim.verdict for claim in of_peers} == {"NOT TESTABLE"}
     assert "make peers" in of_peers[0].said
@@ -119,7 +119,7 @@ def test_a_load_at_its_limit_decides_nothing_between_servers() -> None:
 def test_every_connection_has_its_turns() -> None:
     """At every scale; so the mean is near N ÷ throughput, which stands beside it."""
     for scale in (QUICK, SMOKE, PAPER):
-        plan = sweeps.cells(scale)
+        plan = design.cells(scale)
         assert min(cell.requests / cell.setting.whole("connections") for cell in plan.cells) >= 5
     cells = judged()
     lines = [line.split(" | ") for line in cell_table(cells, "get", pinned=True).splitlines()]
@@ -130,7 +130,7 @@ def test_every_connection_has_its_turns() -> None:
 
 def test_no_process_is_compared_with_itself() -> None:
     """Memory is of a process, and cells of one start have the same."""
-    plan = sweeps.cells(PAPER)
+    plan = design.cells(PAPER)
     for ratio in plan.ratios:
         if ratio.quantity == "memory_mib":
             pairs = zip(ratio.above, ratio.below, strict=True)
@@ -167,7 +167,7 @@ def test_a_claim_of_less(found: CellJudged | None, bound: float, verdict: str) -
 
 def test_bounds_are_what_the_document_calls_so() -> None:
     """Its own numbers are within them, and the next round number is not."""
-    pairs = [pair for verb in sweeps.VERBS for pair in original.pairs(verb)]
+    pairs = [pair for verb in design.VERBS for pair in original.pairs(verb)]
     few = [math.log(rust.cpu_percent / go.cpu_percent) for rust, go in pairs if rust.pool == 2]
     assert 0.85 < math.exp(sum(few) / len(few)) < FAR_LESS
     assert 0.6 < max(rust.memory_percent / go.memory_percent for rust, go in pairs) < MUCH_LESS

@@ -9,7 +9,7 @@ from experiments.judge.delivery import DeliveryJudged
 from experiments.judge.verdicts import Judgement, judge
 from experiments.kinds.delivery import DeliveryRow
 from experiments.show.content import Seen
-from experiments.studies.sockets.sweeps import APIS, received, sockets
+from experiments.studies.sockets.design import APIS, received, sockets
 from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import World, blocks
 

@@ -8,10 +8,9 @@ from experiments.judge.verdicts import judge
 from experiments.show.content import Seen
 from experiments.studies.sockets import SOCKETS, figures
 from experiments.studies.sockets.answers import answers, bindings, patterns, sections
-from experiments.studies.sockets.original import GRAPHS
-from experiments.studies.sockets.sweeps import bindings as bindings_sweep
-from experiments.studies.sockets.sweeps import patterns as patterns_sweep
-from experiments.studies.sockets.sweeps import received
+from experiments.studies.sockets.design import GRAPHS, received
+from experiments.studies.sockets.design import bindings as bindings_sweep
+from experiments.studies.sockets.design import patterns as patterns_sweep
 from tests.unit.experiments.blocks import World, blocks
 from tests.unit.experiments.studies.sockets.planted import SCALE, seen
 

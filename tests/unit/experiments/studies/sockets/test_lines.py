@@ -2,8 +2,7 @@
 
 import pytest
 
-from experiments.studies.sockets.lines import HEAD, STEPS, counted, steps, table
-from experiments.studies.sockets.sweeps import APIS
+from experiments.studies.sockets.design import APIS, HEAD, STEPS, counted, steps, table
 
 BODY = "    a();\n\n    b(); // why\n    /* a comment */\n"
 SOURCE = "".join(f"    /* step: {name} */\n{BODY}    /* end */\n" for name in STEPS)

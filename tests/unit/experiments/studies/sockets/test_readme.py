@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from experiments.studies.sockets import SOCKETS, sweeps
+from experiments.studies.sockets import SOCKETS, design
 from experiments.studies.sockets.claims import ENTRIES
 
-PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def test_every_claim_is_on_the_page() -> None:

@@ -12,8 +12,8 @@ from experiments.judge.cold import ColdJudged
 from experiments.judge.verdicts import Judgement, judge
 from experiments.kinds.cold import ColdCell, ColdRow
 from experiments.show.content import Seen
-from experiments.studies.sort import sweeps
-from experiments.studies.sort.original import CALLS
+from experiments.studies.sort import design
+from experiments.studies.sort.design import CALLS
 from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import World, blocks
 
@@ -53,13 +53,13 @@ def cold_rows(number: int = 10, slower: Mapping[str, float] | None = None, slowi
     which share of itself a call takes longer for every call of its run."""
     rng, found = random.Random(7), []
     for block, mechanism, algorithm, calls in product(
-        range(1, number + 1), sweeps.MECHANISMS, sweeps.ALGORITHMS, CALLS
+        range(1, number + 1), design.MECHANISMS, design.ALGORITHMS, CALLS
     ):
         noise = rng.gauss(1, 0.01) * (slower or {}).get(algorithm, 1.0)
         connect_us, first_us = noise * CONNECT_US[mechanism], noise * FIRST_US[mechanism]
         rest_us = noise * CALL_US[mechanism] * (1 + slowing * calls)
         all_us = first_us + rest_us * (calls - 1)
-        cell = ColdCell(sweeps.go(mechanism, algorithm), calls, sweeps.RUNS[calls])
+        cell = ColdCell(design.go(mechanism, algorithm), calls, design.RUNS[calls])
         means = all_us / calls, (all_us + connect_us) / calls
         found.append(ColdRow(block, cell, cell.runs, 0, connect_us, first_us, rest_us, *means))
     return tuple(found)
@@ -71,9 +71,9 @@ _shared = cache(judged)
 
 def seen(of: Truth = truth, cold: tuple[ColdRow, ...] | None = None, number: int = 10) -> Seen:
     """The main part, and what is measured beside it."""
-    after = {"sort_array_len": sweeps.array_len(SCALE), "sort_python": sweeps.python_sort(SCALE)}
+    after = {"sort_array_len": design.array_len(SCALE), "sort_python": design.python_sort(SCALE)}
     return Seen(
-        _shared(sweeps.sort(SCALE), of, number),
+        _shared(design.sort(SCALE), of, number),
         {name: _shared(sweep, of, number) for name, sweep in after.items()},
         runs=(ColdJudged(cold_rows() if cold is None else cold),),
     )

@@ -8,7 +8,7 @@ from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge.cold import ColdJudged
 from experiments.show.content import Claim, Seen
-from experiments.studies.sort import claims, sweeps
+from experiments.studies.sort import claims, design
 from tests.unit.experiments.studies.sort.planted import SCALE, Truth, cold_rows, judged, seen, truth
 
 FALLS_BY_CALLS = "N being the number of calls."
@@ -109,7 +109,7 @@ def test_a_few_cold_runs_decide_nothing(ours: Seen) -> None:
 @pytest.mark.slow
 def test_cold_runs_that_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
     """All four cells of mechanism and algorithm are asked, and all planned blocks."""
-    lacks = tuple(row for row in cold_rows() if row.cell.setting != sweeps.go("net-rpc", "quick"))
+    lacks = tuple(row for row in cold_rows() if row.cell.setting != design.go("net-rpc", "quick"))
     assert verdict(replace(ours, runs=(ColdJudged(lacks),)), FALLS_BY_CALLS) == "INCONCLUSIVE"
     for words in (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS):
         assert verdict(replace(ours, runs=(ColdJudged(cold_rows(), is_whole=False),)), words) == "INCONCLUSIVE"
@@ -126,7 +126,7 @@ def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen) -> None:
 @pytest.mark.slow
 def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> None:
     """From 1,000 calls to 10,000 one mean rises by a tenth, or stays; 100 still take longer than both. It is named."""
-    of = sweeps.go("grpc", "merge")
+    of = design.go("grpc", "merge")
     before = {row.block: row for row in cold_rows() if row.cell.setting == of and row.cell.calls == 1000}
     for times, said in ((1.1, "The mean rises at"), (1.0, "The mean is flat at")):
         cold = tuple(
@@ -148,8 +148,8 @@ def test_a_mean_falls_with_length_only_if_it_does_at_every_step() -> None:
     assert (
         "The mean rises at gRPC, merge sort, 1,000 ÷ 100 numbers; gRPC, quicksort, 1,000 ÷ 100 numbers;" in claim.said
     )
-    failed = Arm(sweeps.go("grpc", "merge", 100))
-    lacking = judged(sweeps.array_len(SCALE), falling, errors=[failed])
+    failed = Arm(design.go("grpc", "merge", 100))
+    lacking = judged(design.array_len(SCALE), falling, errors=[failed])
     claim = the(replace(seen(falling), after={"sort_array_len": lacking}), FALLS_BY_LENGTH)
     assert claim.verdict == "INCONCLUSIVE"
     assert "The mean is not known to rise or fall at gRPC, merge sort, 1,000 ÷ 100 numbers." in claim.said
@@ -187,17 +187,17 @@ def test_a_sweep_at_no_look_decides_nothing() -> None:
 def test_without_go_nothing_is_tested() -> None:
     """Every claim says how to get the peers, or which part tests it."""
     bare = replace(SCALE, peers=frozenset[str]())
-    sweep = sweeps.sort(bare)
-    of = Seen(judged(sweep), {"sort_array_len": judged(sweeps.array_len(bare))})
+    sweep = design.sort(bare)
+    of = Seen(judged(sweep), {"sort_array_len": judged(design.array_len(bare))})
     found = claims.claims(of)
     assert {each.verdict for each in found} == {"NOT TESTABLE"}
     assert all("make peers" in each.said for each in found)
-    assert sweeps.cold(bare) == ()
+    assert design.cold(bare) == ()
 
 
 @pytest.mark.slow
 def test_the_part_on_lengths_has_its_own_claims_alone() -> None:
     """The part has the claims that its data decide."""
-    found = claims.claims(Seen(judged(sweeps.array_len(SCALE))))
+    found = claims.claims(Seen(judged(design.array_len(SCALE))))
     assert {each.verdict for each in found} == {"CONTRADICTED"}
     assert len(found) == 2

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from experiments.studies import STUDIES
-from experiments.studies.sort import sweeps
+from experiments.studies.sort import design
 from experiments.studies.sort.claims import ENTRIES
 from tests.unit.experiments.studies.sort.planted import SCALE
 
-PAGE = Path(sweeps.__file__).with_name("README.md").read_text(encoding="utf-8")
+PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def test_every_claim_is_on_the_page() -> None:
@@ -20,7 +20,7 @@ def test_every_claim_is_on_the_page() -> None:
 
 def test_every_comparison_of_the_main_part_is_on_the_page() -> None:
     """But for the A/A pairs, which it tells of together."""
-    for comparison in sweeps.sort(SCALE).comparisons:
+    for comparison in design.sort(SCALE).comparisons:
         assert comparison.kind == "same" or f"`{comparison.name}`" in PAGE
 
 

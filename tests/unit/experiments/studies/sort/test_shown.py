@@ -8,9 +8,9 @@ from experiments.judge.cold import ColdJudged
 from experiments.show import content, report
 from experiments.show.content import Seen
 from experiments.studies import PARTS
-from experiments.studies.sort import answers, one_off, sections, sweeps
+from experiments.studies.sort import answers, design, figures, one_off
+from experiments.studies.sort.design import MEAN_US, PARAMETERS
 from experiments.studies.sort.measured import NO_GO, measured
-from experiments.studies.sort.original import MEAN_US, PARAMETERS
 from tests.unit.experiments.studies.sort.planted import (
     CALL_US,
     CONNECT_US,
@@ -48,7 +48,7 @@ def test_the_report_of_every_other_part_is_written(part: str) -> None:
 @pytest.mark.slow
 def test_without_go_the_report_says_so() -> None:
     """And has Python's servers."""
-    bare = sweeps.sort(replace(SCALE, peers=frozenset[str]()))
+    bare = design.sort(replace(SCALE, peers=frozenset[str]()))
     text = report.markdown(content.content(PARTS["sort"][1], Seen(judged(bare))))
     assert NO_GO in text
     assert "In Python, merge sort on sockets" in text
@@ -76,18 +76,18 @@ def test_running_first_costs_what_is_paid_once() -> None:
 
 def test_errors_are_counted() -> None:
     """Of cold runs too."""
-    of = measured(Seen(judged(sweeps.sort(SCALE)), runs=(ColdJudged(cold_rows()),)))
+    of = measured(Seen(judged(design.sort(SCALE)), runs=(ColdJudged(cold_rows()),)))
     assert of.errors() == 0
     assert of.requests() > 0
 
 
 def test_the_falling_mean_is_explained_without_a_sweep() -> None:
     """By the cold runs alone."""
-    found = answers.answers(Seen(judged(sweeps.sort(SCALE), number=1), runs=(ColdJudged(cold_rows()),)))
+    found = answers.answers(Seen(judged(design.sort(SCALE), number=1), runs=(ColdJudged(cold_rows()),)))
     assert "N is the number of calls" in found[2].sentence
     assert "are paid once" in found[2].sentence
 
 
 def test_parameters_without_a_record_are_unknown() -> None:
     """And none is left out."""
-    assert sections.parameters(None).markdown.count("unknown") == len(PARAMETERS)
+    assert figures.parameters(None).markdown.count("unknown") == len(PARAMETERS)

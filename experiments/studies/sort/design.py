@@ -1,4 +1,8 @@
-"""Sweeps of the study ``sort``: the arms, groups and comparisons of its parts, and its cold runs.
+"""The document's numbers and parameters, and the sweeps of the study: arms, groups and comparisons, and its cold runs.
+
+The document's table of results is a slide for each N, "Resultados": mean round-trip time at the client in µs, without
+intervals, and a figure of the same four means. Its parameters are the table "Parâmetros". Both are context only:
+another machine.
 
 The main part has Go's two mechanisms, loaded by Go's own client in windows by turns, both algorithms on the textbook's
 array. ``sort_array_len`` has the same on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this
@@ -9,7 +13,7 @@ fresh client, on a fresh connection.
 Where Go's peers are not built, a part has Python's arms in their place, and says nothing of Go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
 
@@ -18,8 +22,45 @@ from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.show.figures.style import label
-from experiments.studies.sort.original import CALLS
 from experiments.studies.study import Scale
+
+CALLS = (100, 1000, 10000)
+"""Levels of its factor N: how often it calls, as its client's loop has it."""
+
+ARRAY = (38, 27, 43, 3, 9, 82, 10)
+"""Array that it sorts, at every N (slide "Conexão GoRPC")."""
+
+MEAN_US: Mapping[tuple[str, str, int], float] = {
+    ("grpc", "merge", 100): 205.083,
+    ("grpc", "quick", 100): 124.32,
+    ("net-rpc", "merge", 100): 136.06,
+    ("net-rpc", "quick", 100): 90.229,
+    ("grpc", "merge", 1000): 79.98,
+    ("grpc", "quick", 1000): 80.25,
+    ("net-rpc", "merge", 1000): 33.208,
+    ("net-rpc", "quick", 1000): 33.5,
+    ("grpc", "merge", 10000): 51.417,
+    ("grpc", "quick", 10000): 50.083,
+    ("net-rpc", "merge", 10000): 31.625,
+    ("net-rpc", "quick", 10000): 32.375,
+}
+"""Mean round-trip time in µs, by mechanism, algorithm and N (slides "Resultados", one for each N)."""
+
+PARAMETERS: Mapping[str, str] = {
+    "Hardware": "MacBook M2 Pro, 16 GB",
+    "Operating system": "macOS (Sonoma 14.1.1)",
+    "Programming language": "Go",
+    "Network interfaces": "off",
+    "Power supply": "the mains",
+    "Running processes": "only those that the experiment needs",
+}
+"""Its table of parameters, in its order."""
+
+
+def ratio(above: tuple[str, str, int], below: tuple[str, str, int]) -> float:
+    """A mean of its table ÷ another."""
+    return MEAN_US[above] / MEAN_US[below]
+
 
 HEADLINE = "headline"
 

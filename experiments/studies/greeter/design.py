@@ -1,4 +1,7 @@
-"""Sweeps of the study ``greeter``: SayHello over gRPC, in windows by turns, and from cold.
+"""The numbers of the document, and the sweeps of the study: SayHello over gRPC, in windows by turns, and from cold.
+
+The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on its
+author's machine: context, as it is another machine. Each number has its unit and its place.
 
 A window is a fresh program that makes 1000 calls of each client, as the original's did. Its client and its server are
 of one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The servers
@@ -18,8 +21,31 @@ from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twin
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN, Sweep, Windows
 from experiments.kinds.cold import ColdCell, ColdPlan
-from experiments.studies.greeter.original import CALLS
 from experiments.studies.study import Scale
+
+LATENCY_MS = (1.0, 2.0)
+"""Question 1: the round trip of one call of one client, at least and at most."""
+
+ONE_CLIENT_HZ = 3600.0
+"""Question 2: "about", with one client."""
+
+TWO_CLIENTS_HZ = 3300.0
+"""Question 2: "about", with two clients. It is what one of the two printed."""
+
+TERMINAL_HZ = 3297.24
+"""The terminal of question 2, one client's last line: 1000 calls ÷ the time of its loop."""
+
+CALLS = 1000
+"""Question 3: calls of a client in the loop that was timed."""
+
+CLIENTS = (1, 2)
+"""Question 2: clients at once, each a program in its own terminal."""
+
+
+def implied_ms() -> float:
+    """The time of a call that the throughput with one client stands for: one call at a time takes 1 ÷ rate."""
+    return 1000 / ONE_CLIENT_HZ
+
 
 HEADLINE = "headline"
 

@@ -1,18 +1,52 @@
-"""Sweeps of the study ``sockets``: four socket APIs in C at the original's rates and sizes; runs that receivers report
-on.
+"""The document's numbers, the study's sweeps, the runs that receivers report on, and each API's lines of code.
+
+Numbers and orders that the document states have their place; they are context only: other machines. Its graphs have no
+numbers in its text; it says of each which API did best. So no mean of theirs can be drawn.
 
 The APIs of a rate and size stand side by side, with the request-reply pattern on all of them. Every API has an A/A pair
 in one cell, whose second server carries the loads of all cells too. In the profile ``paper`` a window is a second, one
 sample of the original. Else it is a quarter of one, four a block: a pause of the machine then spoils one alone.
 Afterwards fresh servers tell what they received: the original's timer beside the true times, and throughput.
+
+Counted lines of code are those of the peers in C between ``step: NAME`` and ``end``, but for blank lines and comments.
+They are the peers that the study measures, so they check every error, and hold no line that is for show.
 """
 
+import re
+from collections.abc import Mapping
+
+from experiments import peers
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.kinds.delivery import DeliveryCell, DeliveryPlan
-from experiments.studies.sockets.original import GRAPHS, SIZES, THROUGHPUT_SAMPLES
 from experiments.studies.study import Scale
+
+SIZES = (10_000, 100_000)
+"""Table 1: bytes of a message (10 KB, 100 KB)."""
+
+RATES = (30.0, 50.0)
+"""Table 1: messages a second."""
+
+THROUGHPUT_SAMPLES = 60
+"""Samples, each the mean of a second, 4.1.5: a minute."""
+
+GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2, (30.0, 100_000): 3, (50.0, 100_000): 4}
+"""Response time, 5.1.1: the graph of each rate and size."""
+
+MESSAGES: Mapping[tuple[float, int], int] = {cell: round(3600 * cell[0]) for cell in GRAPHS}
+"""Messages of an API for each graph: an hour of them, 5."""
+
+LINES: Mapping[str, int] = {"berkeley": 23, "zeromq": 9, "nanomsg": 20}
+"""Lines of code to create, connect, send, receive and close: section 5.1.2, at table 2."""
+
+TABLE_2: Mapping[str, tuple[str, str, str]] = {
+    "berkeley": ("much", "little", "excellent"),
+    "zeromq": ("little", "much", "reasonable"),
+    "nanomsg": ("much", "medium", "excellent"),
+}
+"""Table 2: amount of code, ease of programming, performance."""
+
 
 HEADLINE, SUCCESSOR = "headline", "nng"
 
@@ -185,3 +219,44 @@ def received(scale: Scale) -> DeliveryPlan:
 def throughput_of(api: str) -> Setting:
     """An API that sends 100 KB as fast as it can, and gets nothing back."""
     return of(api, None, SIZES[-1], "one-way")
+
+
+STEPS = ("create", "connect", "send", "receive", "close")
+"""The document's five operations."""
+
+
+def counted(api: str) -> Mapping[str, int]:
+    """Lines of each step of an API. Raises OSError, ValueError where a step has no end or is not there."""
+    return steps((peers.PEERS[f"c-{api}"].folder / "sockets" / f"{api}.c").read_text(encoding="utf-8"))
+
+
+def steps(source: str) -> Mapping[str, int]:
+    """Lines of each step in a source. ValueError where one is missing, has no end, or stands there twice."""
+    found: dict[str, int] = {}
+    for name, body in re.findall(r"/\* step: (\w+) \*/\n(.*?)\n *(?=/\* (?:end|step: \w+) \*/)", source, re.DOTALL):
+        if name in found:
+            raise ValueError(f"step {name} stands there twice")
+        found[name] = sum(1 for line in body.splitlines() if _is_code(line))
+    if missing := set(STEPS) - found.keys():
+        raise ValueError(f"no step {', '.join(sorted(missing))}")
+    return {name: found[name] for name in STEPS}
+
+
+def _is_code(line: str) -> bool:
+    text = re.sub(r"/\*.*?\*/|//.*", "", line).strip()
+    return bool(text)
+
+
+def table() -> list[tuple[str, ...]]:
+    """Table 2 with ours beside theirs: a line for each API."""
+    lines = []
+    for api in APIS:
+        each = counted(api)
+        amount, ease, performance = TABLE_2.get(api, ("–", "–", "–"))
+        theirs = str(LINES[api]) if api in LINES else "–"
+        own = (*(str(each[step]) for step in STEPS), str(sum(each.values())))
+        lines.append((NAMES[api], *own, theirs, amount, ease, performance))
+    return lines
+
+
+HEAD = ("API", *STEPS, "all five, counted", "theirs", "their amount of code", "their ease", "their performance")
