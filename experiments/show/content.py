@@ -273,7 +273,8 @@ def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
     first, *others = of_measure.items()
     yield ratios.picture(name, answer.question, first[1])
     for measure, own in others:
-        yield ratios.picture(f"{name}_{measure}", f"{answer.question} ({ratios.QUANTITIES[measure]})", own)
+        title = f"{ratios.QUANTITIES[measure].capitalize()}, to the question: {answer.question}"
+        yield ratios.picture(f"{name}_{measure}", title, own)
 
 
 def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:

@@ -9,6 +9,7 @@ scale, above its number of clients. Left out: N ÷ throughput, which in a closed
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -32,8 +33,10 @@ from experiments.show.figures.style import (
     key_of,
     label,
     legend,
+    limited_key,
     overlaid,
     refused_key,
+    standing_key,
     strokes,
 )
 from experiments.show.numbers import counted, has_interval, time_unit
@@ -43,6 +46,12 @@ TICKS_MAX = 12
 
 CROSS_STEP = 0.045
 """Height of a cross of a starved client, as a share of a panel's."""
+
+PERCENTILES: Mapping[int, Mapping[str, Any]] = {
+    50: {"linestyle": DOTTED, "marker": "o"},
+    99: {"linestyle": "-", "marker": "^"},
+}
+"""Looks of both percentiles, so that a point that stands alone is known, too."""
 
 ROW_POINTS = 11
 """Height of a row of text below an axis, in points."""
@@ -136,10 +145,10 @@ def _draw_percentiles(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Str
     found = False
     for each in panel.lines:
         stroke = drawn[each.transport, each.label]
-        for percent, look in ((50, {"linestyle": DOTTED}), (99, {})):
+        for percent, look in PERCENTILES.items():
             us = [(point.arm.connections, point.percentile_us(percent)) for point in each.points]
             points = [(clients, value and value / factor) for clients, value in us]
-            line(axes, points, stroke, linewidth=1.1, marker=stroke.marker, markersize=3.5, **look)
+            line(axes, points, stroke, **look, linewidth=1.1, markersize=0.8 * stroke.size)
             found = found or any(value for _, value in us)
     if not found:
         say(axes, "Too few requests for percentiles.", 26)
@@ -196,16 +205,17 @@ def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], perc
         text = f"{name}, {label(transport)}" if names.count(name) > 1 else name
         yield key_of(stroke, text if measured else f"{text}: nothing was measured")
     if percentiles and names:
-        yield key("99th percentile", linestyle="-", linewidth=1.1)
-        yield key("median", linestyle=DOTTED, linewidth=1.1)
+        lacks = any(point.percentile_us(99) is None for point in panels[0].points)
+        yield key("99th percentile" + ", where known" * lacks, **PERCENTILES[99], linewidth=1.1)
+        yield key("median", **PERCENTILES[50], linewidth=1.1)
     if any(point.mean_us and has_interval(point.mean_us) for point in points):
         yield interval_key()
     for pool in dict.fromkeys(panel.pool for panel in panels if panel.pool is not None):
-        yield key(f"pool of {counted(pool, 'thread')}", linewidth=1, linestyle=DOTTED)
+        yield standing_key(f"pool of {counted(pool, 'thread')}")
     if any(map(_starved, points)):
         yield key("a client without any reply", color=DIFFERENT, marker="x", mew=1.6)
     if any(point.load_limited and not point.refusals for point in points):
-        yield key("hollow: time of client and server together", marker="o", mfc="white")
+        yield limited_key()
     if any(point.refusals for point in points):
         yield refused_key()
 

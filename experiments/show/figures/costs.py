@@ -90,7 +90,7 @@ def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letter
     said = [number(row.cost.value) if row.cost else row.lacks for row in panel.rows]
     rows(axes, [wrapped(row.name, NAME_LETTERS) for row in panel.rows], said)
     axes.set_xlim(0, 1.06 * end)
-    even_axis(axes.xaxis, most=2 + letters // 20)
+    even_axis(axes.xaxis, most=3 + letters // 20)
     axes.set_xlabel(wrapped(panel.quantity, letters))
 
 

@@ -7,6 +7,7 @@ Left out: latency over numbers of clients, which ``clients`` draws.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -77,15 +78,15 @@ class Scale:
     joined: bool = True
     """True where a line joins the points; False where places are kinds."""
     columns: int = 4
-    shared: bool = True
-    """True where all panels have one upper axis."""
+    shared: Literal["all", "row", "none"] = "all"
+    """Panels that have one upper axis."""
 
 
 def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
 ) -> Picture:
     """The figure with its words, to be drawn when it is wanted. ``alike``: the panels of other figures, each of which
-    shares the scale of the panel in its place here."""
+    shares the scale of the panels in its place here."""
     return Picture(name, title, alternative(title, scale, panels), lambda: draw(title, scale, panels, alike))
 
 
@@ -94,13 +95,18 @@ def draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequ
     """The panels side by side, in as many rows as they need."""
     columns = max(1, min(scale.columns, len(panels)))
     several = len(panels) > columns
-    height = 1.1 + 1.75 * -(-len(panels) // columns) if several else 3.6
+    height = 1.1 + 2.1 * -(-len(panels) // columns) if several else 3.6
     figure, axes = grid(title, height, -(-max(1, len(panels)) // columns), columns, sharey=scale.shared)
     drawn = overlaid(strokes((line.transport, line.name) for panel in panels for line in panel.lines))
     for own, panel in zip(axes.flat, panels, strict=False):
         _draw(own, scale, panel, drawn, PANEL_LETTERS // columns)
     for place, own in enumerate(axes.flat[: len(panels)]):
-        compared = [each if scale.shared else each[place : place + 1] for each in (panels, *alike)]
+        first, after = {
+            "all": (0, len(panels)),
+            "row": (place - place % columns, place - place % columns + columns),
+            "none": (place, place + 1),
+        }[scale.shared]
+        compared = [each[first:after] for each in (panels, *alike)]
         _set_scale(own, scale, [panel for each in compared for panel in each])
     for own in axes[-1]:
         own.set_xlabel(scale.x)
@@ -149,7 +155,7 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
     for each in panel.lines:
         stroke = drawn[each.transport, each.name]
         if each.formula:
-            line(axes, each.formula, stroke, linestyle=DOTTED, linewidth=1.1)
+            line(axes, _seen(axes, each.formula), stroke, linestyle=DOTTED, linewidth=1.1)
         elif scale.joined:
             line(axes, [(x, mean.value) for x, mean in each.points], stroke)
         for x, mean in each.points:
@@ -158,6 +164,16 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
         line(axes, panel.document, Stroke(QUIET, "o", ""), marker="o", mfc="none")
     if not _means(panel):
         say(axes, "Nothing was measured here.", letters)
+
+
+def _seen(axes: Axes, formula: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+    """Values of a formula as a line that is seen: a single one has a width."""
+    if len(formula) > 1:
+        return formula
+    ((x, y),) = formula
+    low, high = axes.get_xlim()
+    aside = 0.07 * (high - low)
+    return [(max(low, x - aside), y), (min(high, x + aside), y)]
 
 
 def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:

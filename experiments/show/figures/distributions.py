@@ -97,7 +97,7 @@ def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: dict[tuple[
         why = "" if len(longer) else ": too few requests"
         why = ", grey: a gate refuses it" if line.point.refusals else why
         yield key_of(stroke, line.label + why)
-    yield key("marker: ten independent requests lie beyond", marker="o")
+    yield key("a curve's end: under ten independent requests beyond", marker="o")
 
 
 def alternative(title: str, lines: Sequence[Line]) -> str:

@@ -1,7 +1,7 @@
 """Errors of predictions: measured ÷ foretold, a row for each kind of arm, a dot with its interval for each arm.
 
 The band is what counts as a hit. The axis is logarithmic, so that a half and a double lie as far from 1. What lies out
-of the figure is an arrow at its edge.
+of the figure is an arrow at its edge. A row's arms are named on the right, in the order of its dots from the top.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ ROW = 0.32
 FARTHEST = 2.0
 """The axis ends at this many times what was foretold, and at its inverse."""
 
-NAME_LETTERS = 44
+NAME_LETTERS, ARMS_LETTERS = 44, 22
 
 SPREAD = 0.7
 """Share of a row's height that its dots fill."""
@@ -44,32 +44,36 @@ class Off:
     """One row: the kind of its arms, and measured ÷ foretold of each."""
 
     name: str
-    ratios: Sequence[Estimate]
+    ratios: Sequence[tuple[str, Estimate]]
+    """Name of each arm, and its ratio."""
 
 
-def picture(name: str, title: str, within: float, rows: Sequence[Off]) -> Picture:
-    """The figure with its words, to be drawn when it is wanted. ``within``: how far a hit may be off."""
-    return Picture(name, title, alternative(title, within, rows), lambda: draw(title, within, rows))
+def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str) -> Picture:
+    """The figure with its words, to be drawn when it is wanted. ``within``: how far a hit may be off. ``arms``: what
+    their names say."""
+    return Picture(name, title, alternative(title, within, rows), lambda: draw(title, within, rows, arms))
 
 
 @house()
-def draw(title: str, within: float, rows: Sequence[Off]) -> Figure:
+def draw(title: str, within: float, rows: Sequence[Off], arms: str) -> Figure:
     """The rows in the order given, from the top, and so the dots of each."""
     figure, ((axes,),) = grid(title, 1.5 + ROW * max(4, len(rows)))
     if not rows:
         say(axes, "Nothing was measured for this figure.")
         return figure
     names = [wrapped(row.name, NAME_LETTERS) for row in rows]
-    rows_around_one(axes, names, (1 / FARTHEST, FARTHEST), (1 - within, 1 + within))
+    said = [wrapped(", ".join(arm for arm, _ in row.ratios), ARMS_LETTERS) for row in rows]
+    rows_around_one(axes, names, (1 / FARTHEST, FARTHEST), (1 - within, 1 + within), said)
     for place, row in enumerate(rows):
-        for order, ratio in enumerate(row.ratios):
+        for order, (_, ratio) in enumerate(row.ratios):
             aside = SPREAD * ((order + 0.5) / len(row.ratios) - 0.5)
             _draw(axes, place + aside, ratio, within)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("Measured ÷ foretold")
     looks = {SAME: ("a hit", "o"), DIFFERENT: ("a miss", "D")}
     dots = [key(text, color=colour, marker=marker) for colour, (text, marker) in looks.items()]
-    legend(figure, [Patch(facecolor=FAINT, label=f"within {percent(within)}"), *dots, interval_key(across=True)])
+    right = key(f"on the right: {arms} of the dots, from the top")
+    legend(figure, [Patch(facecolor=FAINT, label=f"within {percent(within)}"), *dots, interval_key(across=True), right])
     return figure
 
 
@@ -84,8 +88,8 @@ def _draw(axes: Axes, y: float, ratio: Estimate, within: float) -> None:
 
 def alternative(title: str, within: float, rows: Sequence[Off]) -> str:
     """The figure in words: every arm's ratio."""
-    every = [ratio.value for row in rows for ratio in row.ratios]
+    every = [ratio.value for row in rows for _, ratio in row.ratios]
     hits = sum(abs(each - 1) <= within for each in every)
     told = [f"{title}. Measured ÷ foretold; {hits} of {len(every)} are within {percent(within)}."]
-    told += [f"{row.name}: {', '.join(number(each.value) for each in row.ratios)}." for row in rows]
+    told += [f"{row.name}: {', '.join(f'{arm} {number(each.value)}' for arm, each in row.ratios)}." for row in rows]
     return " ".join(told)

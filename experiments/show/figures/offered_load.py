@@ -1,13 +1,14 @@
 """An open loop: offered and answered requests, and how soon they are answered.
 
-On the left replies a second against requests due a second; on the dotted diagonal all are answered in time. On the
+On the left replies a second against requests due a second; on the grey band all are answered in time. On the
 right the response times, from when a request was due: median and 99th percentile. Past saturation a queue grows
 without end, so that response times there say only how long was measured. Both axes are logarithmic.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -19,8 +20,7 @@ from experiments.judge.stats import Estimate, exact, mean_interval
 from experiments.judge.verdicts import Judgement
 from experiments.show.figures.panels import line, log_axis, mark, say
 from experiments.show.figures.style import (
-    DOTTED,
-    QUIET,
+    FAINT,
     Dashes,
     Picture,
     Stroke,
@@ -36,6 +36,9 @@ from experiments.show.figures.style import (
 from experiments.show.numbers import number, time_unit
 
 TAIL_DASHES: Dashes = (0, (3, 1.2))
+
+ALL: Mapping[str, Any] = {"color": FAINT, "linewidth": 9.0, "linestyle": "-"}
+"""Look of the diagonal, a band behind the curves: it is seen where they run along it."""
 
 SATURATED = 0.98
 """Least answered ÷ offered of a server that keeps up: under that, the queue grows, and response times are hollow."""
@@ -103,7 +106,7 @@ def draw(title: str, curves: Sequence[Curve]) -> Figure:
 def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> None:
     axes.set_ylabel("Replies a second")
     rates = [load.offered_hz for curve in curves for load in curve.loads]
-    axes.plot([min(rates), max(rates)], [min(rates), max(rates)], color=QUIET, linewidth=0.9, linestyle=DOTTED)
+    axes.plot([min(rates), max(rates)], [min(rates), max(rates)], **ALL)
     for curve in curves:
         stroke = drawn[curve.transport, curve.label]
         found = [(load, load.answered_hz) for load in curve.loads if load.answered_hz]
@@ -153,7 +156,7 @@ def _entries(curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> I
         yield key_of(stroke, curve.label if measured else f"{curve.label}: nothing was measured", line=False)
     yield key("median", linestyle="-")
     yield key("99th percentile", linestyle=TAIL_DASHES, linewidth=1)
-    yield key("all answered", linestyle=DOTTED, linewidth=0.9)
+    yield key("all are answered", **ALL)
     yield interval_key()
     loads = [load for curve in curves for load in curve.loads]
     if any(load.is_saturated for load in loads):

@@ -24,8 +24,8 @@ CUT = 2.0
 EVEN = 4.0
 """A logarithmic axis that spans a smaller factor has even ticks."""
 
-STACKED = ("0.75", "C0", "C4", "C1", "C5", "0.35")
-"""Colours of the parts of a stacked bar, from the style's cycle: neighbours differ in lightness, too."""
+STACKED = (("0.88", ""), ("C0", ""), ("C4", ""), ("C1", ""), ("C5", "////"), ("0.35", "...."))
+"""Colours, from the style's cycle, and hatching of the parts of a stacked bar: they differ in grey, too."""
 
 HALO = [patheffects.withStroke(linewidth=3, foreground="white")]
 """White around a line: it is seen on any bar."""
@@ -129,15 +129,16 @@ def rows_around_one(
 def stack(axes: Axes, row: int, parts: Sequence[float]) -> float:
     """A bar of parts in a row, from the left; gives the place of its end."""
     left = 0.0
-    for part, colour in zip(parts, STACKED, strict=False):
-        axes.barh(row, part, left=left, height=0.62, color=colour, edgecolor="white", linewidth=0.7)
+    for part, (colour, hatch) in zip(parts, STACKED, strict=False):
+        axes.barh(row, part, left=left, height=0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0.7)
         left += part
     return left
 
 
 def stack_keys(names: Iterable[str]) -> Iterable[Patch]:
     """Legend's entries for the parts of stacked bars."""
-    return (Patch(facecolor=colour, label=name) for name, colour in zip(names, STACKED, strict=False))
+    looks = zip(names, STACKED, strict=False)
+    return (Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=name) for name, (colour, hatch) in looks)
 
 
 def say(axes: Axes, text: str, letters: int = 34) -> None:

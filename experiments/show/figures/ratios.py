@@ -128,6 +128,7 @@ def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
         if colour in colours:
             face = "white" if colour == QUIET else colour
             yield key(label, color=colour, marker="o", mfc=face, linestyle="-")
+    yield key("thick: interval of the typical ratio", linestyle="-", linewidth=2.0)
     yield key("thin: whole means, every pause counted", linestyle="-", linewidth=0.9)
     low, high = judged[0].equivalent
     yield Patch(facecolor=FAINT, label=f"{low:g} to {high:g}: counts as the same")

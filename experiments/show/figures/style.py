@@ -25,6 +25,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
+from matplotlib.path import Path as Outline
 
 from experiments.design.factors import FACTORS, PROTOCOLS
 from experiments.peers import LABELS
@@ -49,6 +50,12 @@ Dashes = Literal["-", ""] | tuple[float, tuple[float, ...]]
 
 DOTTED: Dashes = (0, (1, 1.6))
 """Dashes of what is no measured line: a limit, a formula, a wish."""
+
+UPRIGHT = Outline([(0, y) for y in range(-5, 6)], [Outline.MOVETO, Outline.LINETO] * 5 + [Outline.MOVETO])
+"""Marker of a dotted line that stands."""
+
+LIMITED = "hollow: limited by the client, too"
+"""Words for a hollow marker: the value is that of client and server together."""
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (4, 1.4)), (0, (1.2, 1.1)), (0, (5, 1.3, 1.2, 1.3)))
 """Dashes of the lines of one transport, in turn."""
@@ -174,7 +181,17 @@ def interval_key(where: str = ", or within its marker", across: bool = False) ->
 
 def refused_key() -> Line2D:
     """A legend's entry for markers that are grey and hollow."""
-    return key("grey, hollow: a gate refuses it", marker="o", mfc="white")
+    return key("grey, hollow: a gate refuses it, a check of the measurement", marker="o", mfc="white")
+
+
+def limited_key() -> Line2D:
+    """A legend's entry for hollow markers."""
+    return key(LIMITED, marker="o", mfc="white")
+
+
+def standing_key(text: str) -> Line2D:
+    """A legend's entry for a dotted line that stands."""
+    return key(text, marker=UPRIGHT, markersize=11, mew=1)
 
 
 def legend(figure: Figure, handles: Iterable[Artist | tuple[Artist, ...]]) -> None:

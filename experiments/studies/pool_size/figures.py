@@ -84,11 +84,15 @@ def prediction(every: Sequence[Beside]) -> Picture:
     """Measured ÷ foretold throughput of every closed loop."""
     closed = [each for each in every if not each.is_open]
     rows = [
-        Off(what, [each.ratio for each in closed if each.what == what and each.ratio is not None])
+        Off(what, [(_arm(each), each.ratio) for each in closed if each.what == what and each.ratio is not None])
         for what in dict.fromkeys(each.what for each in closed)
     ]
     title = "Throughput, measured ÷ foretold: every arm of a closed loop"
-    return off.picture("prediction", title, THROUGHPUT_WITHIN, [row for row in rows if row.ratios])
+    return off.picture("prediction", title, THROUGHPUT_WITHIN, [row for row in rows if row.ratios], "threads/clients")
+
+
+def _arm(each: Beside) -> str:
+    return f"{each.workers}/{each.clients}"
 
 
 def tails(every: Sequence[Beside]) -> Picture:
@@ -115,21 +119,20 @@ def tails(every: Sequence[Beside]) -> Picture:
 
 
 def loop(every: Sequence[Beside]) -> Picture:
-    """Throughput over clients, for gRPC's models with the same work."""
+    """Throughput over clients, with the same work: a panel for each of gRPC's models, so that none hides another."""
     closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
     panels = []
     for work in dict.fromkeys(work_of(each.setting) for each in closed if model_of(each.setting) == AIO):
         of_work = [each for each in closed if work_of(each.setting) == work]
-        lines = []
         for model in dict.fromkeys(model_of(each.setting) for each in of_work):
             own = [each for each in of_work if model_of(each.setting) == model]
             pool = max(each.workers for each in own)
             name = "event loop" if model == AIO else f"{model.partition(', ')[2]}, {counted(pool, 'thread')}"
-            lines.append(_line(model, [each for each in own if each.workers == pool], name, "clients"))
-        if any(len(line.points) > 1 for line in lines):
-            panels.append(Panel(named(work), [line for line in lines if line.points]))
-    ticks = tuple((float(each), str(each)) for each in (1, 4, 16, 64))
-    scale = Scale("Clients", "Replies a second", ticks, FORETOLD, log_y=True, holds_formula=True)
+            line = _line(model, [each for each in own if each.workers == pool], "", "clients")
+            if line.points:
+                panels.append(Panel(f"{name}: {named(work)}", [line]))
+    ticks = tuple((float(each), str(each)) for each in (1, 16, 64))
+    scale = Scale("Clients", "Replies a second", ticks, FORETOLD, log_x=False, holds_formula=True)
     return curves.picture("loop", "gRPC on threads and on an event loop", scale, panels[:PANELS])
 
 

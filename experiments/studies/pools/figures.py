@@ -14,7 +14,7 @@ from experiments.kinds.table import Cell
 from experiments.show.content import Section, Seen
 from experiments.show.figures import curves
 from experiments.show.figures.curves import Line, Panel, Scale
-from experiments.show.figures.style import Picture
+from experiments.show.figures.style import LIMITED, Picture
 from experiments.show.numbers import NOTHING, number, ratio_words
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.pools import original
@@ -27,8 +27,6 @@ DRAWN = {
 }
 """A column of tables 1 and 2: the figure's name, title and quantity, and whether ours is pinned."""
 
-LIMITED = "hollow: the load was at its limit, and is part of it"
-
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """A figure for each column and request; throughput under stress."""
@@ -36,10 +34,10 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     if (cells := seen.of(TableJudged)) is not None:
         for quantity, (name, title, unit, pinned) in DRAWN.items():
             ticks = [(float(pool), str(pool)) for pool in POOLS]
-            scale = Scale("Threads in the pool", unit, ticks, hollow=LIMITED, columns=2, shared=False)
+            scale = Scale("Threads in the pool", unit, ticks, hollow=LIMITED, columns=2, shared="row")
             panels = {verb: list(_panels(cells, quantity, verb, pinned)) for verb in VERBS}
             for verb, own in panels.items():
-                told = f"{title}: {verb.upper()}, by the size of its pool"
+                told = f"{title}: {verb.upper()}, by the size of the server's pool"
                 drawn.append(curves.picture(f"{name}_{verb}", told, scale, own, list(panels.values())))
     if (stress := seen.of(StressJudged)) is not None:
         drawn.append(_stress(stress))
@@ -103,14 +101,14 @@ def _stress(seen: StressJudged) -> Picture:
         for server in seen.plan.servers
     ]
     scale = Scale(
-        "Kind of request, all at once",
+        "TOTAL: all requests ÷ the whole time",
         "Requests a second",
         [(place, kind.replace(" data", "")) for kind, place in kinds.items()],
         log_x=False,
         joined=False,
-        shared=False,
+        shared="none",
     )
-    panels = [Panel("The document", theirs), Panel("Here, on a scale of its own", ours)]
+    panels = [Panel("The document", theirs), Panel("Here, all at once, own scale", ours)]
     return curves.picture("stress", "Throughput under stress", scale, panels)
 
 

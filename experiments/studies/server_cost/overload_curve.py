@@ -189,7 +189,7 @@ def _found(judgement: Judgement) -> Mapping[str, tuple[Overload, ...]]:
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure with a line for each server."""
     scale = curves.Scale(
-        x="Offered ÷ capacity",
+        x="Offered ÷ peak, as it was sent",
         y="Answered in time ÷ peak",
         ticks=[(times, f"{times:g}") for times in TIMES],
     )

@@ -96,17 +96,17 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
 
 
 def _one_off(found: Measured) -> Picture:
-    """Mean against 1 ÷ N, in both readings of gRPC."""
+    """Mean against 1 ÷ N, in both readings of gRPC: a row of panels for each algorithm, so that none hides another."""
     readings = (("net-rpc", False), ("grpc", True), ("grpc", False))
     panels = []
-    for mechanism, with_connect in readings:
+    for (algorithm, name), (mechanism, with_connect) in product(ALGORITHMS.items(), readings):
         how = "connecting in the first call" if with_connect else "connected before"
-        lines = [line for each in ALGORITHMS for line in _fitted(found, mechanism, each, with_connect)]
-        theirs = [(1 / calls, MEAN_US[mechanism, algorithm, calls]) for algorithm, calls in product(ALGORITHMS, CALLS)]
+        lines = list(_fitted(found, mechanism, algorithm, with_connect))
+        theirs = [(1 / calls, MEAN_US[mechanism, algorithm, calls]) for calls in CALLS]
         shown = theirs if with_connect == one_off.as_original(mechanism) else []
-        panels.append(curves.Panel(f"{label(mechanism)}, {how}", lines, shown))
+        panels.append(curves.Panel(f"{label(mechanism)}, {name}, {how}", lines, shown))
     ticks = [(1 / calls, f"1/{calls}") for calls in CALLS]
-    scale = curves.Scale("1 ÷ N", RTT, ticks, formula="fit: a + b ÷ N")
+    scale = curves.Scale("1 ÷ N", RTT, ticks, formula="fit: a + b ÷ N", columns=3)
     return curves.picture("one_off", "Mean against 1 ÷ N: what is paid once, spread over N calls", scale, panels)
 
 
@@ -117,7 +117,7 @@ def _fitted(found: Measured, mechanism: str, algorithm: str, with_connect: bool)
     means = [(calls, one_off.mean(found.cold, mechanism, algorithm, calls, with_connect)) for calls in CALLS]
     places = [10 ** (-4 + step / 20) for step in range(41)]
     yield curves.Line(
-        ALGORITHMS[algorithm],
+        "",
         mechanism,
         [(1 / calls, mean) for calls, mean in means if mean is not None],
         [(place, paid.fit.at(1 / place)) for place in places],

@@ -39,5 +39,5 @@ def test_a_figure_has_one_measure() -> None:
     shown = content(Twofold(), Seen(judged()))
     assert [answer.figure for answer in shown.answers] == ["question_1"]
     assert "the processor's" not in shown.picture("question_1").alternative
-    assert shown.picture("question_1_cpu").title == "Is it so? (processor time of a request)"
+    assert shown.picture("question_1_cpu").title == "Processor time of a request, to the question: Is it so?"
     assert "the processor's" in shown.picture("question_1_cpu").alternative

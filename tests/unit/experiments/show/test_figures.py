@@ -344,6 +344,13 @@ def test_figures_that_are_compared_share_a_scale() -> None:
     assert own not in shared
 
 
+def test_a_percentile_that_stands_alone_is_known() -> None:
+    """By its marker: that of a 99th percentile is no median's."""
+    shown = [clients.Panel("", [clients.Line("a", "grpc", _points()[:1])])]
+    *_, tails = clients.draw("Title", shown, percentiles=True).axes
+    assert [line.get_marker() for line in tails.lines] == ["o", "^"]
+
+
 def test_what_reaches_out_is_found() -> None:
     """A planted text is."""
     figure = EMPTY["heat"]().draw()

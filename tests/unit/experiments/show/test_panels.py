@@ -1,19 +1,22 @@
 """Panels: points at their own places, scales that are shared, intervals that are seen, and looks that differ."""
 
 import math
+from itertools import combinations
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from experiments.design.factors import PROTOCOLS
 from experiments.judge.stats import Estimate
 from experiments.results.environment import UNKNOWN
-from experiments.show.figures import bars, curves, panels, style
+from experiments.show.figures import bars, curves, off, panels, style
 from stock_service.rpc.transports import TRANSPORTS
 from tests.unit.experiments.show.test_figures import outside
 
 LANGUAGES = curves.Scale(
-    "Threads", "ms", [(2.0, "2"), (8.0, "8"), (64.0, "64")], hollow="hollow: limited", columns=2, shared=False
+    "Threads", "ms", [(2.0, "2"), (8.0, "8"), (64.0, "64")], hollow="hollow: limited", columns=2, shared="row"
 )
 
 
@@ -44,12 +47,13 @@ def test_rows_lie_within_the_figure() -> None:
 
 
 @pytest.mark.slow
-def test_panels_in_the_same_place_share_a_scale() -> None:
-    """With those of a figure that it is compared with; each begins at 0, its intervals within."""
+def test_panels_of_a_row_share_a_scale() -> None:
+    """Also with those of a figure that it is compared with; each begins at 0, its intervals within."""
     taller = [curves.Panel(panel.title, [_language("Rust", 400)]) for panel in _languages()]
-    theirs, ours, *_ = (axes.get_ylim() for axes in curves.draw("Title", LANGUAGES, _languages()).axes)
-    assert theirs[0] == ours[0] == 0
-    assert theirs[1] < 135 < ours[1]
+    theirs, ours, below, _ = (axes.get_ylim() for axes in curves.draw("Title", LANGUAGES, _languages()).axes)
+    assert theirs == ours
+    assert theirs[0] == below[0] == 0
+    assert below[1] < 135 < ours[1]
     assert curves.draw("Title", LANGUAGES, _languages(), [_languages(), taller]).axes[2].get_ylim()[1] > 405
 
 
@@ -81,6 +85,32 @@ def test_an_interval_is_seen_on_a_black_bar() -> None:
     shown = bars.Panel("", "ms", [bars.Bar(black, Estimate(100, 90, 110, 10))])
     axes = bars.draw("Title", [shown]).axes[0]
     assert [bool(each.get_path_effects()) for each in axes.collections] == [True]
+
+
+def test_parts_of_a_bar_differ_in_grey() -> None:
+    """By lightness, or by hatching."""
+    with style.house():
+        looks = [(float(np.dot(to_rgb(colour), (0.3, 0.59, 0.11))), hatch) for colour, hatch in panels.STACKED]
+    alike = [(a, b) for a, b in combinations(looks, 2) if abs(a[0] - b[0]) < 0.05 and a[1] == b[1]]
+    assert alike == []
+
+
+def test_a_single_value_of_a_formula_is_seen() -> None:
+    """A line of one point has no length."""
+    scale = curves.Scale("Clients", "a second", [(1.0, "1"), (64.0, "64")], "foretold", log_x=False, holds_formula=True)
+    shown = curves.Panel("", [curves.Line("", "grpc", [(64.0, Estimate(4, 3, 5, 10))], [(64.0, 6.0)])])
+    places = np.asarray(curves.draw("Title", scale, [shown]).axes[0].lines[0].get_xdata(), dtype=float)
+    assert places.min() < 64 < places.max()
+
+
+def test_arms_of_a_row_are_named() -> None:
+    """In the order of its dots, on the right and in the words."""
+    ratios = [(name, Estimate(at, at, at, 10)) for name, at in (("4/64", 0.8), ("16/64", 1.0))]
+    picture = off.picture("off", "Title", 0.1, [off.Off("sockets", ratios)], "threads/clients")
+    figure = picture.draw()
+    (right,) = (axis for axes in figure.axes for axis in axes.child_axes)
+    assert [each.get_text() for each in right.get_yticklabels()] == ["4/64, 16/64"]
+    assert "sockets: 4/64 0.800, 16/64 1.00." in picture.alternative
 
 
 def test_transports_have_their_own_colours_and_markers() -> None:
