@@ -82,7 +82,7 @@ COMMANDS = {
     "index": ("experiments.commands.index", "One page of all studies: answers, claims, verdicts."),
     "pages": (
         "experiments.commands.pages",
-        "Writes into the pages what the recordings give: every number, which server.",
+        "Writes into pages and notebooks what the recordings give.",
     ),
     "verify": ("experiments.commands.verify", "Computes a recording anew, and names what differs."),
     "agree": ("experiments.commands.agree", "What whole runs from different hours say together."),

@@ -1,35 +1,51 @@
-"""The notebooks: every cell of each runs, from the first to the last, and shows something as its last line.
+"""The notebooks: each shows what the recordings give. Its cells are run, and its figures drawn, once, in this process.
 
-The cells run in this process; ``test_recorded.py`` renders the figures. One notebook is run as Jupyter does, too, in a
-kernel of its own (``testpaths`` in ``pyproject.toml``); ``pytest notebooks`` runs all of them so.
+One notebook is run as Jupyter does, too, in a kernel of its own (``testpaths`` in ``pyproject.toml``); ``pytest
+notebooks`` runs all of them so.
 """
 
-import ast
 import json
-import sys
+import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from experiments.show import notebook as show
+from experiments.commands import notebooks, recording
+from experiments.results.fingerprint import taken
+from experiments.show import version
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
+LARGEST_BYTES = 3_000_000
+"""Most bytes of all notebooks together: a clone of the project has every version of them."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _read_once() -> Iterator[None]:
+    """Each recording is read and judged once for all notebooks, and the sources once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "read", cache(recording.read))
+        patch.setattr(version, "taken", cache(taken))
+        yield
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_every_cell_runs(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the notebook's folder, as on the recording that it names."""
-    monkeypatch.chdir(notebook.parent)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(show, "data_of", lambda *_: b"<svg/>")
-    names: dict[str, object] = {}
-    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
-    assert len(cells) > 1
-    for cell in cells:
-        body = ast.parse("".join(cell["source"])).body
-        last = body.pop() if isinstance(body[-1], ast.Expr) else None
-        exec(compile(ast.Module(body, []), notebook.name, "exec"), names)
-        if isinstance(last, ast.Expr):
-            shown = eval(compile(ast.Expression(last.value), notebook.name, "eval"), names)
-            assert shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_markdown_()
+@pytest.mark.parametrize("notebook", sorted(notebooks.NOTEBOOKS.glob("*.ipynb")), ids=lambda file: file.stem)
+def test_a_notebook_shows_what_the_recordings_give(notebook: Path) -> None:
+    """Its texts and the numbers of its figures to the letter; where this fails, ``pages`` writes it."""
+    is_as_written = notebooks.filled(notebook) == notebook.read_text(encoding="utf-8")
+    assert is_as_written
+
+
+def test_every_notebook_says_how_to_show_a_run_of_ones_own() -> None:
+    """In its first cell."""
+    files = sorted(notebooks.NOTEBOOKS.glob("*.ipynb"))
+    firsts = ["".join(json.loads(file.read_text(encoding="utf-8"))["cells"][0]["source"]) for file in files]
+    said = re.compile(r"\*\*Your own run:\*\* `python -m experiments run \w+`[^*]*`\"\.\./results/")
+    assert files
+    assert [file.name for file, first in zip(files, firsts, strict=True) if not said.search(first)] == []
+
+
+def test_the_notebooks_are_small() -> None:
+    """All together."""
+    assert sum(file.stat().st_size for file in notebooks.NOTEBOOKS.glob("*.ipynb")) < LARGEST_BYTES

@@ -1,4 +1,4 @@
-"""``pages``: writes all that pages say of the recordings, so that no number of a measurement is typed.
+"""``pages``: writes all that pages and notebooks say of the recordings, so that no number of a measurement is typed.
 
 The command writes the index of studies and each recorded report. Of a report of an earlier edition it writes one line:
 its server. In ``filled_pages`` it writes the text from ``<!--= FOLDERS QUANTITY -->`` to ``<!--/-->``.
@@ -8,6 +8,8 @@ is there yet: then ``NOT_YET`` is said. QUANTITY is one of these:
 - the name of a comparison: its ratio; with ``1÷`` before it the inverse, with ``interval`` behind it the ends;
 - ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks;
 - one of ``QUANTITIES``.
+
+Of each notebook it writes the outputs (``notebooks.py``).
 
 With ``--check`` nothing is written: pages that differ are named.
 """
@@ -19,9 +21,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
+from experiments.commands import notebooks
 from experiments.commands.index import HERE, ROOT, made, recordings
 from experiments.commands.recording import DIFFERS_EXIT, read
 from experiments.judge.points import points, stages
@@ -66,7 +70,7 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the pages that are to change, and prints their paths. Raises UsageError, OSError."""
-    changed = {page: text for page, text in written() if text != _text(page)}
+    changed = {page: text for page, text in chain(written(), notebooks.written()) if text != _text(page)}
     for page, text in changed.items():
         if not options.check:
             write_at_once(page, text.encode())
@@ -75,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Every page with the text that it should have. Raises UsageError."""
+    """Every page with the text that it should have, notebooks apart. Raises UsageError."""
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made({folder: _read(folder) for folder in recordings()}, HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):

@@ -1,35 +1,33 @@
 """Cells of notebooks: state, figures, answers, tables and the replication card of a folder of results.
 
-A notebook measures and computes nothing. ``open_folder`` judges a folder. Everything here displays itself as the last
-line of a cell (by ``_repr_svg_`` or ``_repr_markdown_``). It prints as text elsewhere.
+A notebook measures and computes nothing. Everything here displays itself as the last line of a cell (by ``_repr_png_``
+or ``_repr_markdown_``). It prints as text elsewhere.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from experiments.judge.points import points
 from experiments.show import content, tables
 from experiments.show.content import card
-from experiments.show.figures.style import data_of
+from experiments.show.figures.style import data_of, small_png
 from stock_service.rpc.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Drawn:
-    """A figure as SVG, with its words."""
+    """A figure as PNG, which every viewer of notebooks shows, with its numbers in words."""
 
-    svg: str
+    png: bytes
     alternative: str
 
-    def _repr_svg_(self) -> str:
-        return self.svg
+    def _repr_png_(self) -> bytes:
+        return self.png
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.alternative
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Told:
     """A text in Markdown."""
 
@@ -38,7 +36,7 @@ class Told:
     def _repr_markdown_(self) -> str:
         return self.markdown
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.markdown
 
 
@@ -55,7 +53,7 @@ class Notebook:
     def figure(self, name: str) -> Drawn:
         """A figure. UsageError for a name that no figure has."""
         picture = self.content.picture(name)
-        return Drawn(data_of(picture.draw(), "svg").decode(), picture.alternative)
+        return Drawn(small_png(picture.draw()), picture.alternative)
 
     def answer(self, number: int) -> Told:
         """An answer, from 1: its sentence, the comparisons that decide it, and further findings."""
@@ -63,9 +61,11 @@ class Notebook:
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")
         answer = answers[number - 1]
-        table = tables.comparisons(self.content.judgement, (*answer.deciding, *answer.further))
+        compared = (*answer.deciding, *answer.further)
+        table = tables.comparisons(self.content.judgement, compared).markdown if compared else ""
         details = "\n".join(f"- {each}" for each in answer.details)
-        return Told(f"**{answer.question}**\n\n{answer.sentence}\n\n{table.markdown}\n{details}\n")
+        told = (f"**{answer.question}**", answer.sentence, table.rstrip("\n"), details)
+        return Told("\n\n".join(filter(None, told)) + "\n")
 
     def card(self) -> Told:
         """The replication card."""
@@ -82,8 +82,3 @@ class Notebook:
         """Table of the points of every arm."""
         judgement = self.content.judgement
         return Told(tables.points(tuple(points(judgement.sweep, judgement.blocks).values())).markdown)
-
-
-def open_folder(folder: Path, parts: Mapping[str, content.Shows]) -> Notebook:
-    """A folder of results of one of these parts. Takes seconds; UsageError as ``content.read``."""
-    return Notebook(content.read(folder, parts))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.commands import index, pages, recording
+from experiments.commands import index, notebooks, pages, recording
 from experiments.results import environment
 from experiments.results.fingerprint import taken
 from experiments.show import report, version
@@ -42,6 +42,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     environment.save(replace(MACHINE, sources=SOURCES), folder)
     (folder / report.MARKDOWN).write_text("# A report\n\n> Its state.\n\nText.\n")
     (tmp_path / "README.md").write_text(PAGE)
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(pages, "HERE", studies)
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     monkeypatch.setattr(pages, "recordings", lambda: [folder])

@@ -1,0 +1,115 @@
+"""Notebooks with their outputs: cells that are run, what is kept of their outputs, and pictures that are alike."""
+
+import json
+from base64 import b64encode
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.formatters import DisplayFormatter
+from PIL import Image, ImageDraw
+
+from experiments.commands.notebooks import LEVELS, MARKDOWN, PICTURE, WORDS, alike, filled
+from experiments.show.notebook import Drawn, Told
+from stock_service.rpc.errors import UsageError
+
+DRAWN = """from io import BytesIO
+from PIL import Image
+from experiments.show.notebook import Drawn
+picture = BytesIO()
+Image.new("L", (100, 100), {level}).save(picture, "png")
+Drawn(picture.getvalue(), "{words}")"""
+
+
+def notebook(file: Path, *sources: str, outputs: list[object] | None = None) -> Path:
+    """A notebook of these code cells, as an editor may leave it: counts, times, the version of Python."""
+    cells = [
+        {
+            "cell_type": "code",
+            "execution_count": 7,
+            "id": f"cell-{number}",
+            "metadata": {"execution": {"iopub.execute_input": "2026-11-26T04:00:00Z"}},
+            "outputs": outputs or [],
+            "source": source.splitlines(keepends=True),
+        }
+        for number, source in enumerate(sources)
+    ]
+    metadata = {"language_info": {"name": "python", "version": "3.11.2"}}
+    file.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    return file
+
+
+def outputs_of(text: str) -> list[dict[str, object]]:
+    """Outputs of a notebook's cells, each by its kind."""
+    return [output["data"] for cell in json.loads(text)["cells"] for output in cell["outputs"]]
+
+
+def test_the_last_line_of_a_cell_is_shown(tmp_path: Path) -> None:
+    """As Markdown or as text; a statement shows nothing; a cell knows the names of those before."""
+    told = "from experiments.show.notebook import Told\nTold(f'**{a}**\\nb')"
+    text = filled(notebook(tmp_path / "a.ipynb", "a = 1", told, "a + 1"))
+    assert outputs_of(text) == [{MARKDOWN: ["**1**\n", "b"]}, {WORDS: ["2"]}]
+
+
+def test_nothing_of_the_run_is_kept(tmp_path: Path) -> None:
+    """No count, no time, no version; so a second run gives the same."""
+    file = notebook(tmp_path / "a.ipynb", "1 + 1")
+    text = filled(file)
+    assert "iopub" not in text
+    assert "3.11.2" not in text
+    assert "7" not in text
+    file.write_text(text)
+    assert filled(file) == text
+
+
+def test_cells_run_in_the_folder_of_their_notebook(tmp_path: Path) -> None:
+    """As they do in Jupyter. This process is where it was afterwards."""
+    before = Path.cwd()
+    text = filled(notebook(tmp_path / "a.ipynb", "from pathlib import Path\nPath('a.ipynb').exists()"))
+    assert outputs_of(text) == [{WORDS: ["True"]}]
+    assert Path.cwd() == before
+
+
+def test_a_failure_names_the_notebook(tmp_path: Path) -> None:
+    """So its reader knows where to look."""
+    fails = "from stock_service.rpc.errors import UsageError\nraise UsageError('b', 1, '2')"
+    file = notebook(tmp_path / "a.ipynb", fails)
+    with pytest.raises(UsageError, match=r"a\.ipynb: b: got 1, allowed: 2"):
+        filled(file)
+
+
+@pytest.mark.parametrize(
+    ("level", "words", "is_kept"), [(255 - LEVELS, "white", True), (0, "white", False), (255, "black", False)]
+)
+def test_a_picture_is_kept_where_it_says_the_same(level: int, words: str, is_kept: bool, tmp_path: Path) -> None:
+    """Its words to the letter, its pixels nearly; so another machine's picture changes no file."""
+    file = tmp_path / "a.ipynb"
+    before = json.loads(filled(notebook(file, DRAWN.format(level=255, words="white"))))["cells"][0]["outputs"]
+    text = filled(notebook(file, DRAWN.format(level=level, words=words), outputs=before))
+    assert (outputs_of(text) == [before[0]["data"]]) is is_kept
+    assert outputs_of(text)[0][WORDS] == [words]
+
+
+@pytest.mark.parametrize(("size", "moved", "is_alike"), [(100, 0, True), (100, 20, False), (101, 0, False)])
+def test_pictures_are_alike(size: int, moved: int, is_alike: bool) -> None:
+    """But not where a line moved, or the size changed."""
+
+    def with_line(width: int, at: int) -> bytes:
+        image, file = Image.new("L", (width, 100), 255), BytesIO()
+        ImageDraw.Draw(image).line((0, at, 99, at))
+        image.save(file, "png")
+        return file.getvalue()
+
+    assert alike(with_line(size, 50 + moved), b64encode(with_line(100, 50)).decode()) is is_alike
+
+
+@pytest.mark.slow  # IPython is loaded
+def test_jupyter_shows_the_same() -> None:
+    """A figure as PNG and in words, a text as Markdown."""
+    formatter: Any = DisplayFormatter()
+    shown, _ = formatter.format(Drawn(b"\x89PNG", "a line"))
+    assert shown.keys() == {PICTURE, WORDS}
+    assert shown[WORDS] == "a line"
+    shown, _ = formatter.format(Told("**a**"))
+    assert shown == {MARKDOWN: "**a**", WORDS: "**a**"}
