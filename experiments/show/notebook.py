@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from experiments.judge.points import points
 from experiments.show import content, tables
 from experiments.show.content import card
-from experiments.show.figures.style import data_of, small_png
+from experiments.show.figures.style import small_png
 from stock_service.rpc.errors import UsageError
 
 
