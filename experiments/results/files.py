@@ -17,19 +17,18 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from clients.load.record.times import Times
-from experiments.design.arms import Arm, Comparison, Group, Kind, Measure
-from experiments.design.levels import Level
+from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import recorded
 from experiments.design.sweep import Slices, Sweep, Windows
-from experiments.results.observed import ALL, Block
+from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
 
 FORMAT = 1
@@ -75,46 +74,13 @@ class Form(Generic[P, B]):
 
 
 @dataclass(frozen=True, slots=True)
-class ArmFile:
-    """An arm: its levels by factor."""
-
-    levels: dict[str, Level]
-    copy: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFile:
-    """A group: its arms by their places."""
-
-    arms: tuple[int, ...]
-    times: int = 1
-    every: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonFile:
-    """A comparison: its arms by their places."""
-
-    name: str
-    title: str
-    above: int
-    below: int
-    differ: tuple[str, ...]
-    kind: Kind = "ratio"
-    measure: Measure = "response"
-    request: str = ALL
-    family: str = "further"
-
-
-@dataclass(frozen=True, slots=True)
 class SweepFile:
-    """Content of ``sweep.json``. A sweep has slices or windows."""
+    """Content of ``sweep.json``, once places of arms are arms. A sweep has slices or windows."""
 
     study: str
     part: str
-    arms: tuple[ArmFile, ...]
-    groups: tuple[GroupFile, ...]
-    comparisons: tuple[ComparisonFile, ...]
+    groups: tuple[Group, ...]
+    comparisons: tuple[Comparison, ...]
     rounds: int
     looks: tuple[int, ...]
     seed: int
@@ -124,13 +90,12 @@ class SweepFile:
     timeline: bool = False
     apart_from: float | None = None
     fixed: bool = False
-    edition: int = 1
 
 
 def edition(folder: Path) -> int:
     """The edition of the words that a folder's sweep was told in; see ``EDITION``. Raises as ``read_sweep``."""
     read_sweep(folder)
-    return msgspec.json.decode((folder / SWEEP_FILE).read_bytes(), type=SweepFile).edition
+    return int(msgspec.json.decode((folder / SWEEP_FILE).read_bytes()).get("edition", 1))
 
 
 def plan_text(form: Form[P, Any], plan: P) -> str:
@@ -194,69 +159,37 @@ def _no_results(folder: Path, name: str) -> str:
     return f"a folder that holds results in {', '.join(inside)}" if inside else f"a folder without {name}"
 
 
-def _sweep_file(sweep: Sweep) -> dict[str, Any]:
-    place = {arm: number for number, arm in enumerate(sweep.arms)}
-    content = SweepFile(
-        study=sweep.study,
-        part=sweep.part,
-        arms=tuple(ArmFile(dict(arm.setting.levels), arm.copy) for arm in sweep.arms),
-        groups=tuple(
-            GroupFile(tuple(place[arm] for arm in each.arms), each.times, each.every) for each in sweep.groups
-        ),
-        comparisons=tuple(_comparison_file(each, place) for each in sweep.comparisons),
-        rounds=sweep.rounds,
-        looks=sweep.looks,
-        seed=sweep.seed,
-        limits=sweep.limits,
-        slices=sweep.turns if isinstance(sweep.turns, Slices) else None,
-        windows=sweep.turns if isinstance(sweep.turns, Windows) else None,
-        timeline=sweep.timeline,
-        apart_from=sweep.apart_from,
-        fixed=sweep.fixed,
-        edition=EDITION,
-    )
-    plain: dict[str, Any] = msgspec.to_builtins(content)
-    return plain
+def _plain(sweep: Sweep) -> dict[str, Any]:
+    """Plain values of a sweep: each arm once, by its levels; groups and comparisons have the arms' places."""
+    place = sweep.places
+    kept = {each.name: getattr(sweep, each.name, None) for each in fields(SweepFile)}
+    return kept | {
+        "arms": [{"levels": dict(arm.setting.levels), "copy": arm.copy} for arm in sweep.arms],
+        "groups": [_values(each) | {"arms": [place[arm] for arm in each.arms]} for each in sweep.groups],
+        "comparisons": [
+            _values(each) | {"above": place[each.above], "below": place[each.below]} for each in sweep.comparisons
+        ],
+        "slices" if isinstance(sweep.turns, Slices) else "windows": sweep.turns,
+        "edition": EDITION,
+    }
 
 
-def _comparison_file(each: Comparison, place: dict[Arm, int]) -> ComparisonFile:
-    arms = place[each.above], place[each.below]
-    return ComparisonFile(each.name, each.title, *arms, each.differ, each.kind, each.measure, each.request, each.family)
+def _values(of: Group | Comparison) -> dict[str, Any]:
+    return {each.name: getattr(of, each.name) for each in fields(of)}
 
 
-def _sweep(content: dict[str, Any]) -> Sweep:
-    file = msgspec.convert(content, SweepFile)
-    arms = [Arm(recorded(each.levels), each.copy) for each in file.arms]
-    return Sweep(
-        study=file.study,
-        part=file.part,
-        groups=tuple(Group(tuple(arms[place] for place in each.arms), each.times, each.every) for each in file.groups),
-        comparisons=tuple(
-            Comparison(
-                each.name,
-                each.title,
-                arms[each.above],
-                arms[each.below],
-                each.differ,
-                each.kind,
-                each.measure,
-                each.request,
-                each.family,
-            )
-            for each in file.comparisons
-        ),
-        rounds=file.rounds,
-        looks=file.looks,
-        seed=file.seed,
-        limits=file.limits,
-        turns=file.slices or file.windows or Slices(),
-        timeline=file.timeline,
-        apart_from=file.apart_from,
-        fixed=file.fixed,
-    )
+def _sweep(plain: dict[str, Any]) -> Sweep:
+    arms = [Arm(recorded(each["levels"]), each.get("copy", 0)) for each in plain["arms"]]
+    for group in plain["groups"]:
+        group["arms"] = [arms[place] for place in group["arms"]]
+    for comparison in plain["comparisons"]:
+        comparison |= {side: arms[comparison[side]] for side in ("above", "below")}
+    file = msgspec.convert(plain, SweepFile, from_attributes=True)
+    others = (each.name for each in fields(file) if each.name not in ("slices", "windows"))
+    return Sweep(**{name: getattr(file, name) for name in others}, turns=file.slices or file.windows or Slices())
 
 
-SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _sweep_file, _sweep, BLOCKS_FILE, Block)
+SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _plain, _sweep, BLOCKS_FILE, Block)
 """Form of a sweep."""
 
 
