@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 
 from clients.load import command
 from clients.load.hosts import cluster
@@ -33,7 +34,7 @@ from stock_service.rpc.process.command_line import address
 from tests.cluster import SCHEDULER, Cluster, wait_for
 from tests.cluster import cluster as started
 from tests.conformance.running import until
-from tests.end_to_end.process import Running, Server
+from tests.end_to_end.process import WAIT_S, Running, Server
 from tests.reliability.rows import Row
 
 HOSTS = ("a", "b", "c")
@@ -68,11 +69,11 @@ def namespaces(prefix: str) -> Iterator[None]:
         _ip("-n", prefix + HUB, "addr", "add", f"{NETWORK}.1/24", "dev", "bridge")
         _ip("-n", prefix + HUB, "link", "set", "bridge", "up")
         for number, name in enumerate(HOSTS, start=2):
-            pair = ("type", "veth", "peer", "name", "up", "netns", prefix + name)
+            pair = ("type", "veth", "peer", "name", "net", "netns", prefix + name)
             _ip("-n", prefix + HUB, "link", "add", f"to-{name}", *pair)
             _ip("-n", prefix + HUB, "link", "set", f"to-{name}", "master", "bridge", "up")
-            _ip("-n", prefix + name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "up")
-            _ip("-n", prefix + name, "link", "set", "up", "up")
+            _ip("-n", prefix + name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "net")
+            _ip("-n", prefix + name, "link", "set", "net", "up")
         yield
     finally:
         for name in names:
@@ -158,11 +159,19 @@ def left(hosts: Cluster) -> Row:
         served("sockets", 1) as where,
         Running("clients.load", *asked, "--address", where, "--duration-s", "60") as own,
     ):
-        until(lambda: "measuring" in own.said(), "the load")
+        _wait(lambda: "measuring" in own.said() or not own.runs())
         sent = hosts.senders()
         own.signal(signal.SIGKILL)
         until(lambda: not hosts.senders(), "the end of the load")
-    return Row("a load client that is killed leaves no load", f"of {len(HOSTS)} senders 0", f"of {sent} 0", bool(sent))
+        said = f"of {sent} 0" if sent == len(HOSTS) else own.said()
+    return Row("a load client that is killed leaves no load", f"of {len(HOSTS)} senders 0", said, sent == len(HOSTS))
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    """Waits until that is so, for ``WAIT_S`` at most: longer than ``until``, since a program is to start."""
+    until_s, pause = time.monotonic() + WAIT_S, Event()
+    while not condition() and time.monotonic() < until_s:
+        pause.wait(0.05)
 
 
 def headless(hosts: Cluster) -> Row:
@@ -234,7 +243,8 @@ def main(arguments: Sequence[str]) -> int:
             inside = ["ip", "netns", "exec", prefix + HUB, sys.executable, "-m", "tests.reliability.hosts", *arguments]
             return subprocess.run(inside, env=os.environ | {_WITHIN: prefix}, check=False).returncode
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"no network namespaces here, so that load from many hosts is not tried: {error}")
+        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else error
+        print(f"no network namespaces here, so that load from many hosts is not tried: {said}".rstrip())
         return 0
 
 

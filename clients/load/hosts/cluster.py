@@ -16,7 +16,7 @@ import secrets
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,7 +105,9 @@ def _connected(scheduler: str) -> Iterator[Client]:
         raise Unavailable(f"no Dask scheduler at {scheduler}: {error}") from error
     try:
         yield client
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError of a connection that Dask has closed for good
+        if client.status == "running" and not isinstance(error, OSError):
+            raise
         raise Refused(f"the Dask scheduler at {scheduler} is gone: {error}") from error
     finally:
         client.close()
@@ -113,7 +115,7 @@ def _connected(scheduler: str) -> Iterator[Client]:
 
 def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
     """Every worker, by name, with its share of the plan. Raises UsageError and Refused."""
-    workers: Mapping[str, Mapping[str, Any]] = client.scheduler_info(n_workers=-1)["workers"]
+    workers = _workers(client)
     if not workers:
         raise Refused("the Dask cluster has no workers: start one on each host")
     if len(workers) > plan.clients:
@@ -128,6 +130,13 @@ def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
         own = replace(plan, clients=clients, rate_hz=rate_hz, seed=int.from_bytes(digest[:7]))
         hosts.append(_Host(name, address, number, own))
     return hosts
+
+
+def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
+    """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` would not: without a
+    scheduler it gives what it knew, and it forgets the workers now and then."""
+    asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = client.sync(client.scheduler.identity, n_workers=-1)
+    return asked["workers"]
 
 
 class _Run:
@@ -147,10 +156,11 @@ class _Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.cancel(list(self._futures.values()))
-        for queue in (self._said, *self._tokens):
-            queue.close()
-        self._go.clear()
+        with suppress(OSError, RuntimeError):  # the scheduler may be gone
+            self._client.cancel(list(self._futures.values()))
+            for queue in (self._said, *self._tokens):
+                queue.close()
+            self._go.clear()
 
     def results(self) -> list[HostResult]:
         """What every host measured. Raises Refused."""
@@ -210,7 +220,7 @@ class _Run:
 
     def _take(self) -> None:
         """Takes the results that are there. Raises Refused where a host failed, died or fell silent."""
-        here = self._client.scheduler_info(n_workers=-1)["workers"]
+        here = _workers(self._client)
         for host in self.hosts:
             future = self._futures[host.number]
             if host.result is not None:

@@ -112,7 +112,7 @@ class _Watch:
     def __call__(self, progress: Progress) -> None:
         """See ``fleet.Watch``."""
         self._look()
-        if not self._heard_ns:
+        if not self._heard_ns and not self._called_off:
             self._wait()
         if progress.phase != "starting" and not self._begun:
             self._begun = True
