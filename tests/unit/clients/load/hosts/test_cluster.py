@@ -162,7 +162,12 @@ def test_a_killed_host_refuses_the_run(
 ) -> None:
     """By its name; there is no file, and the other host sends no more."""
     file = tmp_path / "results.json"
-    killing = threading.Timer(1.0, hosts.kill, ["right"])
+
+    def kill() -> None:
+        until(lambda: hosts.senders() == len(HOSTS), "the load")
+        hosts.kill("right")
+
+    killing = threading.Thread(target=kill)
     killing.start()
     try:
         assert run(server, scheduler(hosts), "--clients", "2", "--duration-s", "30", "--json", str(file)) == 5
