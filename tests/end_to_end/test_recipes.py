@@ -47,11 +47,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for package in ("stock_service", "clients", "experiments"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("recorded"))
     rpc, trading = folder / "stock_service" / "rpc", folder / "stock_service" / "trading"
-    (rpc / "concurrency" / "single.py").write_text(recipe("single_thread"))
+    (rpc / "concurrency" / "small_stacks.py").write_text(recipe("small_stacks"))
     executors = rpc / "concurrency" / "__init__.py"
-    put(executors, "\n__all__", "from stock_service.rpc.concurrency.single import single_thread\n")
+    put(executors, "\n__all__", "from stock_service.rpc.concurrency.small_stacks import small_stacks\n")
     table(
-        executors, "EXECUTORS: dict[str, Callable[[int, int], Executor]] = {\n", '    "single-thread": single_thread,\n'
+        executors, "EXECUTORS: dict[str, Callable[[int, int], Executor]] = {\n", '    "small-stacks": small_stacks,\n'
     )
     body = recipe("Striped")
     locking = trading / "locking.py"
@@ -79,14 +79,14 @@ def ran(project: Path, module: str, *arguments: str) -> subprocess.CompletedProc
 def test_every_program_takes_the_executor_and_the_locking(project: Path) -> None:
     """They stand among the choices."""
     listed = ran(project, "stock_service", "list").stdout
-    assert "single-thread" in listed
+    assert "small-stacks" in listed
     assert "striped" in listed
 
 
 @pytest.mark.alone
 def test_a_comparison_takes_all_of_them(project: Path) -> None:
     """As words of a setting, the new factor too; both servers start and answer."""
-    one, other = "sockets executor=single-thread locking=striped", "sockets queue_limit=8"
+    one, other = "sockets executor=small-stacks locking=striped", "sockets queue_limit=8"
     done = ran(project, "experiments", "compare", one, other, "--blocks", "1")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^block 1 done · .* \d\.\d+$", done.stderr, re.MULTILINE), f"no ratio: {done.stderr}{done.stdout}"
@@ -106,7 +106,7 @@ def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     assert said == "seen: everything is as its blocks have it\n"
 
 
-@pytest.mark.parametrize("name", ["single_thread", "Striped", "QUEUE_LIMIT", "WORKERS"])
+@pytest.mark.parametrize("name", ["small_stacks", "Striped", "QUEUE_LIMIT", "WORKERS"])
 def test_a_recipe_keeps_the_rules_of_style(name: str, tmp_path: Path) -> None:
     """As it is pasted; one that is a new file begins with a docstring."""
     code = recipe(name)

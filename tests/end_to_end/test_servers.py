@@ -14,8 +14,10 @@ from clients import trader
 from experiments.services import __main__ as services
 from stock_service import __main__ as serve_or_list
 from stock_service import grpc_server
+from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.rpc.wire import http2
+from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
@@ -51,9 +53,9 @@ def test_list_prints_what_can_be_chosen() -> None:
     assert ended.code == 0
     assert ended.stdout.splitlines() == [
         f"--transport  {' '.join(TRANSPORTS)}",
-        "--executor   static-pool leader-followers thread-pool thread-per-task",
+        f"--executor   {' '.join(EXECUTORS)}",
         "--store      memory sqlite:PATH postgres:DSN",
-        "--locking    mutex per-stock read-write two-level snapshot",
+        f"--locking    {' '.join(LOCKINGS)}",
     ]
 
 
