@@ -283,7 +283,8 @@ def _epilog() -> str:
 def _words(of: Factor) -> str:
     """A factor's words, in lines of 80 that break after a level."""
     words = f"{of.name}={of.kind.levels}{_default(of)}".replace("|", "| ")
-    return textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ").replace("| ", "|")
+    filled = textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return filled.replace("| ", "|")
 
 
 def _default(of: Factor) -> str:

@@ -36,6 +36,10 @@ PEER = "c-stock"
 EXECUTOR = "static-pool"
 """Executor of the A/A pair, at the most connections."""
 
+TOGETHER = 4
+"""Executors of a group: with the server in C, and the second server of the A/A pair, it is full. One more has a family
+of its own, since ten blocks could decide no larger one."""
+
 ROUNDS = 3
 """Rounds of a block: each has a window of every arm."""
 
@@ -53,7 +57,8 @@ def sweep(scale: Scale) -> Sweep:
     for connections in CONNECTIONS:
         epoll = Arm(_server(connections, language="c"))
         ours = {each: Arm(_server(connections, executor=each)) for each in EXECUTORS}
-        groups.append(Group((*ours.values(), *([epoll] if PEER in scale.peers else ()))))
+        every, beside = tuple(ours.values()), (epoll,) if PEER in scale.peers else ()
+        groups += [Group((*every[at : at + TOGETHER], *beside)) for at in range(0, len(every), TOGETHER)]
         if PEER in scale.peers:
             comparisons += [_share(executor, connections, epoll, arm) for executor, arm in ours.items()]
     comparisons.append(twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")[0])
@@ -68,6 +73,7 @@ def _server(connections: int, **levels: str) -> Setting:
 def _share(executor: str, connections: int, epoll: Arm, arm: Arm) -> Comparison:
     title = f"Lookup, {_of(connections)}: time in C with epoll ÷ time with {executor}"
     family = HEADLINE if connections == DECIDING else "further"
+    family = family if executor in list(EXECUTORS)[:TOGETHER] else executor
     return Comparison(_name(executor, connections), title, epoll, arm, ("language", "executor"), family=family)
 
 

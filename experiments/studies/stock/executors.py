@@ -25,6 +25,9 @@ CLIENTS = (1, POOL, 2 * POOL)
 BESIDE = "thread-pool"
 """Executor with which each other is compared."""
 
+HEADLINES_MAX = 4
+"""Executors of a transport whose comparisons are one family; with those of more, ten blocks could decide none."""
+
 REQUESTS = ("lookup", "trade")
 """Request types, a panel each."""
 
@@ -46,7 +49,7 @@ def sweep(scale: Scale) -> Sweep:
                     arms[executor],
                     arms[BESIDE],
                     ("executor",),
-                    family=HEADLINE,
+                    family=HEADLINE if own.index(executor) < HEADLINES_MAX else "further",
                 )
                 for executor in own
                 if executor != BESIDE and clients in (min(scale.clients), max(scale.clients))

@@ -27,7 +27,6 @@ from experiments.design.setting import read
 from experiments.measure.programs import Program
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser
-from stock_service.trading.locking import LOCKINGS
 from tests.tls import credentials
 
 
@@ -50,7 +49,6 @@ def test_the_help_names_every_level_of_every_factor(help_lines: list[str]) -> No
         else:
             assert factor.kind.levels in told, name
     assert "  workers=1..1024 (default: 8)" in help_lines
-    assert f"  locking={'|'.join(LOCKINGS)} (default: mutex)" in whole
 
 
 def test_the_help_says_what_the_words_mean(help_lines: list[str]) -> None:
