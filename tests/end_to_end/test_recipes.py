@@ -26,6 +26,15 @@ def recipe(name: str) -> str:
     return str(found)
 
 
+def option_lines() -> list[tuple[str, str, str]]:
+    """The lines of the recipe of an option: the file, the line before which each goes, and the line."""
+    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `((?:rpc|tests)/[^`]+)`[^|]*\| `([^`]+)` \| `([^`]+)` \|$", text, re.MULTILINE)
+    return [
+        (file if file.startswith("tests") else f"stock_service/{file}", before, line) for file, before, line in rows
+    ]
+
+
 def put(file: Path, before: str, line: str) -> None:
     """Adds a line before the one that begins so, which must be there once."""
     text = file.read_text(encoding="utf-8")
@@ -42,7 +51,7 @@ def table(file: Path, opening: str, line: str) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs, with an executor, a locking strategy, a factor and a study more."""
+    """The programs, with an executor, an option, a locking strategy, a factor and a study more."""
     folder = tmp_path_factory.mktemp("project")
     for package in ("stock_service", "clients", "experiments"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("recorded"))
@@ -53,6 +62,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table(
         executors, "EXECUTORS: dict[str, Callable[[int, int], Executor]] = {\n", '    "small-stacks": small_stacks,\n'
     )
+    for name, before, line in option_lines():
+        if not name.startswith("tests"):
+            put(folder / name, before, f"{line}\n")
+    listening = rpc / "server_core" / "listening.py"
+    listening.write_text(listening.read_text().replace("backlog=BACKLOG", "backlog=backlog"))
     body = recipe("Striped")
     locking = trading / "locking.py"
     put(locking, "LOCKINGS", f"{body}\n\n")
@@ -81,6 +95,22 @@ def test_every_program_takes_the_executor_and_the_locking(project: Path) -> None
     listed = ran(project, "stock_service", "list").stdout
     assert "small-stacks" in listed
     assert "striped" in listed
+
+
+def test_every_server_takes_the_option(project: Path) -> None:
+    """It is in the help, it acts, and what it does not take is refused in the words of the recipe's test."""
+    lines = option_lines()
+    assert len(lines) == 5
+    for module in ("stock_service.socket_server", "stock_service.grpc_server"):
+        assert "--backlog" in ran(project, module, "--help").stdout
+    (words, *said) = ast.literal_eval(lines[-1][2].strip().rstrip(","))
+    refused = ran(project, "stock_service.socket_server", *words)
+    assert refused.returncode == 2
+    assert all(each in refused.stderr for each in said)
+    listen = "from stock_service.rpc.server_core.listening import *; listen(ServeOptions(backlog=7)).close()"
+    done = subprocess.run([sys.executable, "-c", listen], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert lines[-1][1] in (ROOT / lines[-1][0]).read_text(encoding="utf-8")
 
 
 @pytest.mark.alone
