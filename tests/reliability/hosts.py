@@ -233,7 +233,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--kills", type=int, default=20, help="runs in which a host is killed")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement with a delay; 0: none")
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="what to draw from; printed")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="what to draw from; printed")
     options = parser.parse_args(arguments)
     if _WITHIN in os.environ:
         return _inside(options)

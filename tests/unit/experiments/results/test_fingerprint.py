@@ -18,6 +18,7 @@ SOCKETS = "stock_service/rpc/transports/sockets"
 NO_ARMS = (
     "clients/load/history/",  # whether a run was linearizable: no arm asks
     "clients/load/[a-z_]+.py",  # the command
+    "clients/load/hosts/",  # load from many hosts: no arm has one
     "clients/[a-z_]+.py",  # people's programs
     "stock_service/(__main__|grpc_server|socket_server|__init__).py",  # arms are started by experiments/services
     "stock_service/storage/(command|postgres|postgres_session).py",  # no arm has a store in a database
