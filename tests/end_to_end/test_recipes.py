@@ -113,7 +113,6 @@ def test_every_server_takes_the_option(project: Path) -> None:
     assert lines[-1][1] in (ROOT / lines[-1][0]).read_text(encoding="utf-8")
 
 
-@pytest.mark.alone
 def test_a_comparison_takes_all_of_them(project: Path) -> None:
     """As words of a setting, the new factor too; both servers start and answer."""
     one, other = "sockets executor=small-stacks locking=striped", "sockets queue_limit=8"
@@ -123,7 +122,6 @@ def test_a_comparison_takes_all_of_them(project: Path) -> None:
     assert "sockets queue_limit=8" in done.stdout
 
 
-@pytest.mark.alone
 def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     """By its name, from the first block to the page; and its recording verifies."""
     done = ran(project, "experiments", "run", "workers", "--profile", "smoke", "--out", "seen")

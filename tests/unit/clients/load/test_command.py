@@ -147,7 +147,6 @@ def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
     assert other.read_text().startswith("started_at,")
 
 
-@pytest.mark.alone
 def test_the_highest_rate_is_found(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +154,7 @@ def test_the_highest_rate_is_found(
     monkeypatch.setattr(command, "SEARCH_TO_HZ", 400.0)
     monkeypatch.setattr(command, "ENOUGH", 0.0)
     monkeypatch.setattr(command, "LATE_US", 1e9)
-    monkeypatch.setattr(command, "KEPT_UP", 0.5)  # other tests have the cores too; its own is in test_load_trials.py
+    monkeypatch.setattr(command, "KEPT_UP", 0.5)  # other tests have the cores too; its own is in test_trials.py
     file = tmp_path / "trials.json"
     limit = ["--find-rate", "--p99-ms", "60000", "--json", str(file)]
     assert run(server, *limit, "--fail-if", "starved>0") == 4  # too few replies for a percentile

@@ -113,7 +113,6 @@ def test_a_command_without_workers_is_refused() -> None:
         check_command(f"{sys.executable} -c pass")
 
 
-@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(90)
 def test_a_server_is_started_measured_checked_and_gone(
