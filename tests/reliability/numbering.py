@@ -25,9 +25,9 @@ SECONDS, SEED, THINK_S = 1.0, 1, 0.001
 class Primary(NamedTuple):
     """Times of a primary, in seconds, and its cores. The times are those that ``replica_rates.py`` found."""
 
-    group_s: float = 0.0006
-    trade_s: float = 0.00003
-    wait_s: float = 0.0002
+    group_s: float = 0.0027
+    trade_s: float = 0.000125
+    wait_s: float = 0.0003
     cores: int = 8
 
 
