@@ -135,9 +135,9 @@ def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
     """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` would not: without a
     scheduler it gives what it knew, and it forgets the workers now and then."""
-    scheduler = client.scheduler
-    assert scheduler is not None, "the client is connected"
-    asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = client.sync(scheduler.identity, n_workers=-1)
+    if client.scheduler is None:
+        raise ConnectionError("closed")
+    asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = client.sync(client.scheduler.identity, n_workers=-1)
     return asked["workers"]
 
 
