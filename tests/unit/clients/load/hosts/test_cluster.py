@@ -121,7 +121,7 @@ def test_a_share_that_is_started_again_refuses_the_run(
         return submit(self, host, worker)
 
     monkeypatch.setattr(cluster._Run, "submit", twice)
-    with pytest.raises(Refused, match="host left.* started a second time"):
+    with pytest.raises(Refused, match=r"host left.* started a second time"):
         cluster.run(plan(server, duration_s=30.0), scheduler(hosts), unwatched)
     until(lambda: hosts.senders() == 0, "the end of the load")
 
