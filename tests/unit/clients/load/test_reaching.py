@@ -65,7 +65,7 @@ def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(monkeypatch: pyt
     unheard = replace(closed_run(Records()), errors={"unavailable": 3})
     results = iter([heard, unheard])
     monkeypatch.setattr(fleet, "run", lambda *_: next(results))
-    session = command._Session(Namespace())
+    session = command._Session(Namespace(cluster=None))
     session.run(PLAN, None)
     with pytest.raises(Unavailable, match=r"^UNAVAILABLE: nothing answers any more at 127\.0\.0\.1:50052$"):
         session.run(PLAN, None)
