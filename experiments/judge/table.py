@@ -2,11 +2,11 @@
 
 The unit is the block. A ratio's value in a block is the mean of its pairs' log-ratios. It is LESS or MORE if its
 interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. It is
-EQUIVALENT if it is neither, and the interval lies inside 0.95 to 1.05. It is never EQUIVALENT where the load was near
-its limit and the ratio is of what the load decides then. A verdict needs values of ``BLOCKS_MIN`` blocks.
+EQUIVALENT if it is neither, and the interval lies inside 0.95 to 1.05. A ratio of times or rates is never EQUIVALENT
+where the load was near its limit: the load decides them then. A verdict needs values of ``BLOCKS_MIN`` blocks.
 
-Two sorts of cells are left out. From the one the hypervisor took the cores: the rule is that for rounds of a sweep, and
-looks at nothing that they say. The other has more errors than gate 4 lets pass.
+Two sorts of cells are left out. From the first sort the hypervisor took the cores: the rule is the one for rounds of a
+sweep, and ignores the measured values. The second sort has more errors than gate 4 lets pass.
 """
 
 import math
@@ -45,13 +45,13 @@ def _memory_max(block: Block[CellSeen], seen: CellSeen) -> float | None:
 
 
 def _cpu_max(seen: CellSeen) -> float | None:
-    """Largest share of a sample. Never under the mean, which is the mean of the samples, weighted by their lengths."""
+    """Largest sample of the server's share of a core, in %. Never under the samples' mean, weighted by length."""
     most = _most(seen.cpu_samples)
     return None if most is None else 100 * most
 
 
 SAMPLES_MIN = 5
-"""Fewest samples from which the largest is taken."""
+"""With fewer samples than this the largest sample is not taken."""
 
 QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
@@ -85,7 +85,7 @@ OF_THE_LOAD = frozenset(
         "throughput_hz",
     }
 )
-"""Times and rates: where the load is near its limit, they are its own in part, and more alike than the servers are."""
+"""Times and rates. Near its limit the load decides a part of them, and they are more alike than the servers are."""
 
 
 @dataclass(frozen=True, slots=True)

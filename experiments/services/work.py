@@ -1,17 +1,17 @@
-"""Work inside a request: so much waiting and computing that every method of a service does besides.
+"""Work inside a request: waiting and computing that every method of a service does before it replies.
 
-Three kinds, which add up, and which a server meets in other ways:
+Three kinds of work add up. Each loads a server in another way:
 
 - ``io_ms``: waiting for somebody else, off the processor. A thread sleeps; an event loop serves other calls meanwhile.
-- ``cpu_ms``: computing in bytecode, which holds the interpreter: one thread of a process at a time.
-- ``hash_ms``: computing in C, which lets the interpreter go: as many threads at once as there are cores. On an event
-  loop it holds the loop all the same.
+- ``cpu_ms``: computing in bytecode, which holds the interpreter. One thread of a process computes at a time.
+- ``hash_ms``: computing in C, which lets the interpreter go. As many threads compute at once as there are cores. An
+  event loop is still held.
 
 Computing is measured by the thread's own processor clock, which stands while others run: two threads that share a core
-take twice as long. How quick this machine computes is found at start-up, in the best of several tries. Bytecode runs
-for about half of what is left, and looks at the clock again. It takes what was asked for, and some µs. The kernel's
-part of these is a dozen looks. A hash is of so many bytes as took that time at start-up, within ``TOLERANCE``. A sleep
-ends late, by 60 to 150 µs on Linux, and never early.
+take twice as long. The best of several tries at start-up shows how quick this machine computes. Bytecode runs for about
+half of the time that is left, and looks at the clock again. It takes the time that was asked for, and some µs more. The
+kernel's part of these µs is a dozen looks at the clock. A hash is over the number of bytes that took the asked time at
+start-up, within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from typing import Any
 from stock_service.rpc.service import Method, Service
 
 WORK_MS_MAX = 1000.0
-"""Of each kind, in a request: clients give up after 5 s."""
+"""Most of each kind in a request, since clients give up after 5 s."""
 
 TOLERANCE = 0.25
-"""By this share the processor time of a hash may differ from what was asked for."""
+"""The processor time of a hash may differ by this share from the time that was asked for."""
 
 _BLOCK = bytes(1 << 20)
 """Bytes to be hashed, again and again. ``hashlib`` lets the interpreter go for anything over 2047 bytes."""
 
 _TURNS_MIN = 20
-"""Of a loop, between two looks at the clock: about half a microsecond, as long as a look takes."""
+"""Fewest turns of a loop between two looks at the clock: about half a microsecond, as long as a look takes."""
 
 _TURNS_TRIED = 20_000
 
@@ -43,7 +43,7 @@ _TRIES = 7
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work that every request does besides, in milliseconds; 0 to ``WORK_MS_MAX`` each."""
+    """Work that every request does before its reply, in milliseconds; 0 to ``WORK_MS_MAX`` each."""
 
     io_ms: float = 0.0
     cpu_ms: float = 0.0
@@ -51,9 +51,9 @@ class Work:
 
 
 def working(service: Service, work: Work) -> Service:
-    """The service, each of its methods doing this work before it replies; the very same for none.
+    """The service with this work in each of its methods, before the reply; the unchanged service for no work.
 
-    Where computing is asked for, it first finds out how quick that is: some 5 ms. Any thread may call the methods.
+    For computing, the machine's speed is measured first, which takes some 5 ms. Any thread may call the methods.
     """
     if work == Work():
         return service
@@ -63,9 +63,10 @@ def working(service: Service, work: Work) -> Service:
 
 
 def run_bytecode(ms: float, turns_per_ms: float) -> None:
-    """Computes for so many ms of this thread's processor time, holding the interpreter but for its usual switches.
+    """Computes for ``ms`` milliseconds of this thread's processor time.
 
-    ``turns_per_ms`` is how quick that goes, about; see ``turns_per_ms``.
+    The thread holds the interpreter, but for the interpreter's usual switches. ``turns_per_ms`` is the machine's speed,
+    about: the result of the function of that name.
     """
     until_ns, half = time.thread_time_ns() + round(ms * 1e6), turns_per_ms / 2e6
     while (left_ns := until_ns - time.thread_time_ns()) > 0:
@@ -73,7 +74,7 @@ def run_bytecode(ms: float, turns_per_ms: float) -> None:
 
 
 def turn(times: int) -> None:
-    """Goes round an empty loop so many times."""
+    """Goes round an empty loop ``times`` times."""
     for _ in repeat(None, times):
         pass
 
@@ -84,7 +85,7 @@ def turns_per_ms() -> float:
 
 
 def hash_bytes(count: int) -> None:
-    """Hashes so many bytes, letting the interpreter go."""
+    """Hashes ``count`` bytes, and lets the interpreter go meanwhile."""
     digest = hashlib.sha256()
     for _ in repeat(None, count // len(_BLOCK)):
         digest.update(_BLOCK)

@@ -1,12 +1,17 @@
 """Recomputes a recording: every row, figure and sentence from its blocks; and names what differs.
 
-A recording is what a sweep left in its folder. It passes if its sweep is one that its part's design makes, if its
-blocks are as they were written and can be what that sweep measured (``blocks.py``), and if it ended at a look as its
-own rules have it. All that is computed from the blocks must be what the folder holds, and nothing of it may be missing;
-nor may what its part measures beside its sweep. Of an earlier version (``files.EDITION``) every row is computed; its
-report and figures have the digests that ``TEXTS_FILE`` has of them, which shows an accident, and no forgery: the
-digests lie beside what they are of. It is judged by the limits that it states; where they are not this version's, they
-are named. A factor that it lacks came later. Left out: whether the blocks are true.
+A recording is what a sweep left in its folder. It passes if four things hold:
+
+- Its part's design makes the sweep.
+- Its blocks are as they were written, and the sweep can have measured them (``blocks.py``).
+- The sweep ended at a look, by its own rules.
+- The folder holds every text that is computed from the blocks, and every measurement that its part makes beside the
+  sweep.
+
+In a recording of an earlier version (``files.EDITION``) every row is computed. Its report and figures are compared with
+their digests in ``TEXTS_FILE``. The digests lie beside the files: they show an accident, and no forgery. A recording is
+judged by the limits that it states; limits that are not this version's are named. A factor that a recording lacks came
+later. Left out: whether the blocks are true.
 """
 
 import csv
@@ -51,14 +56,14 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Content that a folder should hold, by the part that it is of."""
+    """Content that a folder should hold, by the folder's part."""
 
     texts: Mapping[str, Callable[[], str]]
     """Its report and figures, by the files' names; each is computed only where the text is compared."""
     designs: Sequence[Design]
-    """Sweeps of the part, of which the folder's sweep must be one; none where no part is known that makes it."""
+    """Sweeps of the part. The folder's sweep must be one of these. Empty: no part is known that makes the sweep."""
     former: bool = False
-    """True where its sweep is known as the design of an earlier version."""
+    """True where the folder's sweep is known as the design of an earlier version."""
 
 
 Expecting = Callable[[Path], Expected]
@@ -110,7 +115,7 @@ def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
 
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
-    """Faults where no part makes the sweep, and files and folders that its part writes and that are missing."""
+    """Faults where no part makes the sweep, and missing files and folders that its part writes."""
     if expected.former:
         return
     if not expected.designs:
@@ -156,9 +161,9 @@ def earlier(folder: Path, expecting: Expecting) -> str | None:
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[str]:
-    """Faults of a sweep that did not end where its looks let it end: at the first that decides, or at the last.
+    """Faults of a sweep that did not end at the right look: the first look that decides every comparison, or the last.
 
-    In editions before this one a comparison whose load is at its limit was not settled: its verdict was waited for.
+    An earlier edition waited for the verdict of a comparison whose load was at its limit.
     """
     looks = ", ".join(map(str, sweep.looks))
     if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
@@ -190,8 +195,8 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
-    """The rows without the factors that the recorded ones lack: these came later, and every arm is at their default. A
-    factor that the recorded rows have under its former name is under that name."""
+    """The rows without the factors that the recorded rows lack. Such factors came later, and every arm is at their
+    default. A factor that has its former name in the recorded rows keeps that name here."""
     try:
         header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",")
     except OSError:

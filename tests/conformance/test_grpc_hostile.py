@@ -1,6 +1,6 @@
 """One hostile client of gRPC beside others: calls that it begins and does not end.
 
-Nothing; but for ``grpc``, where such calls hold threads, as ``kept`` says.
+Such calls disturb no other client. ``grpc`` is the exception: there the calls hold threads, as ``kept`` says.
 """
 
 from collections.abc import Iterator
@@ -38,13 +38,13 @@ def make(request: pytest.FixtureRequest) -> Maker:
 
 @pytest.fixture(scope="module", autouse=True)
 def _descriptors_that_stay() -> None:
-    """Has gRPC core open, before they are counted, the pollers that a process keeps once an open call was cancelled."""
+    """Makes gRPC core open its pollers before descriptors are counted: they stay open after a cancelled call."""
     stop_with_what_never_ends(maker(PLAIN[0]))
 
 
 @pytest.fixture(autouse=True)
 def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A handler's error, kept by pytest for its log, holds on to the call and so to a whole gRPC server."""
+    """Clears pytest's log: a handler's error in it keeps the call, and so a whole gRPC server, in memory."""
     yield
     caplog.get_records("call").clear()
 
@@ -58,13 +58,13 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     ids=str,
 )
 def test_calls_without_a_message_take_no_worker(kind: Kind, path: str) -> None:
-    """Headers alone, on more streams than there are workers, and another client is answered."""
+    """One client sends headers alone, on more streams than there are workers. Another client is still answered."""
     check_calls_without_a_message(maker(kind), path)
 
 
 @pytest.mark.parametrize("kind", PLAIN, ids=str)
 def test_calls_without_a_message_hold_threads_until_their_connection_ends(kind: Kind) -> None:
-    """As many as workers and queue: the next is refused by name, and others are answered once their client has gone."""
+    """Calls fill workers and queue: the next is RESOURCE_EXHAUSTED. Others are answered once the client has gone."""
     with maker(kind)(Probe().service, Limits(workers=2, queue_limit=3)) as running:
         connection = running.connect()
         with RawHttp2(running.address) as hostile:
@@ -85,7 +85,7 @@ def answered(connection: Connection) -> bool:
 
 @pytest.mark.slow
 def test_calls_behind_those_that_hold_all_threads_are_given_up_by_a_stop() -> None:
-    """At the end of its grace, which it says; those that hold the threads alone do not hold it up."""
+    """The calls that hold the threads do not delay a stop. A call behind them does, to the end of the grace."""
     kind, limits = Kind("grpc", "thread-pool"), Limits(workers=2)
     for calls, finished in ((2, True), (3, False)):
         with maker(kind)(Probe().service, limits) as running, RawHttp2(running.address) as hostile:
@@ -98,7 +98,7 @@ def test_calls_behind_those_that_hold_all_threads_are_given_up_by_a_stop() -> No
 
 @pytest.mark.parametrize("kind", PLAIN, ids=str)
 def test_a_call_without_a_message_holds_its_thread_until_its_deadline(kind: Kind) -> None:
-    """Its client's, which gRPC core keeps."""
+    """The client sends the deadline, and gRPC core ends the call then. The thread serves the next call."""
     with maker(kind)(Probe().service, Limits(workers=1)) as running, RawHttp2(running.address) as hostile:
         hostile.send(headers(1, ECHO, [(b"grpc-timeout", b"100m")]), headers(3, ECHO), message(3, b""))
         assert hostile.status(1) in (RESET, FaultCode.DEADLINE_EXCEEDED)
@@ -106,7 +106,7 @@ def test_a_call_without_a_message_holds_its_thread_until_its_deadline(kind: Kind
 
 
 def test_a_message_that_comes_late_is_answered(make: Maker) -> None:
-    """Its headers came before those of a call that was answered."""
+    """The headers of the first call come early, and its message late. A call in between is answered meanwhile."""
     with make(Probe().service) as running, RawHttp2(running.address) as client:
         client.send(headers(1, ECHO), headers(3, ECHO), message(3, b""))
         assert client.status(3) == 0
@@ -116,7 +116,7 @@ def test_a_message_that_comes_late_is_answered(make: Maker) -> None:
 
 
 def test_reflections_that_stay_open_deny_nobody(make: Maker) -> None:
-    """More of them than threads for them, and workers: calls are answered, and so is another reflection."""
+    """Open reflections outnumber their threads and the workers. Calls and a new reflection are still answered."""
     with make(Probe().service, Limits(workers=2)) as running, RawHttp2(running.address) as hostile:
         last = 4 * STREAMS_MAX + 1
         hostile.send(*(headers(stream, REFLECTION) for stream in range(1, last, 2)))
@@ -131,7 +131,7 @@ def test_reflections_that_stay_open_deny_nobody(make: Maker) -> None:
 
 @pytest.mark.parametrize("kind", PLAIN, ids=str)
 def test_a_call_that_ends_without_a_message_is_refused(kind: Kind) -> None:
-    """UNIMPLEMENTED, as grpcio itself says it; the next call is answered."""
+    """The call is UNIMPLEMENTED, as grpcio itself says it. The next call is answered."""
     with maker(kind)(Probe().service) as running, RawHttp2(running.address) as client:
         client.send(headers(1, ECHO, flags=END_STREAM), headers(3, ECHO), message(3, b""))
         assert client.status(1) == FaultCode.UNIMPLEMENTED
@@ -142,7 +142,7 @@ def test_a_call_that_ends_without_a_message_is_refused(kind: Kind) -> None:
     "kind", [kind for kind in one_executor_each(1) if kind.transport in GRPC and keeps(kind, SURVIVES)], ids=str
 )
 def test_a_path_that_is_no_text_is_refused(kind: Kind) -> None:
-    """UNIMPLEMENTED, and the next call is answered."""
+    """The call is UNIMPLEMENTED, and the next call is answered."""
     check_a_path_that_is_no_text(maker(kind))
 
 
@@ -156,12 +156,12 @@ def test_metadata_that_is_no_text_is_no_word_in_the_log(kind: Kind, caplog: pyte
 
 
 def test_what_never_ends_does_not_hold_up_the_stop(make: Maker) -> None:
-    """Calls without their message, open reflections and watches: the stop waits for none."""
+    """The stop waits for no call without its message, no open reflection and no watch."""
     stop_with_what_never_ends(make)
 
 
 def stop_with_what_never_ends(make: Maker) -> None:
-    """Stops a server that has all of those."""
+    """Stops a server that has calls without their message, open reflections and watches."""
     with make(Probe().service) as running, ExitStack() as clients:
         for path in (ECHO, REFLECTION, WATCH):
             client = clients.enter_context(RawHttp2(running.address))

@@ -9,8 +9,8 @@ much processor time its handlers took. A rate times the mean time of a handler i
 slower host does not change. The peak is the mean share of the two closed loops.
 
 A block's goodput is the share of the requests that were answered within the deadline, of the peak. After the block a
-closed loop runs on the server that was overloaded. Its second half, of the peak right after, says whether that server
-is back. A row says the median of its blocks, and between what they were.
+closed loop runs on the server that was overloaded. The second half of this loop ÷ the peak right after says whether
+the server is back. A row says the median of its blocks, and their range.
 
 grpcio's server is a control: its rows have no goal. What Lookups alone do is in ``overload_lookups.py``.
 """
@@ -41,7 +41,7 @@ CONTROL = "grpc"
 
 BACK_S = 1.0
 BACK = 0.9
-"""Within so long after an overload, in a run of minutes, a closed loop gets so much of what it got before."""
+"""Time after an overload, in a run of minutes, and the share of the peak that a closed loop must get by then."""
 
 MEMORY_MIB = 64
 
@@ -49,7 +49,7 @@ CLOSED = 16
 """Connections of a closed loop."""
 
 NEVER = DEADLINE.pack(2**62)
-"""What a client sends that does not give up."""
+"""The deadline that a client sends if it never gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Block:
     offered: Offered
     goodput: float
     back: float
-    """Share of the second half of the closed loop after it, of the share on the server that rested."""
+    """The handlers' share of a core in the second half of the closed loop after the block, ÷ the peak right after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Ran:
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for a third of a minute; with ``minutes`` for two."""
+    """Runs for a third of a minute; with ``minutes`` for two minutes."""
     lengths = Lengths(4, 1.6) if minutes else Lengths(1, 1.0, 0.6)
     beside = Lengths(1, 1.0, 0.6) if minutes else Lengths(1, 0.5, 0.3)
     rows = [row for transport, goals in GOALS.items() for row in overloaded(transport, goals, lengths)]
@@ -200,7 +200,7 @@ def _spread(shares: Sequence[float]) -> str:
 
 
 def _p99_s(blocks: Sequence[Block], times: Callable[[Offered], list[float]]) -> float:
-    """Of all blocks together; endless where there is nothing."""
+    """99th percentile over all blocks together; infinite where there are no times."""
     took_s = sorted(each for block in blocks for each in times(block.offered))
     return took_s[int(0.99 * len(took_s))] if took_s else float("inf")
 
@@ -208,7 +208,7 @@ def _p99_s(blocks: Sequence[Block], times: Callable[[Offered], list[float]]) -> 
 def closed_loop(
     transport: str, address: Address, path: str, payload: bytes, duration_s: float, calls: int = 1
 ) -> tuple[float, float]:
-    """Answers a second that 16 connections get, each with so many calls open: in both halves of the time.
+    """Answers a second that 16 connections get, each with ``calls`` calls open, in both halves of the time.
 
     A refusal is no answer.
     """

@@ -2,10 +2,10 @@
 
 ``python -m tests.reliability.overload_lookups [--minutes]``, on a machine with two cores that nobody else uses. The
 peak is that of a second server, which is never overloaded: 16 connections to it keep eight calls open each. The load is
-one thread of Python. What a request costs it is measured first. It offers what leaves it a part of its core: a load
-that is late itself tells nothing of a server. A row says how many times the peak that was, and how much of its core the
-load took. Under ``LEAST_TIMES`` it is no overload, and not kept. The promise asks for a load in C, which offers more:
-no such open loop is here.
+one thread of Python. A trial measures first how much processor time the load takes for a request. The load then offers
+a rate that fills only a part of its core: a load that is late itself tells nothing of a server. A row says the rate ÷
+the peak, and the share of its core that the load took. Under ``LEAST_TIMES`` the rate is no overload, and the promise
+is not kept. The promise asks for a load in C, which offers more: there is no such open loop here.
 """
 
 import sys
@@ -25,21 +25,21 @@ TRANSPORTS_TRIED = ("sockets", "grpc_static")
 GOODPUT = 0.7
 
 CALLS = 8
-"""Open on each connection of a closed loop: with one, its client would be what is measured."""
+"""Calls open on each connection of a closed loop. With one call the loop would measure its client."""
 
 TRIED_S = 0.5
 TRIED_TIMES = 2
-"""For so long the load is tried, at so many times the peak's rate."""
+"""Length of the load's trial, and the rate of the trial ÷ the peak."""
 
 LEAST_TIMES = 1.2
-"""Offered, of the peak."""
+"""Smallest rate ÷ the peak that is an overload."""
 
 FILLED = 0.7
-"""Of the load's core, by what a request costs it while it tries."""
+"""Share of its core that the load is to fill, by the processor time of a request in the trial."""
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for some seconds; with ``minutes`` for half a minute."""
+    """Runs for some seconds; with ``minutes`` for half a minute."""
     lengths = Lengths(3, 2.0, 1.0) if minutes else Lengths(1, 0.5, 0.4)
     return [row for transport in TRANSPORTS_TRIED for row in _looked_up(transport, lengths)]
 

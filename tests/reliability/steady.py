@@ -8,8 +8,8 @@ minutes is still settling. It has a row more: the interval of what each request 
 and to end under four. One more entry in a list that nobody empties takes eight. A run of seconds does not judge the
 memory, and says so: the allocator still gives back a MiB at a time.
 
-A client that gets no answer says so, and goes on. The server is not overloaded, so none may. Only a run of seconds,
-which others disturb, allows one in a thousand.
+A client that gets no answer counts the request, and goes on. The server is not overloaded, so it must answer every
+request. Only in a run of seconds, which other programs disturb, one request in a thousand may have no answer.
 """
 
 import statistics
@@ -32,44 +32,44 @@ from tests.reliability.serving import memory_mib, threads_and_descriptors, usual
 TRANSPORTS_TRIED = ("sockets", "grpc_static")
 
 CLIENTS = 8
-"""Each trades once in ten requests, without an id, and looks up else."""
+"""Of ten requests of a client, one is a Trade without an id, and nine are Lookups."""
 
 WARM_SHARE = 0.25
-"""Of the load before it counts: what a server keeps once, it has by then."""
+"""Warm-up, as a share of the time that counts. After it a server has allocated what it keeps once."""
 
 PARTS = 10
 SAMPLE_S = 0.05
 
 SOAK_S = 600.0
-"""From so long a load on the slope is judged by itself."""
+"""A load of this length or more is a soak: its slope alone is judged."""
 
 HALF_MIB, SOAK_HALF_MIB = 1.0, 0.2
-"""Half of the slope's interval, a minute, at most; the latter in a soak. Measured in 20 s: 0.04 to 0.1."""
+"""Limits of half of the slope's interval, a minute; the second is a soak's. Measured in 20 s: 0.04 to 0.1."""
 
 SHORT_S = 10.0
-"""A load under this is of seconds."""
+"""A shorter load is a run of seconds."""
 
 LEFT_BYTES_LOW, LEFT_BYTES_HIGH = 1.0, 4.0
-"""What a request may leave behind in a run that is shorter than a soak, by the interval's ends: it was 0.94 at most."""
+"""Limits of the interval's two ends: bytes that a request leaves behind, in a run under a soak. 0.94 was the most."""
 
 PAUSE_S = 0.05
-"""Of a client that got no answer, before it asks again."""
+"""Pause of a client that got no answer, before its next request."""
 
 BUY = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for some seconds; with ``minutes`` for a minute. Nothing is drawn."""
+    """Runs for some seconds; with ``minutes`` for a minute. Nothing is drawn."""
     return soak(20.0 if minutes else 2.0)
 
 
 def check_overnight(_minutes: bool = True, _seed: int = 0) -> list[Row]:
-    """Blocks for a quarter of an hour on each transport. Nothing is drawn."""
+    """Runs for a quarter of an hour on each transport. Nothing is drawn."""
     return soak(SOAK_S)
 
 
 def soak(duration_s: float) -> list[Row]:
-    """The rows of so long a load on each transport."""
+    """The rows of a load of ``duration_s`` on each transport."""
     return [row for transport in TRANSPORTS_TRIED for row in _soaked(transport, duration_s)]
 
 
@@ -101,7 +101,7 @@ def _soaked(transport: str, duration_s: float) -> list[Row]:
 
 
 def answers(transport: str, asked: int, failed: int, duration_s: float) -> Row:
-    """Tell whether requests were answered: all of them, but for a run of seconds."""
+    """The row of the answered requests: all must be. In a run of seconds one in a thousand may have no answer."""
     short = duration_s < SHORT_S
     goal = f"≥ {SUCCESS:.1%} answered" if short else "all answered"
     passed = asked > 0 and failed <= (asked * (1 - SUCCESS) if short else 0)
@@ -129,7 +129,7 @@ def grown(transport: str, slope: tuple[float, float], asked: int, duration_s: fl
 
 
 def slope_mib_a_minute(samples: list[float], duration_s: float) -> tuple[float, float]:
-    """The interval of how fast samples grow."""
+    """The interval of the samples' growth, in MiB a minute."""
     size = len(samples) // PARTS
     means = [statistics.fmean(samples[part * size : (part + 1) * size]) for part in range(PARTS)]
     steps = [later - earlier for earlier, later in pairwise(means)]
@@ -139,7 +139,7 @@ def slope_mib_a_minute(samples: list[float], duration_s: float) -> tuple[float, 
 
 
 def _ask(connection: Connection, over: threading.Event) -> tuple[int, int]:
-    """The number of a client's requests until the run was over, and of those without an answer."""
+    """The number of a client's requests until the run was over, and the number of its requests without an answer."""
     asked = failed = 0
     while not over.is_set():
         path, payload = (TRADE, BUY) if asked % 10 == 0 else (LOOKUP, ASK)

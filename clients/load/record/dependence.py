@@ -32,31 +32,31 @@ GAPS_MIN = 100
 """Fewer gaps than this are not checked."""
 
 RATE_OFF_MAX = 0.01
-"""The rate may be off the declared one by this share, and by what chance explains."""
+"""The rate may differ from the declared rate by this share, and by what chance explains."""
 
 DISTANCE_MAX = 0.02
-"""Kolmogorov and Smirnov's distance that a generator's own jitter may explain; beside what chance explains."""
+"""Kolmogorov and Smirnov's distance that a sender's own jitter may explain. What chance explains is added."""
 
 RESOLUTION_NS = 1_000_000
-"""Gaps that are shorter on average are added up to this: a sender's own work between two sends is some 20 µs."""
+"""Gaps with a shorter mean are added up to this length. A sender's own work between two sends takes some 20 µs."""
 
 DISPERSION_OFF_MAX = 0.05
-"""The index of dispersion may be off 1 by this, and by what chance explains."""
+"""The index of dispersion may differ from 1 by this number, and by what chance explains."""
 
 CHANCE = 3.3
 """Standard errors that chance explains: 1 in 1000, two-sided."""
 
 PERIOD_OFF_MAX = 0.10
-"""A constant gap may be off the period by this share of it …"""
+"""A constant gap may differ from the period by this share of the period."""
 
 OFF_SHARE_MAX = 0.05
-"""… but for this share of the gaps: a pause of the machine makes one gap long and some of the following short."""
+"""This share of the gaps may differ by more: a pause of the machine makes one gap long and some later gaps short."""
 
 _CHANCE_DISTANCE = 1.95
-"""Times 1 ÷ √n: Kolmogorov and Smirnov's distance that chance exceeds in 1 of 1000 samples."""
+"""Kolmogorov and Smirnov's distance × √n that chance exceeds in 1 of 1000 samples."""
 
 _SHORT_WINDOW = 10
-"""Arrivals in the shorter windows, on average: fewer, and their counts are far from normal."""
+"""Mean number of arrivals in a shorter window. With fewer arrivals the counts would be far from normal."""
 
 _LONG_WINDOWS = 100
 """Number of longer windows that the run is cut into."""
@@ -75,19 +75,19 @@ class ArrivalCheck:
     rate_ratio: float
     """The rate that was seen ÷ the one declared."""
     coefficient_of_variation: float
-    """Of the gaps: 1 for Poisson, 0 for constant."""
+    """Standard deviation ÷ mean of the gaps: 1 for Poisson, 0 for constant."""
     ks_distance: float
-    """The largest distance of the gaps' distribution from that of the declared process, 0 to 1. Of so many gaps
-    together as take a millisecond. A constant process's has a jump, so there it is large for any jitter, and is not
-    judged."""
+    """The largest distance of the gaps' distribution from that of the declared process, 0 to 1. The gaps of a Poisson
+    process are first added up to a millisecond. The distribution of a constant process has a jump: any jitter makes the
+    distance large, so the distance is not judged."""
     dispersion_short: float
     """Variance ÷ mean of the counts in windows of 10 arrivals on average: 1 for Poisson, near 0 for constant."""
     dispersion_long: float
-    """The same in a hundredth of the run."""
+    """The same in windows of a hundredth of the run."""
     off_period_share: float
     """Share of gaps over 10 % off the declared period."""
     faults: tuple[str, ...]
-    """In which ways the arrivals do not follow the declared process; none: they do, as far as can be seen."""
+    """Differences from the declared process. Empty: the arrivals follow the process, as far as can be seen."""
 
 
 def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
@@ -149,7 +149,7 @@ def _together(period_ns: float, count: int) -> int:
 
 
 def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64]:
-    """The share of sums of so many exponential gaps that is at most these times, in mean gaps."""
+    """The share of sums of ``gaps`` exponential gaps that is at most each of these times, in mean gaps."""
     term = np.exp(-times)
     over = term.copy()
     for number in range(1, gaps):
@@ -159,7 +159,7 @@ def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64
 
 
 def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: ArrivalProcess, together: int = 1) -> float:
-    """Kolmogorov and Smirnov's distance of ascending gaps from the process's distribution of so many together."""
+    """Kolmogorov and Smirnov's distance of ascending sums of ``together`` gaps from the distribution of such sums."""
     n = len(ordered)
     match process:
         case "poisson":
@@ -185,7 +185,7 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
 
 
 def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """The same with its faults named, in words that say what was seen and what is allowed. ``sums``: of gaps."""
+    """The check with its faults named: what was seen, and what is allowed. ``sums``: the number of sums of gaps."""
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))
     chance = 1 / math.sqrt(seen.count)

@@ -28,7 +28,7 @@ from experiments.studies.pool_size.design import AIO, POOLS, SHARES, SOCKETS, mo
 FORETOLD = "foretold, before it was measured"
 
 PANELS = 4
-"""Most panels that are drawn side by side: those of the first rows."""
+"""Largest number of panels side by side; the first rows get them."""
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:

@@ -1,9 +1,9 @@
 """The replication card: the document's nine conclusions, what its stress test is to show, and its closing sentence.
 
-CONFIRMED and CONTRADICTED come from verdicts on declared ratios alone, so never from too few blocks. A claim about
-every cell is confirmed where every cell's verdict says so, and contradicted by one whose verdict is another. A claim
-about all cells together goes by one ratio. A claim that says far or much has a bound beside it. A claim that needs a
-server that is not built here is NOT TESTABLE.
+A claim on ratios is CONFIRMED or CONTRADICTED by the verdicts on the declared ratios alone. With too few blocks a ratio
+has no verdict, and neither confirms nor contradicts a claim. A claim about every cell is confirmed where every cell's
+verdict says so. One cell with another verdict contradicts it. A claim about all cells together goes by one ratio. A
+claim that says far or much has a bound beside it. A claim that needs a server that is not built here is NOT TESTABLE.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,8 +48,8 @@ MUCH_LESS = 1 / 1.5
 """Ratio of memory that counts as much less: in none of the document's 36 pairs does Rust take over 0.61 of Go."""
 
 MUCH_MORE = 10.0
-"""Ratio of latency that counts as much more with 1,000 connections: in the document it is some ten times that of 100,
-so far more than of 10."""
+"""Ratio of latency that counts as much more with 1,000 connections. In the document the latency with 1,000 connections
+is some ten times the latency with 100, and far more than ten times the latency with 10."""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
 """Requests of the stress test that each server must get."""
@@ -232,7 +232,7 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
 
 
 def _of_servers(judged: Sequence[CellJudged | None]) -> list[CellJudged | None]:
-    """The same ratios, but None where the load was near its limit: such a ratio says nothing of two servers."""
+    """The same ratios, with None where the load was near its limit: such a ratio does not compare the servers."""
     return [None if each is None or each.load_limited else each for each in judged]
 
 
@@ -246,7 +246,7 @@ def _by_turns(seen: Seen) -> str:
 
 
 def _rust_is_faster(of: Measured) -> Finding:
-    """Judged at the document's own levels, and as it was measured there: times of client and server together."""
+    """Judged at the document's own levels. As in the document, a time is of client and server together."""
     judged = _every_cell(of.cells, "response_ms")
     together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
@@ -355,4 +355,4 @@ FURTHER: tuple[Entry[Measured], ...] = (
     Entry("Stress test: both servers answer 40,000 requests of three kinds with 0 % errors, so they work.", _no_errors),
     Entry("Closing: Go is the choice where the pool must grow; Rust is ahead in all else.", _rust_wins_otherwise),
 )
-"""Claims on its stress test, and on all together."""
+"""Claims on the document's stress test, and its closing sentence."""

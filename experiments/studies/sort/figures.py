@@ -30,7 +30,7 @@ from experiments.studies.sort.design import (
 from experiments.studies.sort.measured import Measured, measured
 
 BESIDE = {"sort_array_len": "Longer arrays: ratios", "sort_python": "Python: ratios"}
-"""Figures of the comparisons of parts that were measured beside the main one."""
+"""Titles of the figures for parts that were measured beside the main part."""
 
 RTT = "Mean round-trip time, µs"
 
@@ -76,7 +76,10 @@ def _is_of(judged: Judged, family: str, part: str, found: Measured) -> bool:
 
 
 def _panels(found: Measured, calls: int) -> list[bars.Panel]:
-    """Panels of one of the document's figures: mean by mechanism and algorithm, theirs beside ours in both readings."""
+    """Panels of one figure of the document: mean by mechanism and algorithm.
+
+    The first panel has the document's means. The next two have ours: connected as the document connects, and before.
+    """
     theirs = [
         bars.Bar(mechanism, exact(MEAN_US[mechanism, algorithm, calls]), name)
         for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items())
@@ -96,7 +99,7 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
 
 
 def _one_off(found: Measured) -> Picture:
-    """Mean against 1 ÷ N, in both readings of gRPC: a row of panels for each algorithm, so that none hides another."""
+    """Mean against 1 ÷ N: a row of panels for each algorithm. gRPC connects in the first call, or before."""
     readings = (("net-rpc", False), ("grpc", True), ("grpc", False))
     panels = []
     for (algorithm, name), (mechanism, with_connect) in product(ALGORITHMS.items(), readings):
@@ -170,10 +173,10 @@ def _same(found: Measured) -> Picture:
 
 
 AS_DOCUMENT = " *"
-"""Mark of the reading that is the document's."""
+"""Mark of a mean that was measured as the document measured it: connected before, or in the first call."""
 
 OF_PARTS: Mapping[str, str] = {"sort_array_len": "Longer arrays", "sort_python": "Python"}
-"""Headings for the comparisons of parts that were measured beside this one."""
+"""Headings for parts that were measured beside the main part."""
 
 
 def sections(seen: Seen) -> Sequence[Section]:
@@ -217,7 +220,7 @@ def _parameters(of: Environment) -> dict[str, str]:
 
 
 def results(found: Measured) -> Table:
-    """The 12 cells: the document's means, and ours in both readings."""
+    """The 12 cells: the document's means, ours connected before, and ours connecting in the first call."""
     lines = []
     for calls, mechanism, (algorithm, name) in product(CALLS, MECHANISMS, ALGORITHMS.items()):
         cells: list[str] = []
@@ -237,7 +240,7 @@ def _mean(of: Estimate | None) -> tuple[str, str]:
 
 
 def paid_once(found: Measured) -> Table:
-    """The fit a + b ÷ N of each mechanism, algorithm and reading, beside what was timed."""
+    """The fit a + b ÷ N of each mechanism and algorithm, for each way to connect, beside what was timed."""
     lines = []
     for mechanism, algorithm, with_connect in product(MECHANISMS, ALGORITHMS, (False, True)):
         paid = one_off.paid(found.cold, mechanism, algorithm, with_connect)

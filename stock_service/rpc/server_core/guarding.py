@@ -51,7 +51,10 @@ class Guarded(Generic[Request]):
 def guarded(
     protocol: Guardable[Request], access: Access | None, service: Service, own: Mapping[bytes, Right] | None = None
 ) -> WireProtocol[Request]:
-    """The protocol of a server with these callers. ``own`` has the rights of its methods besides the service's."""
+    """The protocol of a server with these callers.
+
+    The service names the rights to its own methods; ``own`` has the rights to the protocol's own methods.
+    """
     if access is None:
         return protocol
     return Guarded(protocol, Guard(access, {**service.rights(), **(own or {})}))

@@ -54,7 +54,7 @@ def test_two_clients_are_added_and_merged() -> None:
 
 
 def test_little_holds_where_every_connection_sends_all_the_time() -> None:
-    """Think time included, which is from the records: within a request at each end of the window."""
+    """Think time counts, and comes from the records. A request at each end of the window makes the only difference."""
     result = closed_run(*(closed_records(took_us, think_us) for took_us, think_us in ((200, 50), (300, 0), (100, 400))))
     assert result.little_ratio == pytest.approx(1.0, abs=1e-3)
     assert result.n_over_x_us == pytest.approx(3 / result.throughput_hz * 1e6)
@@ -62,13 +62,13 @@ def test_little_holds_where_every_connection_sends_all_the_time() -> None:
 
 
 def test_little_fails_where_a_connection_started_late() -> None:
-    """The connection sent in half of the window only, and counts as one that sends."""
+    """The late connection sends in half of the window, and is still counted as a whole connection."""
     late = closed_records(start_ns=WINDOW.start_ns + 1000 * MS)
     assert closed_run(closed_records(), late).little_ratio == pytest.approx(0.75, abs=1e-3)
 
 
 def test_little_fails_where_the_clock_had_another_unit() -> None:
-    """Times written down as microseconds that are said to be nanoseconds; think time then fills what is missing."""
+    """The times are microseconds, but are read as nanoseconds. Think time then fills the rest of the window."""
     result = closed_run(closed_records(unit=1000))
     assert result.requests[ALL].mean_us == pytest.approx(0.2)
     seconds = replace(result, duration_s=result.duration_s * 1000)
@@ -76,7 +76,7 @@ def test_little_fails_where_the_clock_had_another_unit() -> None:
 
 
 def test_a_lost_record_is_missed_by_the_count() -> None:
-    """Not by Little's ratio, since think time is taken from the records and grows by what is missing."""
+    """The count shows the lost record. Little's ratio does not: think time grows by the time of the lost request."""
     records = closed_records()
     for column in (records.sent, records.done, records.outcomes):
         del column[5000]
@@ -87,7 +87,7 @@ def test_a_lost_record_is_missed_by_the_count() -> None:
 
 
 def test_a_starved_client_is_counted_and_in_no_latency() -> None:
-    """Nor is it one of those that send."""
+    """The starved client's connection is not one of the sending connections either."""
     result = combine(PLAN, WINDOW, [report(0, closed_records()), starved()])
     assert (result.started_clients, result.starved_clients) == (2, 1)
     assert (result.sending_connections, result.starved_connections) == (1, 1)
@@ -97,14 +97,14 @@ def test_a_starved_client_is_counted_and_in_no_latency() -> None:
 
 
 def test_who_could_not_connect_and_who_was_lost_are_errors() -> None:
-    """And started, and starved."""
+    """Such clients also count as started, and as starved."""
     result = combine(PLAN, WINDOW, [report(0, closed_records()), ClientReport(1, fault=Unavailable("refused"))], lost=1)
     assert result.errors == {"unavailable": 1, CLIENT_LOST: 1}
     assert (result.started_clients, result.starved_clients) == (3, 2)
 
 
 def test_nothing_measured_has_no_times() -> None:
-    """None, which is not 0; also where the run was over before it began."""
+    """Times are None, and not 0. The same holds for a run that was over before it began."""
     for window in (WINDOW, Window(0, 1000, 1000)):
         result = combine(PLAN, window, [starved()], interrupted=True)
         every = result.requests[ALL]
@@ -114,7 +114,7 @@ def test_nothing_measured_has_no_times() -> None:
 
 
 def test_a_busy_client_is_said_to_be_so() -> None:
-    """Over 80 % of a core: the latency is not the server's alone. In an open loop its senders wait awake."""
+    """Over 80 % of a core the latency is not the server's alone. An open loop is left out: its senders wait awake."""
     assert combine(PLAN, WINDOW, [report(0, closed_records(), cpu_s=1.7)]).load_limited
     assert not combine(PLAN, WINDOW, [report(0, closed_records(), cpu_s=1.5)]).load_limited
     assert not combine(OPEN, WINDOW, [report(0, plan=OPEN, cpu_s=1.9)]).load_limited
@@ -133,7 +133,7 @@ def test_clients_that_share_cores_are_held_against_all_of_them(cpu_s: float, cor
 
 
 def test_what_waited_when_clients_were_interrupted_is_added_and_kept() -> None:
-    """Of all of them."""
+    """The unanswered requests of all clients are added up."""
     reports = [replace(report(number, closed_records()), interrupted=True, unanswered=7) for number in range(2)]
     result = combine(PLAN, WINDOW, reports, interrupted=True)
     assert (result.unanswered, from_json(json.loads(json.dumps(to_json(result)))).unanswered) == (14, 14)
@@ -143,7 +143,7 @@ def test_what_waited_when_clients_were_interrupted_is_added_and_kept() -> None:
 
 
 def test_an_open_loop_has_two_times() -> None:
-    """Response time from when a request was due, service time from when it was sent, and how late that was."""
+    """Response time counts from when a request was due, service time from its send. Their difference is lateness."""
     result = open_run(times_us=(200,), late_us=30)
     every = result.requests[ALL]
     assert (every.mean_us, every.service_us_mean) == (200, 170)
@@ -155,7 +155,10 @@ def test_an_open_loop_has_two_times() -> None:
 
 
 def test_in_an_open_loop_a_connection_without_a_turn_is_not_starved() -> None:
-    """Its first call was answered, and nothing came due on it in the window; who got no reply at all is starved."""
+    """A connection with an answered first call is not starved, though nothing came due on it in the window.
+
+    A connection without any reply is starved.
+    """
     called, failed, served_late = Records(), Records(), Records()
     for records, outcome, done_ns in (
         (called, Status.OK, 200 * US),
@@ -173,7 +176,7 @@ def test_in_an_open_loop_a_connection_without_a_turn_is_not_starved() -> None:
 
 
 def test_what_is_said_of_each_client_is_in_the_clients_order() -> None:
-    """Not in that in which they ended."""
+    """The order in which the clients ended does not count."""
     reports = []
     for client in (2, 0, 1):
         each = report(client, plan=OPEN, cpu_s=client / 10)
@@ -190,7 +193,7 @@ def test_what_is_said_of_each_client_is_in_the_clients_order() -> None:
     [(0, None), (1, "1 request was due and never sent"), (1200, "1,200 requests were due and never sent")],
 )
 def test_what_was_due_and_never_sent_is_off_the_schedule(unsent: int, said: str | None) -> None:
-    """Also of a client that sent so little that its gaps are not checked."""
+    """Unsent requests also count for a client that sent too little for a check of its gaps."""
     records = Records()
     for number in range(40 + unsent):
         due_ns = WINDOW.start_ns + number * MS
@@ -202,7 +205,7 @@ def test_what_was_due_and_never_sent_is_off_the_schedule(unsent: int, said: str 
 
 
 def test_in_a_closed_loop_nothing_is_late() -> None:
-    """And the two times are one."""
+    """Response time and service time are equal."""
     result = closed_run(closed_records())
     every = result.requests[ALL]
     assert (result.late_us, result.rate_hz, result.loop) == (None, None, "closed")
@@ -213,29 +216,29 @@ def test_in_a_closed_loop_nothing_is_late() -> None:
 
 
 def numbers(request: RequestResult) -> list[object]:
-    """All that is no histogram."""
+    """Every field that is no histogram."""
     names = [field.name for field in fields(request) if field.name not in ("response", "service")]
     return [getattr(request, name) for name in names]
 
 
 def closed_result() -> LoadResult:
-    """Of a closed loop, with a starved client and a lost one."""
+    """Result of a closed loop, with a starved client and a lost client."""
     return combine(PLAN, WINDOW, [report(0, closed_records(), closed_records(think_us=7)), starved()], lost=1)
 
 
 def open_result() -> LoadResult:
-    """Of an open loop with errors that did not keep to its schedule."""
+    """Result of an open loop with errors, which did not keep its schedule."""
     return replace(open_run(times_us=(100, 900, 20_000), failed=3), arrivals=(bad_arrivals(),))
 
 
 def no_result() -> LoadResult:
-    """Of a run that was over before it began."""
+    """Result of a run that was over before it began."""
     return combine(PLAN, Window(0, 1000, 1000), [starved()], interrupted=True)
 
 
 @pytest.mark.parametrize("result", [closed_result(), open_result(), no_result()], ids=["closed", "open", "nothing"])
 def test_what_is_kept_gives_every_number_again(result: LoadResult) -> None:
-    """Exactly: through JSON, and what is computed from it."""
+    """Numbers are exactly the same after JSON, and so are the numbers that are computed from them."""
     text = json.dumps(to_json(result), allow_nan=False)
     again = from_json(json.loads(text))
     assert json.dumps(to_json(again), allow_nan=False) == text
@@ -269,7 +272,7 @@ def test_what_is_kept_gives_every_number_again(result: LoadResult) -> None:
 
 
 def test_kept_histograms_are_read_by_other_tools() -> None:
-    """In HdrHistogram's own form."""
+    """Histograms are kept in HdrHistogram's own form."""
     document = json.loads(json.dumps(to_json(closed_run(closed_records()))))
     part = document["parts"]["lookup"]
     assert part["service"] is None
@@ -280,7 +283,7 @@ def test_kept_histograms_are_read_by_other_tools() -> None:
 
 @pytest.mark.parametrize("missing", ["rate_hz", "parts", "connects", "began", "arrivals", "cores"])
 def test_what_is_not_whole_is_refused(missing: str) -> None:
-    """By an error that whoever reads a file can expect."""
+    """A missing field raises an error that names the field."""
     document = to_json(open_run(count=200))
     del document[missing]
     with pytest.raises(msgspec.ValidationError, match=missing):
