@@ -138,10 +138,10 @@ def _add_measuring(made: Parser) -> None:
         help="seconds before the measuring; not recorded",
     )
     add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="seconds that are measured")
-    many = "send from every worker of the Dask cluster whose scheduler listens there; --clients are those of all hosts"
+    many = "send from every worker of the Dask cluster with this scheduler; --clients counts the clients of all hosts"
     add("--cluster", type=address, metavar="HOST:PORT", help=many)
     add("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
-    add("--no-floor", action="store_true", help="do not measure what the client itself adds, which takes 1 s")
+    add("--no-floor", action="store_true", help="skip the second that measures what the client itself adds")
     trials = (
         f"search the highest rate that keeps --p99-ms and every --fail-if, in at most {TRIALS_MAX} trials; "
         f"at low rates a trial lasts up to {2**HALVINGS_MAX} times --duration-s"
@@ -154,11 +154,11 @@ def _add_results(made: Parser) -> None:
     """Adds options of the results."""
     add = made.add_argument_group("the results").add_argument
     checked = (
-        "keep what was asked and told, and say whether one request after the other could have said so; nobody else may "
-        "change the stocks meanwhile"
+        "keep requests and replies, and say whether the requests, served one after another, explain the replies; "
+        "nobody else may change the stocks meanwhile"
     )
     add("--check", action="store_true", help=checked)
-    add("--history", type=output_file, metavar="FILE", help="where --check writes what was asked and told, as JSON")
+    add("--history", type=output_file, metavar="FILE", help="where --check writes requests and replies, as JSON")
     add("--json", type=output_file, metavar="FILE", help="where to write everything measured")
     add("--csv", type=output_file, metavar="FILE", help="where to write a line for each run and request type")
     add("--hlog", type=output_file, metavar="FILE", help="where to write the histograms, as HdrHistogram logs them")

@@ -44,9 +44,9 @@ class DeliveryPlan:
 
     def __post_init__(self) -> None:
         if not self.cells or len({each.setting for each in self.cells}) != len(self.cells):
-            raise ValueError("cells of receivers: at least one, each once")
+            raise ValueError("a plan of receivers needs at least one cell, and each cell once")
         if min(self.blocks, *(min(each.seconds, each.blocks or 1) for each in self.cells)) < 1:
-            raise ValueError("blocks and seconds of receivers: at least one of each")
+            raise ValueError("a plan of receivers needs at least one block, and one second in each cell")
         for each in self.cells:
             if each.arm.connections != 1:
                 raise ValueError(f"{each.setting}: allowed: one client with one connection")
