@@ -67,7 +67,7 @@ class Form(Generic[P, B]):
     plain: Callable[[P], dict[str, Any]]
     """Plain values of a plan."""
     plan: Callable[[dict[str, Any]], P]
-    """Plan of plain values. Raises ValueError, LookupError, UsageError."""
+    """Plan of plain values. Raises ValueError, LookupError, TypeError, AttributeError, UsageError."""
     blocks_file: str = ""
     block: type[B] | None = None
     """Type of a block; None where nothing is observed."""
@@ -122,7 +122,7 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
     except UsageError as error:
         given, allowed = f"{error.option} {error.given}", f"what this version has: {error.allowed}"
         raise UsageError(str(file), given, allowed) from error
-    except (OSError, ValueError, LookupError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # the last two: of other JSON
         raise UsageError(str(file), damage(error), AS_WRITTEN) from error
     given = "no format" if version is None else f"format {version}"
     raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")

@@ -39,6 +39,8 @@ SPOILT: dict[str, tuple[Spoil, str, str]] = {
     "machine": (lambda f: (f / "environment.json").write_text("{"), "a damaged file (", "take it from a copy"),
     "newer": (sweep_file('"format": 1', '"format": 9'), "format 9", "format 1: measure it anew"),
     "factor": (sweep_file('"updater":', '"weather":'), "a setting weather", "what this version has: these factors"),
+    "an arm": (sweep_file('"arms": [', '"arms": [1,'), "a damaged file (", "take it from a copy"),
+    "levels": (sweep_file('"levels": {', '"levels": 3, "were": {'), "a damaged file (", "take it from a copy"),
     "level": (sweep_file('"sockets"', '"smoke"'), "transport smoke", "what this version has: grpc"),
 }
 """What is done to a folder; what is said to be given, and to be allowed."""
