@@ -60,7 +60,7 @@ def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
         table.add_row(host.name, clients, *_cells(every, host.result.answered_hz(ALL)))
     console.print(table)
     within_ms = max(host.began_within_s for host in hosts) * 1e3
-    _print(console, f"the hosts began within {within_ms:.1f} ms of each other, by this machine's clock alone")
+    _print(console, f"the hosts began within {within_ms:.1f} ms of each other")
     for host in hosts:
         for line in warnings(host.result):
             _print(console, f"host {host.name}: {line}", "bold red")

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distributed import Client, Event, Future, Queue
+from distributed import Client, Future, Queue
 
 from clients.load.hosts import share
 from clients.load.hosts.merging import HostResult, together
@@ -28,13 +28,13 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult
 from clients.load.run import fleet
 from clients.load.run.fleet import Phase, Progress, Watch
-from stock_service.rpc.errors import StockServiceError, Unavailable, UsageError
+from stock_service.rpc.errors import StockServiceError, UsageError
 
 CONNECT_S = 10.0
 """Longest time to reach the scheduler."""
 
 SILENT_S = 10.0
-"""A host that has begun is given up when nothing was heard of it for so long."""
+"""A host that has begun, and the scheduler, are given up when nothing was heard of them for so long."""
 
 SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
 """A host lags that may have begun later than the first by over this share of the window, and by over this time."""
@@ -69,7 +69,7 @@ class _Host:
 def run(plan: LoadPlan, scheduler: str, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
     """The result of all hosts, and of each. Blocks as ``fleet.run``, and while the hosts make ready.
 
-    Raises Unavailable where there is no scheduler, UsageError where there are fewer clients than hosts, and Refused.
+    Raises UsageError where there is no scheduler, or where there are fewer clients than hosts; and Refused.
     What ``watch`` raises ends the run on all hosts.
     """
     with _connected(scheduler) as client, _Run(client, plan, watch) as running:
@@ -98,11 +98,11 @@ def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[fl
 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Client]:
-    """A connection to the scheduler. Raises Unavailable, and Refused where the connection is lost."""
+    """A connection to the scheduler. Raises UsageError, and Refused where the connection is lost."""
     try:
         client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise Unavailable(f"no Dask scheduler at {scheduler}: {error}") from error
+        raise UsageError("--cluster", scheduler, f"the address of a Dask scheduler ({error})") from error
     try:
         yield client
     except (OSError, RuntimeError) as error:  # RuntimeError of a connection that Dask has closed for good
@@ -135,10 +135,16 @@ def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
     """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` would not: without a
     scheduler it gives what it knew, and it forgets the workers now and then."""
+    asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
+    return asked["workers"]
+
+
+def _ask(client: Client, question: str, **words: object) -> Any:
+    """The scheduler's answer. Raises OSError where there is none within ``SILENT_S``. Dask's own ``Event`` would wait
+    for ever."""
     if client.scheduler is None:
         raise ConnectionError("closed")
-    asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = client.sync(client.scheduler.identity, n_workers=-1)
-    return asked["workers"]
+    return client.sync(getattr(client.scheduler, question), **words, callback_timeout=SILENT_S)
 
 
 class _Run:
@@ -150,7 +156,6 @@ class _Run:
         self.hosts = hosts_of(client, plan)
         self._said = Queue(self._name, client)
         self._tokens = [Queue(share.token(self._name, host.number), client) for host in self.hosts]
-        self._go = Event(self._name, client)
         self._go_s = 0.0
         self._futures: dict[int, Future[Any]] = {}
 
@@ -162,16 +167,16 @@ class _Run:
             self._client.cancel(list(self._futures.values()))
             for queue in (self._said, *self._tokens):
                 queue.close()
-            self._go.clear()
+            _ask(self._client, "event_clear", name=self._name)
 
     def results(self) -> list[HostResult]:
         """What every host measured. Raises Refused."""
         for host, token in zip(self.hosts, self._tokens, strict=True):
-            token.put(1)
+            token.put(1, callback_timeout=SILENT_S)
             self._futures[host.number] = self.submit(host, host.address)
         self._until(lambda host: host.ready, "starting", share.GO_S)
         self._go_s = time.monotonic()
-        self._go.set()
+        _ask(self._client, "event_set", name=self._name)
         self._until(lambda host: host.heard_s is not None, "starting", SILENT_S, pause_s=0.0)
         plan = self._plan
         left_s = share.LEAD_S + plan.warm_up_s + plan.duration_s + 2 * plan.timeout_s + fleet.FOLD_S + SILENT_S
@@ -205,7 +210,7 @@ class _Run:
 
     def _hear(self) -> None:
         """Notes what the hosts said since. Raises Refused where a share was started again."""
-        for number, word, value in self._said.get(batch=True):
+        for number, word, value in self._said.get(batch=True, callback_timeout=SILENT_S):
             host = self.hosts[number]
             host.lived_s = time.monotonic()
             match word:

@@ -4,6 +4,8 @@ The hosts are two processes of this machine; ``tests/reliability/hosts.py`` has 
 """
 
 import json
+import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +25,7 @@ from clients.load.run import fleet
 from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import shown_address
-from tests.cluster import Cluster, wait_for
+from tests.cluster import SCHEDULER, Cluster, wait_for
 from tests.cluster import cluster as started
 from tests.conformance.running import until
 from tests.unit.clients.load.reports import OPEN, PLAN, bad_arrivals, open_run
@@ -127,7 +129,7 @@ def test_a_share_that_is_started_again_refuses_the_run(
 
 
 def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None:
-    """And so does the end of whoever asked for it: the hosts look whether anybody still does."""
+    """Each host looks whether its share is still wanted."""
 
     def interrupt() -> None:
         assert hosts.senders() == 2
@@ -135,6 +137,21 @@ def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None
 
     with pytest.raises(KeyboardInterrupt):
         cluster.run(plan(server, duration_s=30.0), scheduler(hosts), at("measuring", interrupt))
+    until(lambda: hosts.senders() == 0, "the end of the load")
+
+
+def test_a_scheduler_that_falls_silent_refuses_the_run(
+    hosts: Cluster, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where its machine is gone: without an answer Ctrl-C would not be looked at either."""
+    monkeypatch.setattr(cluster, "SILENT_S", 3.0)  # hosts say each second that they live
+    frozen = hosts.processes[SCHEDULER]
+    freeze = at("measuring", lambda: frozen.send_signal(signal.SIGSTOP))
+    try:
+        with pytest.raises(Refused, match=r"the Dask scheduler at .* is gone"):
+            cluster.run(plan(server, duration_s=30.0), scheduler(hosts), freeze)
+    finally:
+        frozen.send_signal(signal.SIGCONT)
     until(lambda: hosts.senders() == 0, "the end of the load")
 
 
@@ -187,6 +204,19 @@ def run(server: str, hosts: str, *options: str) -> int:
 # ---- without a cluster
 
 
+def test_no_scheduler_is_a_bad_option(
+    server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line, which gives no advice on stock servers."""
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        nobody = f"127.0.0.1:{free.getsockname()[1]}"
+    assert run(server, nobody) == 2
+    said = capsys.readouterr().err
+    assert f"--cluster: got '{nobody}', allowed: the address of a Dask scheduler (" in said
+    assert "stock_service" not in said
+
+
 class FakeClient:
     """A cluster's scheduler, as far as its workers are asked for."""
 
@@ -203,8 +233,9 @@ class FakeClient:
         assert n_workers == -1
         return {"workers": self._workers}
 
-    def sync(self, call: Callable[..., object], **arguments: int) -> object:
+    def sync(self, call: Callable[..., object], callback_timeout: float, **arguments: int) -> object:
         """As Dask's."""
+        assert callback_timeout == cluster.SILENT_S
         return call(**arguments)
 
 
@@ -247,6 +278,10 @@ def test_a_host_that_lags_is_refused() -> None:
         cluster.check(HostResult("a", 0.01, replace(good, arrivals=(bad_arrivals(),))), OPEN)
     with pytest.raises(Refused, match=r"host a lagged: it may have begun 10\.200 s after the first"):
         cluster.check(HostResult("a", 10.2, good), OPEN)
+    long = replace(OPEN, duration_s=400.0)  # a twentieth is 20 s
+    cluster.check(HostResult("a", 19.9, good), long)
+    with pytest.raises(Refused, match=r"host a lagged: it may have begun 20\.100 s after the first"):
+        cluster.check(HostResult("a", 20.1, good), long)
     with pytest.raises(Refused, match="host a stopped before the end"):
         cluster.check(HostResult("a", 0.01, replace(good, interrupted=True)), OPEN)
 
