@@ -1,7 +1,8 @@
 """Predictions for a sweep's arms, with their time: ``foretold.json`` in its folder, written before its first block.
 
 Numbers have six digits, so that another machine's arithmetic computes the same file. Left out: the blocks from which
-the demands were made, which lie in a folder inside; how a study predicts.
+the demands were made, which lie in a folder inside; how a study predicts. Loading does not see that a file was edited:
+``verify`` computes the prediction anew.
 """
 
 import math

@@ -81,7 +81,7 @@ def namespaces(prefix: str) -> Iterator[None]:
 
 
 def _entering(name: str) -> Sequence[str]:
-    """What to put before a command of that host; all else is in the hub already."""
+    """Words before a command of that host; all else is in the hub already."""
     return ("/usr/sbin/ip", "netns", "exec", os.environ[_WITHIN] + name) if name in HOSTS else ()
 
 
@@ -183,7 +183,7 @@ def headless(hosts: Cluster) -> Row:
 
 
 def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
-    """What a run says in whose middle that is done."""
+    """Words of a run in the middle of which that is done."""
     asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 60.0)
     acted: list[None] = []
 

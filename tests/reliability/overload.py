@@ -85,6 +85,20 @@ class Ran:
         return (self.cpu_ns - before.cpu_ns) / 1e9 / max(1, self.handlers - before.handlers)
 
 
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of a core that handlers took in both halves of a closed loop, and the mean time of a handler."""
+
+    first: float
+    second: float
+    handler_s: float
+
+    @property
+    def mean(self) -> float:
+        """Share of a core in the whole loop."""
+        return (self.first + self.second) / 2
+
+
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Runs for a third of a minute; with ``minutes`` for two minutes."""
     lengths = Lengths(4, 1.6) if minutes else Lengths(1, 1.0, 0.6)
@@ -105,18 +119,20 @@ def overloaded(
     program = ("tests.reliability.spinning_server", "--transport", transport, "--turns", turns, *options)
     with Server(program) as server, Server(program) as rested:
         address = server.address
-        shares(transport, address, lengths.closed_s / 2)
+        closed_shares(transport, address, lengths.closed_s / 2)
         before_mib = memory_mib(server.pid, "VmHWM")
-        peaks = [statistics.fmean(shares(transport, rested.address, lengths.closed_s / 2))]
+        peak = closed_shares(transport, rested.address, lengths.closed_s / 2)
+        peaks = [peak.mean]
         for times, goal in goals.items():
             blocks = []
             for _ in range(lengths.blocks):
                 before = ran(transport, address)
-                rate_hz = times * peaks[-1] / before.mean_s(Ran(0, 0, 0))
+                rate_hz = times * peak.mean / peak.handler_s
                 offered = offer(transport, address, SPIN, DEADLINE.pack, rate_hz, lengths.block_s, DEADLINE_S)
                 handler_s = ran(transport, address).mean_s(before)
-                back = shares(transport, address, lengths.closed_s)[-1]
-                peaks.append(statistics.fmean(shares(transport, rested.address, lengths.closed_s / 2)))
+                back = closed_shares(transport, address, lengths.closed_s).second
+                peak = closed_shares(transport, rested.address, lengths.closed_s / 2)
+                peaks.append(peak.mean)
                 blocks.append(block_of(offered, lengths.block_s, peaks[-2:], back, handler_s))
             rows += rows_of(f"{name} at {times} times its capacity", blocks, goal, lengths.closed_s)
             if times == min(goals):
@@ -219,12 +235,12 @@ def closed_loop(
     return halves[0], halves[1]
 
 
-def shares(transport: str, address: Address, duration_s: float) -> tuple[float, float]:
-    """The handlers' share of a core in both halves of a closed loop on a spinning server."""
+def closed_shares(transport: str, address: Address, duration_s: float) -> Shares:
+    """The handlers' shares of a core in a closed loop on a spinning server."""
     before = ran(transport, address)
     first_hz, second_hz = closed_loop(transport, address, SPIN, NEVER, duration_s)
     handler_s = ran(transport, address).mean_s(before)
-    return first_hz * handler_s, second_hz * handler_s
+    return Shares(first_hz * handler_s, second_hz * handler_s, handler_s)
 
 
 def ran(transport: str, address: Address) -> Ran:

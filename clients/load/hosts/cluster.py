@@ -90,8 +90,11 @@ def check(host: HostResult, plan: LoadPlan) -> None:
 
 
 def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[float]:
-    """How long after the first each host may have begun. ``began``: when each was known to have heard, and how long
-    after its hearing it began. It heard after ``go_s``."""
+    """Longest time after the first host at which each host may have begun.
+
+    ``began`` has for each host when it was known to have heard, and how long after its hearing it began. It heard after
+    ``go_s``.
+    """
     first_s = min(go_s + after_s for _, after_s in began)
     return [heard_s + after_s - first_s for heard_s, after_s in began]
 
@@ -170,7 +173,7 @@ class _Run:
             _ask(self._client, "event_clear", name=self._name)
 
     def results(self) -> list[HostResult]:
-        """What every host measured. Raises Refused."""
+        """Results of all hosts. Raises Refused."""
         for host, token in zip(self.hosts, self._tokens, strict=True):
             token.put(1, callback_timeout=SILENT_S)
             self._futures[host.number] = self.submit(host, host.address)

@@ -46,7 +46,7 @@ class NotStarted(StockServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one host is to do."""
+    """One host's part of the load."""
 
     plan: LoadPlan
     number: int
