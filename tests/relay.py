@@ -1,6 +1,6 @@
 """A TCP relay that makes round trips longer: ``python -m tests.relay LISTEN TARGET MS`` holds bytes MS ÷ 2 each way.
 
-It says ``ready HOST:PORT``. It waits by select(2), to 50 µs: epoll's milliseconds would be too coarse.
+The relay prints ``ready HOST:PORT``. It waits by select(2), to 50 µs: epoll's milliseconds would be too coarse.
 """
 
 import asyncio

@@ -52,7 +52,7 @@ class Kind(Generic[P, S]):
     """Servers or runs that are measured, in words."""
     plan: type[P]
     seen: type[S]
-    """What is observed of a place of the plan."""
+    """Observation of a place of the plan."""
     program: str | None = None
     """Load program that it needs."""
 

@@ -92,8 +92,11 @@ def running_at(server: ServerKey) -> Address | None:
 
 
 def exits(server: ServerKey) -> tuple[int, ...]:
-    """Exit codes of a server that SIGTERM stops as it should: of ours 0, of somebody's command also the signal's own,
-    since grpcio's servers handle no signals unless told to; or 128 and its number, as shells and the JVM say it."""
+    """Exit codes of a server that SIGTERM stops as it should.
+
+    Our servers exit with 0. Somebody's command may also end by the signal: grpcio's servers handle no signals unless
+    told to. Shells and the JVM then say 128 and the signal's number.
+    """
     levels = dict(server[0])
     ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, SERVICER, *SERVICES)
     return (0,) if ours else (0, -signal.SIGTERM, 128 + signal.SIGTERM)

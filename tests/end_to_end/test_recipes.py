@@ -98,7 +98,7 @@ def test_every_program_takes_the_executor_and_the_locking(project: Path) -> None
 
 
 def test_every_server_takes_the_option(project: Path) -> None:
-    """It is in the help, it acts, and what it does not take is refused in the words of the recipe's test."""
+    """Help names the option, the option acts, and a bad value is refused in the words of the recipe's test."""
     lines = option_lines()
     assert len(lines) == 5
     for module in ("stock_service.socket_server", "stock_service.grpc_server"):

@@ -5,7 +5,7 @@ scheduler and the coordinator. In each of the others is one host. First the load
 0, 1 and 10 ms. Then a host is killed in the middle of a run, again and again: each run must be refused by its name.
 Then a host freezes, and the load client and the scheduler are killed.
 
-Where no network namespaces can be made, one line says so.
+One line tells where no network namespaces can be made.
 """
 
 import argparse

@@ -207,7 +207,7 @@ def ratio(above: Sequence[Measured], below: Sequence[Measured]) -> float:
 
 
 def rows(found: dict[str, list[Measured]], agreed: bool) -> list[Row]:
-    """What is to be reached, and was."""
+    """Rows of the goals, with the figures reached."""
     hot, four, alone = (found[case.name] for case in (HOT, FOUR, ALONE))
     rate, p99 = median(turn.trades_hz for turn in hot), float(np.percentile(waits(hot), 99))
     grouped, spread = ratio(hot, alone), ratio(four, hot)

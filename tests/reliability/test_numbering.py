@@ -15,7 +15,7 @@ def simulated(traders: int, stocks: int, turns: int) -> Simulation:
 
 
 def overlapping(groups: list[Group]) -> int:
-    """How many groups begin before the last one of their turn has ended."""
+    """Number of groups that begin before the last one of their turn has ended."""
     ended_s: dict[int, float] = {}
     early = 0
     for group in sorted(groups, key=lambda group: group.began_s):

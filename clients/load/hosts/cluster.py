@@ -3,9 +3,9 @@
 A share has some of the clients, their part of the rate, and a seed of its own. It is one task, pinned to its worker,
 and never repeated (``share.py``).
 
-A time is a difference of one host's clock. No clock is compared with another's. How far apart the hosts began is told
-from three things: the moment before they were let begin and the moment after each had heard, by this machine's clock;
-and how long after that each began, by its own.
+A time is a difference of one host's clock. No clock is compared with another's. This machine's clock gives two moments:
+the one before all hosts were let begin, and the one after each had heard. A host's own clock gives the time from its
+hearing to its beginning. These three bound how far apart the hosts began.
 
 A run is refused, by the name of the host, if a host dies, falls silent, lags or starts its share again. Nothing of a
 refused run is kept.
@@ -59,7 +59,7 @@ class _Host:
     heard_s: float | None = None
     """When it was known to have heard that all begin."""
     began_after_s: float | None = None
-    """How long after that it began, by its own clock."""
+    """Time from then to its beginning, by its own clock."""
     lived_s: float = 0.0
     """When it last gave a sign of life."""
     requests: int = 0

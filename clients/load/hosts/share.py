@@ -32,7 +32,7 @@ SAID_EVERY_S = 1.0
 """Between two signs of life of a host."""
 
 READY, HEARD, BEGUN, LIVES, AGAIN = "ready", "heard", "begun", "lives", "again"
-"""What a host tells the coordinator; ``BEGUN`` with the nanoseconds since ``HEARD``, ``LIVES`` with its requests."""
+"""Words of a host to the coordinator: ``BEGUN`` with the nanoseconds since ``HEARD``, ``LIVES`` with its requests."""
 
 _LOOK_S = 0.2
 """Between two looks whether the share is still wanted."""
