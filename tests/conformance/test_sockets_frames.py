@@ -150,6 +150,27 @@ def test_call_number_0_is_refused_and_ends_the_connection(make: Maker) -> None:
 
 
 @both
+def test_requests_before_what_is_no_frame_are_answered(make: Maker) -> None:
+    """A whole request is answered, even if bytes in the same segment are no frame."""
+    with make(Probe().service) as running, RawSocket(running.address) as client:
+        client.send(frame(1) + frame(2) + length(0))
+        assert sorted(reply.call for reply in client.rest()) == [0, 1, 2]
+
+
+@both
+def test_a_frame_may_be_just_as_long_as_allowed(make: Maker) -> None:
+    """A frame of ``frame_bytes_max`` bytes is answered; one byte more is not."""
+    limits = Limits(options=ServeOptions(frame_bytes_max=500))
+    room = 500 - (len(frame(1)) - 4)
+    with make(Probe().service, limits) as running:
+        with RawSocket(running.address) as client:
+            client.send(frame(1, payload=bytes(room)))
+            assert client.reply() == ReplyFrame(1, 0, bytes(room))
+            client.send(frame(2, payload=bytes(room + 1)))
+            assert [(reply.call, reply.code) for reply in client.rest()] == [(0, FaultCode.INVALID_ARGUMENT)]
+
+
+@both
 def test_a_name_of_no_method_may_be_any_bytes(make: Maker) -> None:
     """Bytes that are no UTF-8, or no bytes at all, name no method: UNIMPLEMENTED, and the connection goes on."""
     with make(Probe().service) as running, RawSocket(running.address) as client:

@@ -9,8 +9,10 @@ from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
-from tests.conformance.running import BLOCK, ECHO, Limits, Probe, Running, until
+from tests.conformance.running import BLOCK, ECHO, Kind, Limits, Probe, Running, maker, until
 from tests.raw_service import raw_service
+from tests.reliability.fair_calls import called
+from tests.reliability.open_loop import offer
 
 REQUEST_DISPATCH = DISPATCHES[0]
 ONE_WORKER = Limits(workers=1, queue_limit=1000)
@@ -61,73 +63,23 @@ def test_what_waits_too_long_is_refused_while_it_waits() -> None:
         assert b"late" not in probe.begun
 
 
-def test_a_deadline_counts_what_a_request_waits_unread() -> None:
-    """One that came while its connection was not read, or that the pipeline's limit held back, is late by the time
-    since then: no handler begins with it."""
-    probe = Probe()
-    limits = Limits(options=ServeOptions(pipeline_max=1))
-    with REQUEST_DISPATCH(probe.service, limits) as running, RawSocket(running.address) as client, probe:
-        client.send(frame(1, BLOCK) + frame(2, BLOCK, b"late", timeout_ms=50))
-        probe.entered()
-        client.send(frame(3, BLOCK, b"late", timeout_ms=50))
-        assert client.silent(0.1)
-        probe.released.set()
-        replies = {reply.call: reply.code for reply in (client.reply() for _ in range(3)) if reply}
-        assert replies == {1: 0, 2: FaultCode.DEADLINE_EXCEEDED, 3: FaultCode.DEADLINE_EXCEEDED}
-        assert b"late" not in probe.begun
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["sockets", "grpc_static"])
+def test_in_an_open_loop_every_request_is_answered_or_refused_by_name(transport: str) -> None:
+    """Five times what one worker takes, for a second: some are answered, the rest refused, and none forgotten."""
 
+    def slow(_: bytes) -> bytes:
+        return b"" if sum(range(20_000)) else b"never"
 
-def test_so_it_does_with_connection_dispatch() -> None:
-    """A request that comes while another is answered is late by the time since then, and nothing else is refused."""
-    probe = Probe()
-    with DISPATCHES[1](probe.service, Limits()) as running, RawSocket(running.address) as client, probe:
-        client.send(frame(1, BLOCK))
-        probe.entered()
-        client.send(frame(2, BLOCK, b"late", timeout_ms=50) + frame(3, ECHO, b"in time", timeout_ms=60_000))
-        assert client.silent(0.1)
-        probe.released.set()
-        replies = [client.reply() for _ in range(3)]
-        assert [(reply.call, reply.code) for reply in replies if reply] == [
-            (1, 0),
-            (2, FaultCode.DEADLINE_EXCEEDED),
-            (3, 0),
-        ]
-        assert b"late" not in probe.begun
-        client.send(frame(4, ECHO, timeout_ms=1000))
-        assert client.reply() == ReplyFrame(4, 0, b""), "what comes after a reply has waited for nothing"
-
-
-def test_a_deadline_counts_the_wait_of_a_connection_for_a_thread() -> None:
-    """With connection dispatch, where all threads have one."""
-    probe = Probe()
-    with DISPATCHES[1](probe.service, ONE_WORKER) as running, probe:
-        with RawSocket(running.address) as served, RawSocket(running.address) as surplus:
-            served.send(frame(1, BLOCK))
-            probe.entered()
-            surplus.send(frame(2, BLOCK, b"late", timeout_ms=50))
-            assert surplus.silent(0.1)
-            probe.released.set()
-            assert served.reply() == ReplyFrame(1, 0, b"")
-            served.socket.close()
-            reply = surplus.reply()
-            assert reply is not None
-            assert reply.code == FaultCode.DEADLINE_EXCEEDED
-        assert b"late" not in probe.begun
-
-
-def test_a_connection_that_said_nothing_while_it_waited_is_not_late() -> None:
-    """Its request counts from when it came, not from when the connection was accepted."""
-    probe = Probe()
-    with DISPATCHES[1](probe.service, ONE_WORKER) as running, probe:
-        with RawSocket(running.address) as served, RawSocket(running.address) as surplus:
-            served.send(frame(1, BLOCK))
-            probe.entered()
-            assert surplus.silent(1.2)
-            surplus.send(frame(2, ECHO, b"just now", timeout_ms=1000))
-            probe.released.set()
-            assert served.reply() == ReplyFrame(1, 0, b"")
-            served.socket.close()
-            assert surplus.reply() == ReplyFrame(2, 0, b"just now")
+    service = raw_service("tests.v1.Slow", {"/tests.v1.Slow/Get": slow})
+    with maker(Kind(transport, "static-pool"))(service, Limits(workers=2, queue_limit=1000)) as running:
+        path, address = "/tests.v1.Slow/Get", running.address
+        offered = offer(transport, address, path, lambda _: b"", 10_000, 1.0, deadline_s=0.1)
+        assert offered.unanswered == 0
+        assert offered.answered_s
+        assert offered.refused_s
+        assert set(offered.codes) <= {FaultCode.RESOURCE_EXHAUSTED, FaultCode.DEADLINE_EXCEEDED}
+        assert called(transport, address, 1, 1, 0.1, path, b"").failed == 0
 
 
 @pytest.mark.slow

@@ -179,7 +179,7 @@ def many(spoken: Spoken, rng: random.Random) -> tuple[bytes, Replies]:
     return spoken.hello + sent, [(number, 0, payload) for number, payload in enumerate(payloads, 1)]
 
 
-@pytest.mark.parametrize("most", [1, 200])
+@pytest.mark.parametrize("most", [1, 20, 200])
 @pytest.mark.slow
 def test_a_client_that_half_closes_gets_every_reply(spoken: Spoken, rng: random.Random, most: int) -> None:
     """Pipelined requests are answered whole, and in order where the protocol has one; then the server ends."""

@@ -120,7 +120,10 @@ class OfEachThread:
         return self._own.update(name, price_cents)
 
 
-@pytest.mark.parametrize(("transport", "number"), [("grpc_static", signal.SIGTERM), ("grpc_aio", signal.SIGINT)])
+@pytest.mark.parametrize(
+    ("transport", "number"),
+    [("sockets", signal.SIGTERM), ("grpc_static", signal.SIGTERM), ("grpc_aio", signal.SIGINT)],
+)
 def test_a_stop_under_load_loses_nothing(transport: str, number: signal.Signals) -> None:
     """Closed loops on all processes: each ends with Unavailable, and no trade was done and not answered.
 

@@ -13,7 +13,7 @@ from tests.unit.experiments.recommend.simulated import Simulated
 
 MS = 0.001
 NEAR, NEAR_TAIL = 0.07, 0.25
-REPLIES = 5_000
+REPLIES = 8_000
 
 KINDS = {
     "a short wait": Demands(gil_s=1 * MS, free_s=0, wait_s=3 * MS, overhead_s=0.5 * MS),

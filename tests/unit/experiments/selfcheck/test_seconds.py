@@ -1,8 +1,6 @@
-"""Checks of the instrument in their version of seconds: every request is found, and all is roughly right.
+"""The checks of the instrument in their version of seconds: every request is found, and all is roughly right.
 
-How right is for ``python -m experiments selfcheck`` to say, on a machine that does nothing else. The checks that
-compare by a sweep or by load programs are not here. Their judgement is in ``test_ab.py``, ``test_interleaving.py`` and
-``test_clients.py``; sweeps and programs run in ``test_bench.py`` and ``tests/interop/test_peers.py``.
+How right is for ``python -m experiments selfcheck`` to say, on a machine that does nothing else.
 """
 
 from collections.abc import Callable
@@ -10,26 +8,45 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.selfcheck import analytic, replay, stalls
+from experiments.selfcheck import ab, analytic, clients, interleaving, replay, stalls
 from experiments.selfcheck.finding import Finding
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
+
+ALONE = {"analytic", "replay", "stalls"}
+"""Those that judge how late a program was. The others, in seconds, judge little of what a busy machine changes. What is
+alone stands first, so that others are held up once."""
 
 CHECKS: dict[str, Callable[..., list[Finding]]] = {
     "replay": replay.check,
     "stalls": stalls.check,
     "analytic": analytic.check,
+    "interleaving": interleaving.check,
+    "ab": ab.check,
 }
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", CHECKS)
+def test_clients_give_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clients that are here give readings; the others are skipped."""
+    monkeypatch.setattr(clients, "CONNECTIONS", (8,))
+    findings = clients.check(seconds=True)
+    assert findings
+    assert [finding for finding in findings if finding.passed is False] == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.alone] if name in ALONE else []) for name in CHECKS]
+)
 def test_a_check_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that it finds fails, and nothing is skipped: it needs no program but our own.
 
-    The queue of one check is shortened further, to what no other test does.
+    Some are shortened further, to what no other test does: a queue, equal arms on gRPC, a sweep of four servers.
     """
     monkeypatch.setattr(analytic, "SECONDS", (replace(analytic.SECONDS[0], duration_s=0.35, warm_up_s=0.2),))
+    monkeypatch.setattr(ab, "HALF_WIDTHS", {"grpc": ab.HALF_WIDTHS["grpc"]})
+    monkeypatch.setattr(interleaving, "SERVERS_MAX", 4)
     findings = CHECKS[name](seconds=True)
     assert findings
     assert [finding for finding in findings if not finding.passed] == []
