@@ -107,9 +107,14 @@ def test_every_server_takes_the_option(project: Path) -> None:
     refused = ran(project, "stock_service.socket_server", *words)
     assert refused.returncode == 2
     assert all(each in refused.stderr for each in said)
-    listen = "from stock_service.rpc.server_core.listening import *; listen(ServeOptions(backlog=7)).close()"
+    listen = """
+import socket
+from stock_service.rpc.server_core.listening import ServeOptions, listen
+listener = listen(ServeOptions(backlog=7))
+print(int.from_bytes(listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)[28:], "little"))
+"""  # tcpi_sacked, which is the backlog of a socket that listens (tcp_diag in Linux)
     done = subprocess.run([sys.executable, "-c", listen], cwd=project, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.stdout == "7\n", done.stderr
     assert lines[-1][1] in (ROOT / lines[-1][0]).read_text(encoding="utf-8")
 
 

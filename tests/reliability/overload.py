@@ -6,7 +6,8 @@ have one request under way each: a closed loop.
 
 The host's speed changes by the second, by a factor of two on some hosts. So rates are not compared. The server says how
 much processor time its handlers took. A rate times the mean time of a handler is the handlers' share of a core, which a
-slower host does not change. The peak is the mean share of the two closed loops.
+slower host does not change. The peak is the mean share of the two closed loops. A share does not see an overload that
+makes the handlers themselves compute for longer. So the goodput by rates stands beside it, as noisy as the host is.
 
 A block's goodput is the share of the requests that were answered within the deadline, of the peak. After the block a
 closed loop runs on the server that was overloaded. The second half of this loop ÷ the peak right after says whether
@@ -18,7 +19,7 @@ grpcio's server is a control: its rows have no goal. What Lookups alone do is in
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from stock_service.rpc.transports import Address, load
@@ -69,6 +70,8 @@ class Block:
     goodput: float
     back: float
     """The handlers' share of a core in the second half of the closed loop after the block, ÷ the peak right after."""
+    goodput_by_rates: float | None = None
+    """Goodput where the rates themselves are compared; None where ``goodput`` is that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,11 @@ class Shares:
         """Share of a core in the whole loop."""
         return (self.first + self.second) / 2
 
+    @property
+    def mean_hz(self) -> float:
+        """Answers a second in the whole loop."""
+        return self.mean / self.handler_s
+
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
     """Runs for a third of a minute; with ``minutes`` for two minutes."""
@@ -122,18 +130,21 @@ def overloaded(
         closed_shares(transport, address, lengths.closed_s / 2)
         before_mib = memory_mib(server.pid, "VmHWM")
         peak = closed_shares(transport, rested.address, lengths.closed_s / 2)
-        peaks = [peak.mean]
+        peaks, peaks_hz = [peak.mean], [peak.mean_hz]
         for times, goal in goals.items():
             blocks = []
             for _ in range(lengths.blocks):
                 before = ran(transport, address)
-                rate_hz = times * peak.mean / peak.handler_s
+                rate_hz = times * peaks_hz[-1]
                 offered = offer(transport, address, SPIN, DEADLINE.pack, rate_hz, lengths.block_s, DEADLINE_S)
                 handler_s = ran(transport, address).mean_s(before)
                 back = closed_shares(transport, address, lengths.closed_s).second
                 peak = closed_shares(transport, rested.address, lengths.closed_s / 2)
                 peaks.append(peak.mean)
-                blocks.append(block_of(offered, lengths.block_s, peaks[-2:], back, handler_s))
+                peaks_hz.append(peak.mean_hz)
+                block = block_of(offered, lengths.block_s, peaks[-2:], back, handler_s)
+                by_rates = block_of(offered, lengths.block_s, peaks_hz[-2:], 0.0).goodput
+                blocks.append(replace(block, goodput_by_rates=by_rates))
             rows += rows_of(f"{name} at {times} times its capacity", blocks, goal, lengths.closed_s)
             if times == min(goals):
                 rows.append(refusals(f"{name} at {times} times its capacity", blocks, has_goals))
@@ -168,7 +179,7 @@ def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: fl
         _row(
             f"{what}: goodput",
             f"≥ {at_least:.0%} of the peak",
-            _spread([block.goodput for block in blocks]),
+            _spread([block.goodput for block in blocks]) + _by_rates(blocks),
             goodput >= at_least,
             has_goal,
             goodput * 100,
@@ -213,6 +224,12 @@ def _row(what: str, goal: str, figure: str, passed: bool, has_goal: bool, measur
 def _spread(shares: Sequence[float]) -> str:
     median = f"{statistics.median(shares):.0%}"
     return median if len(shares) == 1 else f"{median}; {min(shares):.0%} to {max(shares):.0%} in {len(shares)} blocks"
+
+
+def _by_rates(blocks: Sequence[Block]) -> str:
+    """Words for the goodput by rates, where the blocks have both."""
+    found = [block.goodput_by_rates for block in blocks if block.goodput_by_rates is not None]
+    return f"; {statistics.median(found):.0%} by rates" if found else ""
 
 
 def _p99_s(blocks: Sequence[Block], times: Callable[[Offered], list[float]]) -> float:
