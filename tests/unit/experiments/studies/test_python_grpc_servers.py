@@ -49,7 +49,7 @@ def test_planted_ratios_are_told_drawn_and_tabled() -> None:
         r"grpc_static on threads answers at least (7\.9|8\.0)\d? times the calls of grpcio on threads \(",
         times.sentence,
     )
-    assert re.search(r"grpclib 0\.(49|50)", times.sentence)
+    assert re.search(r"grpclib answers 0\.(49|50)", times.sentence)
     assert (len(times.deciding), len(times.details)) == (len(SERVERS) - 1, len(list(loads())) - 1)
     assert re.search(r"a call on grpc_static takes 0\.(49|50)\d* of the processor time of one on pygrpc", cost.sentence)
     assert (len(cost.deciding), len(cost.further)) == (1, len(list(loads())) - 1)
