@@ -1,8 +1,8 @@
 """Predictions for a sweep's arms, with their time: ``foretold.json`` in its folder, written before its first block.
 
 Numbers have six digits, so that another machine's arithmetic computes the same file. Left out: the blocks from which
-the demands were made, which lie in a folder inside; how a study predicts. Loading does not see that a file was edited:
-``verify`` computes the prediction anew.
+the demands were made, which lie in a folder inside; how a study predicts. The file ends with a digest of the rest, so
+that an edited one is refused.
 """
 
 import math
@@ -15,7 +15,7 @@ import msgspec
 
 from experiments.design.demands import Demands
 from experiments.design.setting import Setting
-from experiments.results.files import Form, plan_text, read_plan, write_plan
+from experiments.results.files import Form, digest, plan_text, read_plan, write_plan
 from experiments.results.plain import with_levels, with_settings
 
 FORETOLD_FILE = "foretold.json"
@@ -67,14 +67,19 @@ def load(folder: Path) -> Written:
 
 def _plain(written: Written) -> dict[str, Any]:
     written_at, foretold = written
-    return {
-        "written_at": written_at,
-        "foretold": [with_levels(msgspec.to_builtins(_rounded(each))) for each in foretold],
-    }
+    plain = [with_levels(msgspec.to_builtins(_rounded(each))) for each in foretold]
+    content = {"written_at": written_at, "foretold": plain}
+    return content | {"digest": _digest(content)}
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return digest(msgspec.json.encode(content)).decode()
 
 
 def _read(content: dict[str, Any]) -> Written:
-    """Time and predictions of a file's content. JSON has null for an infinite time."""
+    """Time and predictions of a file's content. JSON has null for an infinite time. Raises ValueError for an edit."""
+    if content.pop("digest") != _digest(content):
+        raise ValueError("it was edited")
     endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]
     return content["written_at"], msgspec.convert(with_settings(endless), tuple[Foretold, ...], from_attributes=True)
 

@@ -9,6 +9,7 @@ from experiments.design.demands import Demands
 from experiments.design.setting import setting
 from experiments.kinds import prediction
 from experiments.studies.pool_size.prediction import of_demands
+from stock_service.rpc.errors import UsageError
 
 AT = "2026-01-01T00:00:00+00:00"
 DEMANDS = Demands(gil_s=0.001, free_s=0.0, wait_s=0.25, overhead_s=0.0)
@@ -27,3 +28,12 @@ def test_it_reads_back_to_six_digits(tmp_path: Path) -> None:
     )
     assert never.response_s == float("inf")
     assert prediction.text((one, never), AT) == (tmp_path / prediction.FORETOLD_FILE).read_text()
+
+
+def test_one_that_was_edited_is_refused(tmp_path: Path) -> None:
+    """A prediction that was put right afterwards is none."""
+    prediction.save(tmp_path, (ONE,), AT)
+    file = tmp_path / prediction.FORETOLD_FILE
+    file.write_text(file.read_text().replace('"useful_workers": ', '"useful_workers": 1'))
+    with pytest.raises(UsageError, match="edited"):
+        prediction.load(tmp_path)
