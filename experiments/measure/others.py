@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from clients.load.run.turn_client import processes_cpu_ns
+from clients.load.run.counters import processes_cpu_ns
 from experiments.results.machine import IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, TICK_S, core_ticks, cores
 from experiments.results.observed import RoundSeen
 from stock_service.rpc.errors import Unavailable

@@ -31,7 +31,7 @@ from typing import IO, Self, TypeVar
 
 import psutil
 
-from clients.load.run.turn_client import processes_cpu_ns
+from clients.load.run.counters import processes_cpu_ns
 from stock_service.rpc.errors import StockServiceError, Unavailable
 from stock_service.rpc.process.command_line import HELP_HINT, USAGE_EXIT, address
 from stock_service.rpc.process.lifeline import tied

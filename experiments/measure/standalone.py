@@ -14,7 +14,7 @@ from dataclasses import replace
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Request, Workload
-from clients.load.run.fleet import allow_descriptors
+from clients.load.run.processes import allow_descriptors
 from clients.load.send.lean import connecting
 from experiments.kinds.block import Run
 from experiments.kinds.standalone import HeldSeen, LoneServer, StandalonePlan, StartSeen

@@ -27,7 +27,7 @@ from clients.load.record.result import ALL as ALL_REQUESTS
 from clients.load.record.result import LoadResult
 from clients.load.record.times import Times
 from clients.load.run import fleet
-from clients.load.run.turn_client import loopback_bytes, processes_cpu_ns
+from clients.load.run.counters import loopback_bytes, processes_cpu_ns
 from experiments.design.arms import ServerKey
 from experiments.design.setting import Setting
 from experiments.design.slots import order, seed_of, starts

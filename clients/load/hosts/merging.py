@@ -1,11 +1,11 @@
 """The sum of what several hosts measured, as if one machine had: counts added, histograms merged bucket by bucket."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clients.load.record.recorder import RequestReport, merged
-from clients.load.record.result import LoadResult
-from clients.load.record.times import Times
+from clients.load.record.recorder import merged
+from clients.load.record.result import LoadResult, merged_requests
+from clients.load.record.times import total
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult
     return replace(
         first,
         rate_hz=rate_hz,
-        parts={name: _part([each.parts[name] for each in results]) for name in first.parts},
-        connects=_sum(each.connects for each in results),
-        first_calls=_sum(each.first_calls for each in results),
-        late=_sum(each.late for each in results),
-        think=_sum(each.think for each in results),
+        parts={name: merged_requests([each.parts[name] for each in results], first.loop) for name in first.parts},
+        connects=total([each.connects for each in results]),
+        first_calls=total([each.first_calls for each in results]),
+        late=total([each.late for each in results]),
+        think=total([each.think for each in results]),
         began=sum(each.began for each in results),
         recorded=sum(each.recorded for each in results),
         arrivals=tuple(check for each in results for check in each.arrivals),
@@ -44,22 +44,3 @@ def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult
         unanswered=sum(each.unanswered for each in results),
         raw=None,
     )
-
-
-def _part(parts: Sequence[RequestReport]) -> RequestReport:
-    """One request type of all hosts."""
-    closed = all(part.service is None for part in parts)
-    return RequestReport(
-        merged(part.outcomes for part in parts),
-        merged(part.errors for part in parts),
-        _sum(part.response for part in parts),
-        None if closed else _sum(part.timed_service for part in parts),
-        sum(part.completed for part in parts),
-    )
-
-
-def _sum(every: Iterable[Times]) -> Times:
-    total = Times()
-    for times in every:
-        total.merge(times)
-    return total

@@ -18,7 +18,7 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.dependence import ArrivalCheck
 from clients.load.record.recorder import ClientReport, RawRecords, RequestReport, Span, joined, merged
 from clients.load.record.records import Window
-from clients.load.record.times import Distribution, Times
+from clients.load.record.times import Distribution, Times, total
 
 ALL = "all"
 """The key of all request types together."""
@@ -266,11 +266,11 @@ def combine(
         rate_hz=plan.rate_hz,
         connections_per_client=plan.connections_per_client,
         duration_s=max(0, window.end_ns - window.start_ns) / 1e9,
-        parts={name: _merged([each.requests[name] for each in recorded], plan.loop) for name in plan.mix},
-        connects=_sum([each.connects for each in recorded]),
-        first_calls=_sum([each.first_calls for each in recorded]),
-        late=_sum([each.late for each in recorded]),
-        think=_sum([each.think for each in recorded]),
+        parts={name: merged_requests([each.requests[name] for each in recorded], plan.loop) for name in plan.mix},
+        connects=total([each.connects for each in recorded]),
+        first_calls=total([each.first_calls for each in recorded]),
+        late=total([each.late for each in recorded]),
+        think=total([each.think for each in recorded]),
         began=sum(span.began for span in spans),
         recorded=sum(each.recorded for each in recorded),
         arrivals=tuple(each.arrivals for each in recorded if each.arrivals is not None),
@@ -320,19 +320,19 @@ def _served(span: Span, loop: str) -> bool:
     return span.replies > 0 or (loop == "open" and span.heard)
 
 
-def _merged(reports: Sequence[RequestReport], loop: str) -> RequestReport:
-    """One request type of all processes."""
-    response = _sum([report.response for report in reports])
-    service = None if loop == "closed" else _sum([report.timed_service for report in reports])
+def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestReport:
+    """One request type of several processes or hosts."""
+    response = total([report.response for report in reports])
+    service = None if loop == "closed" else total([report.timed_service for report in reports])
     outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
     return RequestReport(outcomes, errors, response, service, sum(report.completed for report in reports))
 
 
 def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
     """One request type, or several together."""
-    response = _sum([report.response for report in reports])
+    response = total([report.response for report in reports])
     closed = all(report.service is None for report in reports)
-    service = response if closed else _sum([report.timed_service for report in reports])
+    service = response if closed else total([report.timed_service for report in reports])
     outcomes = merged(report.outcomes for report in reports)
     count, said, served = sum(outcomes.values()), response.distribution(), service.distribution()
     return RequestResult(
@@ -355,12 +355,3 @@ def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResul
         service_us_p50=served.p50_us,
         service_us_p99=served.p99_us,
     )
-
-
-def _sum(parts: Sequence[Times]) -> Times:
-    if len(parts) == 1:
-        return parts[0]
-    total = Times()
-    for part in parts:
-        total.merge(part)
-    return total

@@ -21,12 +21,13 @@ from clients.load.plan.workload import Workload
 from clients.load.record.records import Deadline, Records
 from clients.load.record.turn_records import TurnRecords, taken
 from clients.load.run.client_process import settle
+from clients.load.run.counters import loopback_bytes, processes_cpu_ns
 from clients.load.run.turn_lines import Line, lines
 from clients.load.send.driver import Surroundings
 from clients.load.send.lanes import Lanes
 from clients.load.send.lean import connecting, lean_codec, lean_context
 from clients.load.send.turns import Blocking, Board, Multiplexed, Sender, wait_until
-from stock_service.rpc.errors import Fault, Unavailable
+from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 CONNECTED = "connected"
@@ -52,7 +53,7 @@ class Part(Protocol):
 
 
 def run_turn_client(
-    loads: tuple[TurnLoad, ...], client: int, updater: bool, pipe: Pipe, board: MutableSequence[int]
+    pipe: Pipe, loads: tuple[TurnLoad, ...], client: int, updater: bool, board: MutableSequence[int]
 ) -> None:
     """The process. Ends quietly if the parent is gone."""
     connections = sum(line.plan.connections_per_client for line in lines(loads))
@@ -76,23 +77,6 @@ def run_turn_client(
     finally:
         part.close()
         pipe.close()
-
-
-def processes_cpu_ns(pids: Sequence[int]) -> int:
-    """Processor time of processes so far, of all their threads. Raises Unavailable if one is gone."""
-    try:
-        return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in pids)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
-    except OSError as error:
-        raise Unavailable("a process of the server is gone while it is measured") from error
-
-
-def loopback_bytes() -> int:
-    """Bytes that this machine's loopback has carried so far; 0 where the system does not say."""
-    try:
-        with open("/sys/class/net/lo/statistics/tx_bytes", "rb") as file:
-            return int(file.read())
-    except OSError:
-        return 0
 
 
 class Client:

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from clients.load.run.turn_client import processes_cpu_ns
+from clients.load.run.counters import processes_cpu_ns
 from experiments.measure.programs import Program, ProgramFailed, ProgramRefused, kept_to
 from experiments.results.machine import cores
 
