@@ -38,6 +38,7 @@ from clients.load.record.result import ALL, LoadResult
 from clients.load.run import checking, fleet
 from clients.load.run.fleet import Progress, Watch
 from clients.load.run.floor import Floor, floor
+from clients.load.run.processes import make_room
 from clients.load.run.search import HALVINGS_MAX, TRIALS_MAX, Found, Trial, find_rate
 from clients.load.send import lean
 from clients.load.summary import off_schedule, show, show_hosts, show_verdict, span, told
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _check_search(options)
         elif options.p99_ms is not None:
             raise UsageError("--p99-ms", options.p99_ms, "with --find-rate, or --fail-if 'p99>20ms' without")
-        fleet.make_room(max(options.clients))
+        make_room(max(options.clients))
         own = request_types(options)
         plans = [plan(options, clients, own) for clients in options.clients]
         lean.check(plans[0])

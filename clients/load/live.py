@@ -57,7 +57,7 @@ class _Plain:
         self._said_s = 0.0
 
     def watch(self, progress: Progress) -> None:
-        if progress.phase in {"starting", "finishing"}:
+        if progress.phase in {"starting", "standing", "finishing"}:
             return
         if progress.phase == self._phase and progress.elapsed_s - self._said_s < PLAIN_EVERY_S:
             return

@@ -23,10 +23,10 @@ from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import StockServiceError
 
 LEAD_S = 0.5
-"""From a host's hearing that all begin to its connecting: in it all clients reach the barrier."""
+"""From a host's hearing that all begin to its connecting: in it the host's answer travels, whatever the delay."""
 
-GO_S = fleet.READY_S / 2
-"""Longest wait for the other hosts: the clients at the barrier are given up after ``READY_S``."""
+GO_S = fleet.READY_S + 10.0
+"""Longest wait for the other hosts: a host's clients take ``READY_S`` at most to reach its barrier."""
 
 SAID_EVERY_S = 1.0
 """Between two signs of life of a host."""
@@ -112,9 +112,9 @@ class _Watch:
     def __call__(self, progress: Progress) -> None:
         """See ``fleet.Watch``."""
         self._look()
-        if not self._heard_ns and not self._called_off:
+        if progress.phase == "standing" and not self._called_off:
             self._wait()
-        if progress.phase != "starting" and not self._begun:
+        elif progress.phase != "starting" and not self._begun:
             self._begun = True
             self._say(BEGUN, time.perf_counter_ns() - self._heard_ns)
         if time.monotonic() - self._said_s >= SAID_EVERY_S:

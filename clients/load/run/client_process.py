@@ -95,7 +95,7 @@ class Load(Protocol):
         not sent."""
 
 
-def run_client(plan: LoadPlan, client: int, pipe: Pipe, progress: MutableSequence[int]) -> None:
+def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
     """The process: says READY, gets a Window, sends a ClientReport. Ends quietly if the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then sends SIGTERM
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when all is measured

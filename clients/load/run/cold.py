@@ -5,14 +5,10 @@ parent's: the process never gets it, and is killed. Left out: what is concluded,
 caller's.
 """
 
-import multiprocessing
-from multiprocessing.context import ForkServerProcess
-
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.cold_run import ColdRun
-from clients.load.run import fleet
 from clients.load.run.cold_client import run_cold_client
-from clients.load.run.forked import run_forked
+from clients.load.run.processes import REAP_S, Processes, heard, make_room, warm
 from stock_service.rpc.errors import Unavailable, UsageError
 
 CALLS_MAX = 1_000_000
@@ -32,33 +28,14 @@ def run(plan: LoadPlan, calls: int) -> ColdRun:
         raise UsageError("a cold run", plan, "one client with one kept-alive connection, in a closed loop")
     if not 1 <= calls <= CALLS_MAX:
         raise UsageError("a cold run's calls", calls, f"1 to {CALLS_MAX}")
-    fleet.make_room(1)
-    fleet.warm()
-    context = multiprocessing.get_context("forkserver")
-    mine, its = context.Pipe()
-    process = context.Process(target=run_forked, args=(run_cold_client, plan, calls, its), name="cold-client")
+    make_room(1)
+    warm()
+    processes = Processes()
     said: object = None
     try:
-        process.start()
-        its.close()
-        within_s = START_S + plan.duration_s
-        said = mine.recv() if mine.poll(within_s) else f"a cold run was not done within {within_s:g} s"
-    except (EOFError, ConnectionResetError):
-        said = "the client process of a cold run has died"
+        said = heard(processes.start(run_cold_client, plan, calls), START_S + plan.duration_s)
     finally:
-        mine.close()
-        _reap(process, done=isinstance(said, ColdRun))
+        processes.reap(REAP_S if isinstance(said, ColdRun) else 0.0)
     if not isinstance(said, ColdRun):
         raise Unavailable(str(said))
     return said
-
-
-def _reap(process: ForkServerProcess, done: bool) -> None:
-    """Waits for a process that has reported, and kills any other."""
-    if process.pid is None:  # it was never started
-        return
-    process.join(fleet.REAP_S if done else 0)
-    if process.exitcode is None:
-        process.kill()
-    process.join()
-    process.close()

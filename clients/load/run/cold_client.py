@@ -18,7 +18,7 @@ from clients.load.send.lean import connecting
 from stock_service.rpc.errors import Fault
 
 
-def run_cold_client(plan: LoadPlan, calls: int, pipe: Pipe) -> None:
+def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
     """The process: sends a ColdRun, or in words why it could not connect. Ends quietly if the parent is gone."""
     settle(plan)
     try:

@@ -1,18 +1,15 @@
 """The client processes of a load run: started together, told when to begin, watched, gathered, always reaped.
 
-Processes come from a fork server that has the heavy modules loaded, so that ten take a few milliseconds each. Each says
-when it stands at the barrier. When all do, the window is set, on a clock that all share (CLOCK_MONOTONIC), and all
-connect at once. The barrier stands before connecting: a client which the server keeps waiting cannot stop the run.
+Each process says when it stands at the barrier. When all do, the window is set, on a clock that all share
+(CLOCK_MONOTONIC), and all connect at once. The barrier stands before connecting: a client which the server keeps
+waiting cannot stop the run.
 
 Ctrl-C ends the run early and keeps what was measured, as often as it comes: ``LoadResult.interrupted``. A terminal
-sends it to the clients too; they ignore it. The fork server stays for the next run and ends with this process. Clients
-end with it too, where it was killed (``forked.py``). Programs that call ``run`` need the usual ``if __name__ ==
-"__main__"`` guard.
+sends it to the clients too; they ignore it. Programs that call ``run`` need the usual ``if __name__ == "__main__"``
+guard.
 """
 
-import multiprocessing
 import os
-import resource
 import signal
 import threading
 import time
@@ -20,28 +17,19 @@ from collections.abc import Callable, Iterator, MutableSequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkServerProcess
 from multiprocessing.sharedctypes import RawArray
 from typing import Literal
 
-from clients.load.plan.load_plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
+from clients.load.plan.load_plan import CONNECTIONS_MAX, LoadPlan
 from clients.load.record.recorder import ClientReport
 from clients.load.record.records import Window
 from clients.load.record.result import LoadResult, combine
+from clients.load.run import processes
 from clients.load.run.client_process import READY, run_client
-from clients.load.run.forked import run_forked
+from clients.load.run.processes import REAP_S, Processes, heard, make_room
 from clients.load.send import lean
-from stock_service.rpc.errors import UsageError
-from stock_service.rpc.transports import TRANSPORTS
-
-PRELOADED = (
-    *(f"clients.load.run.{module}" for module in ("forked", "client_process", "turn_client", "cold_client")),
-    *TRANSPORTS.values(),
-)
-"""Modules that the fork server loads before the first client."""
 
 LEAD_NS = 5_000_000
 """From telling the clients to the moment they connect: long enough for the last to have heard it."""
@@ -56,19 +44,10 @@ timeouts: a request may be sent late by one, and answered within another."""
 INTERRUPTED_S = 5.0
 """As ``FOLD_S``, after Ctrl-C."""
 
-REAP_S = 5.0
-"""Longest time for a process that has reported to end before it is killed."""
-
 PROGRESS_S = 0.2
 """Between two calls of whoever watches."""
 
-DESCRIPTORS_EACH = 4
-"""Descriptors that a client process takes here: its pipe, and three of ``multiprocessing``'s."""
-
-_DESCRIPTORS_BESIDE = 64
-"""Descriptors that whatever else a program does may take."""
-
-Phase = Literal["starting", "warm-up", "measuring", "finishing"]
+Phase = Literal["starting", "standing", "warm-up", "measuring", "finishing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +55,7 @@ class Progress:
     """Progress of a run."""
 
     phase: Phase
+    """``standing`` is said once: all clients that live stand at the barrier, and are let go when this call returns."""
     requests: int
     """Requests done so far, warm-up included, to within some dozen for each connection."""
     elapsed_s: float
@@ -89,36 +69,9 @@ Watch = Callable[[Progress], None]
 
 
 def warm() -> None:
-    """Starts the fork server and has it load its modules, in the background. May be repeated."""
-    allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server begins with what is allowed here
-    multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
-    resource_tracker.ensure_running()  # which would unblock what is blocked below
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()  # it and all clients inherit the mask: a Ctrl-C is the parent's alone
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+    """Makes ready what all runs share: the fork server, and the array of counts. May be repeated."""
+    processes.warm()
     _counts()
-
-
-def make_room(clients: int) -> None:
-    """Sees to it that this process may have so many clients. Raises UsageError where the system does not let it."""
-    needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
-    allowed = allow_descriptors(needed)
-    if allowed < needed:
-        most = max(1, (allowed - _DESCRIPTORS_BESIDE) // DESCRIPTORS_EACH)
-        raise UsageError("--clients", clients, f"up to {most}, or more open files than {allowed} (ulimit -Hn)")
-
-
-def allow_descriptors(needed: int) -> int:
-    """Raises this process's limit of descriptors to so many, if it may be; the limit, which is never lowered."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return needed
-    wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return max(soft, wanted)
 
 
 @cache
@@ -160,7 +113,7 @@ class _Fleet:
         self._counts = _counts()
         self._counts[: plan.connections] = [0] * plan.connections
         self._window = Window(0, 0, 0)
-        self._processes: list[ForkServerProcess] = []
+        self._processes = Processes()
         self._waiting: list[Pipe] = []  # of those that have yet to report
         self._reports: list[ClientReport] = []
         self._interrupted = False  # or about to be
@@ -189,6 +142,7 @@ class _Fleet:
         plan = self._plan
         try:
             self._start()
+            self._say("standing")
             connect_ns = time.perf_counter_ns() + LEAD_NS
             start_ns = connect_ns + int(plan.warm_up_s * 1e9)
             end_ns = start_ns + int(plan.duration_s * 1e9)
@@ -213,35 +167,20 @@ class _Fleet:
 
     def reap(self) -> None:
         """Ends every process that still runs, and waits for all. Those that have reported are ending by themselves."""
-        for pipe in self._waiting:
-            pipe.close()
-        deadline_s = time.monotonic() + (REAP_S if len(self._reports) == len(self._processes) else 0.0)
-        for process in self._processes:
-            process.join(max(0.0, deadline_s - time.monotonic()))
-            if process.exitcode is None:
-                process.kill()
-            process.join()
-            process.close()
+        self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
         """Starts the processes, and waits until all stand at the barrier. One that dies first is lost."""
-        context = multiprocessing.get_context("forkserver")
         for client in range(self._plan.clients):
             self._look_for_interrupt()
-            mine, its = context.Pipe()
-            arguments = (run_client, self._plan, client, its, self._counts)
-            process = context.Process(target=run_forked, args=arguments, name=f"load-client-{client}")
-            process.start()
-            its.close()
-            self._processes.append(process)
-            self._waiting.append(mine)
+            self._waiting.append(self._processes.start(run_client, self._plan, client, self._counts))
         coming = list(self._waiting)
         deadline_s = time.monotonic() + READY_S
         while coming and time.monotonic() < deadline_s:
             for pipe in wait(coming, PROGRESS_S):
                 assert isinstance(pipe, Pipe)
                 coming.remove(pipe)
-                if self._heard(pipe) != READY:
+                if heard(pipe) != READY:
                     self._drop(pipe)
             self._say("starting")
         for pipe in coming:
@@ -253,7 +192,7 @@ class _Fleet:
         while self._waiting and (left_ns := until_ns - time.perf_counter_ns()) > 0:
             for pipe in wait(self._waiting, min(left_ns / 1e9, PROGRESS_S)):
                 assert isinstance(pipe, Pipe)
-                report = self._heard(pipe)
+                report = heard(pipe)
                 if isinstance(report, ClientReport):
                     self._reports.append(report)
                 self._drop(pipe)
@@ -267,16 +206,8 @@ class _Fleet:
         if not self._window.end_ns:  # none has been told to begin
             return
         self._window = replace(self._window, end_ns=max(self._window.start_ns, min(now_ns, self._window.end_ns)))
-        for process in self._processes:
-            process.terminate()
+        self._processes.terminate()
         self._gather("finishing", now_ns + int(INTERRUPTED_S * 1e9))
-
-    def _heard(self, pipe: Pipe) -> object:
-        """Message of a client; None if it has died."""
-        try:
-            return pipe.recv()
-        except (EOFError, ConnectionResetError):
-            return None
 
     def _drop(self, pipe: Pipe) -> None:
         """Listens to a client no more."""

@@ -4,19 +4,16 @@ They come from the fork server that every load run here uses. Ctrl-C is the pare
 the block. Left out: what is said of their records.
 """
 
-import multiprocessing
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection as Pipe
-from multiprocessing.context import ForkServerProcess
 from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
 from typing import Self
 
 from clients.load.plan.turns import Turn, TurnLoad
 from clients.load.record.turn_records import TurnRecords
-from clients.load.run import fleet
-from clients.load.run.forked import run_forked
+from clients.load.run.processes import REAP_S, Processes, heard, make_room, warm
 from clients.load.run.turn_client import CONNECTED, run_turn_client
 from clients.load.run.turn_lines import lines
 from stock_service.rpc.errors import Unavailable
@@ -26,9 +23,6 @@ CONNECT_S = 60.0
 
 REPORT_S = 30.0
 """Longest time for a process to report after the last turn's end, without a timeout for the last reply."""
-
-REAP_S = 5.0
-"""Longest time for a process to end before it is killed."""
 
 
 class TurnClients:
@@ -44,23 +38,17 @@ class TurnClients:
         self._end_ns = 0
         self._timeout_s = max(each.plan.timeout_s for each in loads)
         with_updater = any(each.updates_interval_s is not None for each in loads)
-        fleet.make_room(self._clients + 1)
-        fleet.warm()
+        make_room(self._clients + 1)
+        warm()
         board = RawArray("q", max(line.places(line.plan.clients).stop for line in lines(loads)))
-        self._processes: list[ForkServerProcess] = []
+        self._processes = Processes()
         self._pipes: list[Pipe] = []
-        context = multiprocessing.get_context("forkserver")
         try:
             for client in range(self._clients + with_updater):
-                mine, its = context.Pipe()
-                arguments = (run_turn_client, self._loads, client, client == self._clients, its, board)
-                process = context.Process(target=run_forked, args=arguments, name=f"load-client-{client}")
-                process.start()
-                its.close()
-                self._processes.append(process)
-                self._pipes.append(mine)
+                updater = client == self._clients
+                self._pipes.append(self._processes.start(run_turn_client, self._loads, client, updater, board))
             for pipe in self._pipes:
-                said = self._heard(pipe, CONNECT_S)
+                said = heard(pipe, CONNECT_S)
                 if said != CONNECTED:
                     raise Unavailable(str(said))
         except BaseException:
@@ -81,7 +69,7 @@ class TurnClients:
         left_s = max(0, self._end_ns - time.perf_counter_ns()) / 1e9
         reports: list[TurnRecords] = []
         for pipe in self._pipes:
-            said = self._heard(pipe, left_s + self._timeout_s + REPORT_S)
+            said = heard(pipe, left_s + self._timeout_s + REPORT_S)
             if not isinstance(said, TurnRecords):
                 raise Unavailable(str(said))
             reports.append(said)
@@ -94,25 +82,11 @@ class TurnClients:
                 pipe.send(None)
             except OSError:
                 pass  # it has died
-            pipe.close()
-        deadline_s = time.monotonic() + REAP_S
-        for process in self._processes:
-            process.join(max(0.0, deadline_s - time.monotonic()))
-            if process.exitcode is None:
-                process.kill()
-            process.join()
-            process.close()
-        self._pipes, self._processes = [], []
+        self._processes.reap(REAP_S)
+        self._pipes = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.end()
-
-    def _heard(self, pipe: Pipe, within_s: float) -> object:
-        """Message of a process; a text with the reason where none comes."""
-        try:
-            return pipe.recv() if pipe.poll(within_s) else f"a client process said nothing for {within_s:.0f} s"
-        except (EOFError, ConnectionResetError):
-            return "a client process has died"

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from clients.load import command
-from clients.load.hosts import cluster
+from clients.load.hosts import cluster, share
 from clients.load.hosts.cluster import Refused
 from clients.load.hosts.merging import HostResult
 from clients.load.plan.load_plan import LoadPlan
@@ -290,3 +291,20 @@ def test_how_far_apart_hosts_began_is_told_by_one_clock() -> None:
     """All heard after 100.0 s: the first may have begun at 100.5 s, the second by 100.2 + 0.6 s."""
     within_s = cluster.began_within_s(100.0, [(100.1, 0.5), (100.2, 0.6)])
     assert within_s == [pytest.approx(0.1), pytest.approx(0.3)]
+
+
+def test_a_host_is_ready_when_its_clients_stand_at_the_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that still starts when all hosts begin would connect late."""
+    executing = SimpleNamespace(tasks={"share": SimpleNamespace(state="executing")})
+    worker = SimpleNamespace(get_current_task=lambda: "share", state=executing)
+    monkeypatch.setattr(share, "get_worker", lambda: worker)
+    monkeypatch.setattr(share, "Event", lambda _run: SimpleNamespace(wait=lambda _timeout_s: True))
+    monkeypatch.setattr(share, "LEAD_S", 0.0)
+    said: list[str] = []
+    watch = share._Watch(share.Share(PLAN, 0, "run", share.SOURCES), lambda word, _value=0: said.append(word))
+    for phase, words in (("starting", []), ("starting", []), ("standing", [share.READY, share.HEARD])):
+        said.clear()
+        watch(Progress(phase, 0, 0.0, 1.0))  # type: ignore[arg-type]
+        assert said == words
+    watch(Progress("warm-up", 0, 0.0, 1.0))
+    assert said[-1] == share.BEGUN

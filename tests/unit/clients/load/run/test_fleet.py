@@ -161,7 +161,8 @@ def test_the_run_is_watched_phase_by_phase() -> None:
     with serving("sockets") as where:
         fleet.run(plan_on("sockets", where, duration_s=0.5), seen.append)
     phases = [progress.phase for progress in seen]
-    assert list(dict.fromkeys(phases)) == ["starting", "warm-up", "measuring", "finishing"]
+    assert list(dict.fromkeys(phases)) == ["starting", "standing", "warm-up", "measuring", "finishing"]
+    assert phases.count("standing") == 1
     assert phases == sorted(phases, key=list(dict.fromkeys(phases)).index)
     running = [progress for progress in seen if progress.phase != "starting"]
     assert [progress.elapsed_s for progress in running] == sorted(progress.elapsed_s for progress in running)
@@ -197,8 +198,8 @@ def run_with(limits: str, *words: str) -> str:
 def test_the_limit_of_descriptors_is_raised_for_the_clients() -> None:
     """As far as they need, and never lowered; more than the system allows is refused in a line."""
     look = (
-        "import resource as r; from clients.load.run import fleet\n"
-        "for clients in (24, 1): fleet.make_room(clients); print(r.getrlimit(r.RLIMIT_NOFILE))"
+        "import resource as r; from clients.load.run import processes\n"
+        "for clients in (24, 1): processes.make_room(clients); print(r.getrlimit(r.RLIMIT_NOFILE))"
     )
     assert run_with("ulimit -n 500 && ulimit -Sn 64", "-c", look) == "(160, 500)\n" * 2
     assert run_with("ulimit -n 100", "-m", "clients.load", "--clients", "24") == (
