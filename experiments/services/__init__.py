@@ -1,11 +1,8 @@
 """The studies' own services. Each runs on every transport, as the stock service does."""
 
-from collections.abc import Callable
+from importlib import import_module
+from typing import cast
 
-from experiments.services.echo import echo, echo_twice
-from experiments.services.entity import entity
-from experiments.services.greeter import greeter
-from experiments.services.sort import sort
 from stock_service.rpc.service import Service
 
 STOCK = "stock"
@@ -17,17 +14,23 @@ NULL = "null"
 PLAIN = "plain-grpcio"
 """The stock service as grpcio's examples write a server: a peer in Python, with nothing of our server."""
 
-SERVICES: dict[str, Callable[[], Service]] = {
-    "echo": echo,
-    "echo-twice": echo_twice,
-    "entity": entity,
-    "greeter": greeter,
-    "sort": sort,
+SERVICES: dict[str, str] = {
+    "echo": "experiments.services.echo:echo",
+    "echo-twice": "experiments.services.echo:echo_twice",
+    "entity": "experiments.services.entity:entity",
+    "greeter": "experiments.services.greeter:greeter",
+    "sort": "experiments.services.sort:sort",
 }
-"""Every service by the name that ``python -m experiments.services serve`` takes."""
+"""Every service by the name that ``python -m experiments.services serve`` takes, and the function that makes it."""
 
 OURS = (STOCK, *SERVICES)
 """The services of ours, by name."""
 
 STATEFUL = ("entity",)
 """Services that keep values in their process: they cannot be served by several."""
+
+
+def made(name: str) -> Service:
+    """A service of that name. Its module is loaded by this call, not before."""
+    module, _, maker = SERVICES[name].partition(":")
+    return cast(Service, getattr(import_module(module), maker)())

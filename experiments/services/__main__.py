@@ -13,7 +13,7 @@ if __name__ == "__main__":
 
 from collections.abc import Sequence
 
-from experiments.services import SERVICES, STATEFUL, STOCK
+from experiments.services import SERVICES, STATEFUL, STOCK, made
 from experiments.services.work import WORK_MS_MAX, Work, working
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import family, serving
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> None:
         refuse(PROGRAM, UsageError("--processes", options.processes, f"1 of {options.service}, whose state is its own"))
     if family.begins(options):
         serving.leave(family.run(PROGRAM, options))
-    service = working(SERVICES[options.service](), work)
+    service = working(made(options.service), work)
     serving.leave(serving.run(PROGRAM, options.transport, service, options))
 
 

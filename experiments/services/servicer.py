@@ -103,7 +103,7 @@ def greeter_servicer() -> Service:
 
 def main(arguments: Sequence[str]) -> None:
     """Serves, which does not return."""
-    services.SERVICES[NAME] = greeter_servicer
+    services.SERVICES[NAME] = "experiments.services.servicer:greeter_servicer"
     serving.main(["serve", NAME, *arguments])
 
 

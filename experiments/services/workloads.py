@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, Message
 
 from clients.load.plan.load_plan import RequestType
 from experiments.helloworld import greeter_pb2
-from experiments.services import SERVICES
+from experiments.services import made
 from experiments.services.echo import ECHO
 from experiments.services.entity import GET_ENTITY, KNOWN_IDS, PUT_ENTITY
 from experiments.services.greeter import SAY_HELLO
@@ -209,7 +209,7 @@ def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestT
 
 def names_of(service: str) -> tuple[str, ...]:
     """The request types that a service of ours answers, by their names; the stock service's are the load client's."""
-    methods = SERVICES[service]().methods
+    methods = made(service).methods
     routes = [(each.route.verb, each.route.path.partition("{")[0]) for each in methods.values() if each.route]
 
     def answers(path: str) -> bool:

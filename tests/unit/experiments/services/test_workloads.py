@@ -7,7 +7,7 @@ import pytest
 
 from clients.load.plan.load_plan import RequestType
 from experiments.helloworld import greeter_pb2
-from experiments.services import SERVICES
+from experiments.services import SERVICES, made
 from experiments.services.entity import GET_ENTITY, PUT_ENTITY
 from experiments.services.workloads import arrays, echo_request, names_of, request_types
 from experiments.v1 import echo_pb2, entity_pb2, sort_pb2
@@ -28,7 +28,7 @@ LONG = {each.name: each for each in request_types(300)}
 
 def service_of(request_type: RequestType) -> Service:
     """The service that has the method."""
-    return next(made for made in (make() for make in SERVICES.values()) if request_type.path in made.methods)
+    return next(each for each in map(made, SERVICES) if request_type.path in each.methods)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_an_echo_by_way_of_one_message_more_says_the_same() -> None:
     """As the check wants it."""
     request_type = EVERY["echo"]
     for payload in request_type.payloads:
-        assert answered(SERVICES["echo-twice"](), request_type.path, payload) == payload
+        assert answered(made("echo-twice"), request_type.path, payload) == payload
 
 
 GET, PUT = entity_pb2.GetEntityResponse, entity_pb2.PutEntityResponse
