@@ -1,6 +1,7 @@
 """Options that every client's command line shares: the server, and the message where it does not answer."""
 
 import argparse
+import re
 from pathlib import Path
 
 from stock_service.rpc.errors import Fault, FaultCode, UsageError
@@ -27,6 +28,12 @@ _CREDENTIALS = {
     "--token-file": "a file with the token by which the server knows the client",
 }
 """Files alone: whatever is an option itself, everybody on the machine can read."""
+
+_METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
+_OWN_KEYS = re.compile(
+    r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|transfer-encoding|upgrade|expect|authorization|timeout-ms"
+)
+"""Keys that the protocol or another option decides on, or whose values are bytes."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -74,6 +81,23 @@ def add_credentials(parser: argparse.ArgumentParser, default: object = None) -> 
     """Options of what the client trusts and shows."""
     for option, help_text in _CREDENTIALS.items():
         parser.add_argument(option, type=Path, metavar="FILE", default=default, help=help_text)
+    parser.add_argument(
+        "--metadata",
+        type=metadata,
+        action="append",
+        metavar="KEY=VALUE",
+        default=default,
+        help="sent with every request, on gRPC and http1; may be repeated. No secret: anybody here can read it",
+    )
+
+
+def metadata(word: str) -> tuple[str, str]:
+    """A key and its value. Raises ArgumentTypeError."""
+    found = _METADATA.fullmatch(word)
+    if found is None or _OWN_KEYS.fullmatch(found["key"]):
+        allowed = "KEY=VALUE in ASCII, KEY in lower case and none of the protocol's own (--token-file has the token)"
+        raise argparse.ArgumentTypeError(f"got {word!r}, allowed: {allowed}")
+    return found["key"], found["value"]
 
 
 def server_address(options: argparse.Namespace) -> Address:
@@ -97,7 +121,8 @@ def credentials(options: argparse.Namespace, address: Address | None = None) -> 
             raise UsageError(option, str(file), f"beside --tls-ca FILE and {other} FILE")
     if token is not None and authority is None and not is_loopback((address or server_address(options))[0]):
         raise UsageError("--token-file", str(token), "beside --tls-ca FILE, or to a loopback address")
-    return ClientCredentials(authority, certificate, key, "" if token is None else read_token(token))
+    sent = tuple(options.metadata or ())
+    return ClientCredentials(authority, certificate, key, "" if token is None else read_token(token), sent)
 
 
 def connect(options: argparse.Namespace) -> Connection:

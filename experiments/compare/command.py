@@ -160,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
     sides = [side(words, options.transport, load) for words in (options.a, options.b)]
     _check(options, sides)
     shown = _credentials(options, sides)
-    if shown != NO_CREDENTIALS:
+    if shown.authority is not None or shown.token:
         access = TOKEN if shown.authority is None else TLS
         sides = [each.but(access=access) if is_somebodys(dict(each.levels)) else each for each in sides]
     for line in hints(sides):
@@ -238,6 +238,7 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
 def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> ClientCredentials:
     """Credentials that clients show to a command or an address, on both sides alike. Raises UsageError."""
     files = [(option, str(file)) for option, file in credential_files(options).items() if file is not None]
+    files += [("--metadata", "=".join(sent)) for sent in options.metadata or ()]
     if not files:
         return NO_CREDENTIALS
     somebodys = [each for each in sides if is_somebodys(dict(each.levels))]

@@ -33,9 +33,9 @@ def is_somebodys(levels: Mapping[str, Level]) -> bool:
 def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
     """Credentials that such a server's clients trust or show; ``given`` on one of somebody's. Raises UsageError where
     server or client takes none."""
-    if levels["access"] == OPEN:
-        return NO_CREDENTIALS
     is_given = given != NO_CREDENTIALS and is_somebodys(levels)
+    if levels["access"] == OPEN:
+        return ClientCredentials(metadata=given.metadata) if is_given else NO_CREDENTIALS
     is_ours = levels["service"] in OURS and levels["language"] == PYTHON
     if not (is_given or is_ours) or levels["client"] not in CLIENT_KINDS:
         allowed = f"{OPEN}, but for our own servers and client={'|'.join(CLIENT_KINDS)}"

@@ -31,6 +31,9 @@ CALLERS_MAX = 10_000
 NAME_LENGTH_MAX = 64
 """Largest number of characters of a caller's name, and of a certificate's common name (X.520)."""
 
+Metadata = tuple[tuple[str, str], ...]
+"""Keys and values that a client sends with every request, in ASCII, the keys in lower case."""
+
 TOKEN_BYTES_MAX = 256
 """Largest size of a token, in bytes."""
 

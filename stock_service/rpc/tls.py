@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.security import TOKEN, TOKEN_BYTES_MAX
+from stock_service.rpc.security import TOKEN, TOKEN_BYTES_MAX, Metadata
 
 _NO_PASSPHRASE = ""
 """Passphrase for a key that is encrypted nevertheless: without it OpenSSL would ask on the terminal."""
@@ -71,13 +71,14 @@ class ServerTls:
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The authority that a client trusts, and the credentials that it shows: a certificate, a token, both or none."""
+    """The authority that a client trusts, and what it shows with each request: a certificate, a token, metadata."""
 
     authority: Path | None = None
     """Authority that must have signed the server's certificate; None: there is no TLS."""
     certificate: Path | None = None
     key: Path | None = None
     token: str = field(default="", repr=False)
+    metadata: Metadata = field(default=(), repr=False)
 
     def context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext | None:
         """TLS context for connections; None: they are plain. Raises UsageError for files that cannot be used."""

@@ -140,6 +140,13 @@ def test_a_status_alone_is_a_fault(status: bytes, fault: type[Exception]) -> Non
     assert codec.room()
 
 
+def test_metadata_is_sent_as_fields() -> None:
+    """Behind the host, one line for each key."""
+    codec = HttpCodec(("a", 1), "", (("x-tenant", "north shore"), ("x-trace", "7")))
+    _, sent = codec.start(codec.prepare(ECHO, b"", WAIT_S))
+    assert b"\r\nHost: a:1\r\nx-tenant: north shore\r\nx-trace: 7\r\n" in sent
+
+
 HEAD = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/protobuf\r\nContent-Length: %d\r\n%s\r\n"
 
 

@@ -24,7 +24,8 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
     known = load(plan.transport)
     if known.codec(plan.address) is None:
         raise UsageError("--client", "lean", f"library, since only its own library speaks {known.LABEL}")
-    shown = (plan.credentials.token,) if plan.credentials.token else ()
+    own = plan.credentials
+    shown = (own.token, own.metadata) if own.token or own.metadata else ()
     return cast(Callable[[], Codec], partial(known.codec, plan.address, *shown))
 
 
@@ -56,5 +57,8 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError where the plan asks for a client that its transport has not, or whose library is missing."""
+    """Raises UsageError where the plan asks for a client that its transport has not, or whose library is missing. Also
+    for metadata, on a transport without metadata."""
+    if plan.credentials.metadata:
+        load(plan.transport).codec(plan.address, metadata=plan.credentials.metadata)
     connecting(plan)

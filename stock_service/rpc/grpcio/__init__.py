@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.security import Metadata
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
@@ -21,6 +22,6 @@ def loaded(name: str) -> Callable[..., Any]:
     return connect
 
 
-def codec(address: tuple[str, int], token: str = "") -> GrpcCodec:
+def codec(address: tuple[str, int], token: str = "", metadata: Metadata = ()) -> GrpcCodec:
     """Codec of a new connection of the lean client."""
-    return GrpcCodec(shown_address(address), token)
+    return GrpcCodec(shown_address(address), token, metadata)

@@ -26,7 +26,8 @@ class GrpcConnection:
     ) -> None:
         """Blocks until it is connected. Raises Unavailable, and UsageError for credentials that cannot be used."""
         self._target = shown_address(address)
-        self._metadata = (("authorization", f"Bearer {credentials.token}"),) if credentials.token else None
+        token = (("authorization", f"Bearer {credentials.token}"),) if credentials.token else ()
+        self._metadata = (*token, *credentials.metadata) or None
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
         if credentials.authority is None:
             self._channel = grpc.insecure_channel(self._target, options)

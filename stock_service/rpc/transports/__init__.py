@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from stock_service.rpc.concurrency import Executor
+from stock_service.rpc.security import Metadata
 from stock_service.rpc.server_core.options import Address as Address
 from stock_service.rpc.server_core.options import ServeOptions as ServeOptions
 from stock_service.rpc.service import Service
@@ -81,10 +82,11 @@ class Transport(Protocol):
         UsageError, for files that cannot be used, and Unauthenticated.
         """
 
-    def codec(self, address: Address, token: str = "") -> Codec | None:
+    def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
         """Codec of a new connection of the lean client.
 
-        The connection shows ``token`` to the server; empty: none.
+        The connection shows ``token`` to the server; empty: none. It sends ``metadata`` with every request; a transport
+        without metadata raises UsageError.
 
         None where no client can speak the protocol without its library: then only that library's client sends a load.
         Loads no library.

@@ -19,6 +19,7 @@ from struct import error as PackError  # noqa: N812  # the library's name is a v
 from typing import NamedTuple
 
 from stock_service.rpc.errors import Fault, InternalFault, InvalidRequest, Overloaded, Unavailable
+from stock_service.rpc.security import Metadata
 from stock_service.rpc.wire import grpc_status, http2
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.grpc_status import Block, goaway_fault, reset_fault
@@ -92,10 +93,10 @@ class _Shape(NamedTuple):
 class GrpcCodec:
     """See ``codec.Codec``."""
 
-    def __init__(self, authority: str, token: str = "") -> None:
+    def __init__(self, authority: str, token: str = "", metadata: Metadata = ()) -> None:
         self.hello = _HELLO
         self.preceded = False
-        self._authority, self._token = authority, token
+        self._authority, self._shown = authority, (token, metadata)
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
         self._blocks = BlockReader(grpc_status.part, grpc_status.parse, HEADER_LIST_BYTES_MAX)
         self._open: dict[int, bytearray | None] = {}  # DATA of each call so far; None: no HEADERS have come
@@ -112,7 +113,7 @@ class GrpcCodec:
         """See ``codec.Codec``. ``timeout_s`` is ``TIMEOUT_S_MAX`` at most."""
         if len(payload) > REQUEST_BYTES_MAX:
             raise InvalidRequest(f"a request of {len(payload)} bytes, allowed: {REQUEST_BYTES_MAX}")
-        block = _request_block(path, self._authority, max(1, round(timeout_s * 1000)), self._token)
+        block = _request_block(path, self._authority, max(1, round(timeout_s * 1000)), *self._shown)
         body = _PREFIX.pack(0, len(payload)) + payload
         head = _BEFORE_NUMBER.pack(len(block) << 8 | http2.HEADERS, http2.END_HEADERS)
         return head, block + _BEFORE_NUMBER.pack(len(body) << 8 | http2.DATA, http2.END_STREAM), body
@@ -342,7 +343,7 @@ class GrpcCodec:
 
 
 @lru_cache(256)
-def _request_block(path: str, authority: str, timeout_ms: int, token: str) -> bytes:
+def _request_block(path: str, authority: str, timeout_ms: int, token: str, metadata: Metadata) -> bytes:
     """The header block of a request. Raises InvalidRequest."""
     if len(path.encode()) > PATH_BYTES_MAX:
         raise InvalidRequest(f"a method's name of {len(path.encode())} bytes, allowed: {PATH_BYTES_MAX}")
@@ -358,4 +359,5 @@ def _request_block(path: str, authority: str, timeout_ms: int, token: str) -> by
     ]
     if token:
         fields.append((b"authorization", b"Bearer " + token.encode()))
+    fields += [(key.encode(), value.encode()) for key, value in metadata]
     return encode_block(fields)

@@ -57,7 +57,7 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
     Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials that
     cannot be used.
     """
-    new_codec = partial(HttpCodec, address, credentials.token)
+    new_codec = partial(HttpCodec, address, credentials.token, credentials.metadata)
     return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 
 

@@ -8,6 +8,7 @@ A call names a method by its path, with a message in protobuf; or a route such a
 
 from stock_service.rpc.errors import InvalidRequest, Unavailable
 from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.security import Metadata
 from stock_service.rpc.wire.codec import Prepared, Reply
 from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead, request_decoder, response_decoder
@@ -20,10 +21,11 @@ REPLY_BYTES_MAX = 1 << 30
 class HttpCodec:
     """See ``codec.Codec``."""
 
-    def __init__(self, address: tuple[str, int], token: str = "") -> None:
+    def __init__(self, address: tuple[str, int], token: str = "", metadata: Metadata = ()) -> None:
         self.hello = b""
         self.preceded = False
         shown = f"Authorization: Bearer {token}\r\n" if token else ""
+        shown += "".join(f"{key}: {value}\r\n" for key, value in metadata)
         self._fields = f"Host: {shown_address(address)}\r\n{shown}".encode()
         self._call = 0
         self._open = 0  # the call under way; 0: none is

@@ -18,6 +18,7 @@ from typing import Literal, get_args
 
 from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.security import Metadata
 from stock_service.rpc.server_core.options import ReadOptions, add_read_options, read_options
 from stock_service.rpc.server_core.protocol import Methods, Request, WireProtocol, methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
@@ -95,11 +96,17 @@ def _serve(
     return ConnectionServer(methods, protocol, executor, options, own.reading.read_timeout_s)
 
 
-def codec(address: Address, token: str = "") -> Codec:
-    """Codec of a new connection of the lean client."""
+def codec(address: Address, token: str = "", metadata: Metadata = ()) -> Codec:
+    """Codec of a new connection of the lean client. Raises UsageError for metadata, for which frames have no place."""
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
+    _refuse(metadata)
     return SocketCodec(address, token)
+
+
+def _refuse(metadata: Metadata) -> None:
+    if metadata:
+        raise UsageError("--metadata", f"{metadata[0][0]}=…", "on gRPC and http1; a frame of sockets has no metadata")
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
@@ -107,6 +114,7 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
     from stock_service.rpc.codec_connection import CodecConnection
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
+    _refuse(credentials.metadata)
     hello = (HELLO.decode(), credentials.token.encode()) if credentials.token else None
     new_codec = partial(SocketCodec, address)
     return CodecConnection(address, new_codec, credentials.context(), greeting=hello).open(timeout_s)

@@ -41,6 +41,18 @@ def test_any_unary_method_is_measured(client: str, tmp_path: Path, capsys: pytes
     assert "SayHello" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("client", ["lean", "library"])
+def test_metadata_is_sent_with_every_call(client: str, tmp_path: Path) -> None:
+    """By either kind of client; without it the server refuses every call."""
+    file, sent = tmp_path / "result.json", ("--metadata", "x-tenant=north shore", "--metadata", "x-trace.id=7=7")
+    with greeter(metadata=(("x-tenant", "north shore"), ("x-trace.id", "7=7"))) as address:
+        assert run(address, *HELLO, "--client", client, *sent, "--json", str(file)) == 0
+        assert run(address, *HELLO, "--client", client, *sent[:2]) == 1
+    (result,) = json.loads(file.read_text())["results"]
+    assert result["requests"]["SayHello"]["outcomes"].keys() == {"OK"}
+    assert result["errors"] == {}
+
+
 def test_a_reply_that_does_not_decode_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counted as ``invalid_reply``; the method is known from its file."""
     with greeter(reflected=False, reply=b"\n\x05H") as address:

@@ -45,6 +45,11 @@ from stock_service.rpc.transports import TRANSPORTS
         ("--cluster 192.0.2.1:1 --cpus 0", "--cpus: got 'beside --cluster'"),
         ("--cluster 192.0.2.1:1 --tls-ca ca.pem", "--tls-ca: got 'beside --cluster'"),
         ("--cluster 192.0.2.1:1 --token-file token", "--token-file: got 'beside --cluster'"),
+        ("--metadata tenant", "--metadata: got 'tenant', allowed: KEY=VALUE"),
+        ("--metadata x-Tenant=1", "--metadata: got 'x-Tenant=1', allowed: KEY=VALUE"),
+        ("--metadata authorization=x", "--metadata: got 'authorization=x', allowed: KEY=VALUE"),
+        ("--metadata key-bin=x", "--metadata: got 'key-bin=x'"),
+        ("--metadata grpc-timeout=1S", "--metadata: got 'grpc-timeout=1S'"),
         ("--seed 1.5", "--seed: got '1.5'"),
         ("--stocks a\tb", "--stocks"),
         ("--durations 5", "unrecognized arguments"),
@@ -181,3 +186,11 @@ def test_the_help_says_everything_in_80_columns(
     assert [code for code in constants if f" {code}: {options.EXITS[code]}" not in said] == []
     assert options.EXITS.keys() == set(constants)
     assert f"at most {TRIALS_MAX} trials" in said
+
+
+def test_frames_of_sockets_carry_no_metadata(capsys: pytest.CaptureFixture[str]) -> None:
+    """By either kind of client, in one line."""
+    for client in ("lean", "library"):
+        with pytest.raises(SystemExit):
+            command.main(["--transport", "sockets", "--client", client, "--metadata", "x-tenant=1", "--no-floor"])
+        assert "--metadata: got 'x-tenant=…', allowed: on gRPC and http1" in capsys.readouterr().err

@@ -69,6 +69,9 @@ def test_who_asks_for_a_token_or_speaks_tls_is_loaded_by_clients_that_have_it() 
     given = ClientCredentials(Path("their-ca.pem"))
     assert asked("grpc access=tls service=./theirs", given) == asked("grpc access=tls service=[::1]:5", given) == given
     assert asked("grpc service=./theirs", given) == NO_CREDENTIALS
+    sent = ClientCredentials(metadata=(("x-tenant", "1"),))
+    assert asked("grpc service=./theirs", sent) == sent
+    assert asked("grpc", sent) == NO_CREDENTIALS
     assert asked("grpc access=tls", given) == asked("grpc access=tls")
     for text in ("sockets access=tls client=c", "grpc access=tls service=./theirs", "grpc access=token language=go"):
         with pytest.raises(UsageError, match=r"access: got '\w+', allowed: open, but for our own servers"):

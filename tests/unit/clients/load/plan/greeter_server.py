@@ -62,13 +62,17 @@ def _pool() -> DescriptorPool:
 
 
 @contextmanager
-def greeter(reflected: bool = True, reply: bytes | None = None) -> Iterator[Address]:
-    """A greeter's address; ``reply`` is its answer instead of a greeting."""
+def greeter(
+    reflected: bool = True, reply: bytes | None = None, metadata: tuple[tuple[str, str], ...] = ()
+) -> Iterator[Address]:
+    """A greeter's address; ``reply`` is its answer instead of a greeting. It refuses calls without ``metadata``."""
     pool = _pool()
     request_type = GetMessageClass(pool.FindMessageTypeByName("tests.hello.HelloRequest"))
     reply_type = GetMessageClass(pool.FindMessageTypeByName("tests.hello.HelloReply"))
 
-    def say_hello(asked: bytes, _: grpc.ServicerContext) -> bytes:
+    def say_hello(asked: bytes, context: grpc.ServicerContext) -> bytes:
+        if not {*metadata} <= {*context.invocation_metadata()}:
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "metadata is missing")
         request = request_type.FromString(asked)
         text = f"Hello, {request.name.first} {request.name.last}!"  # type: ignore[attr-defined]
         return reply_type(message=text).SerializeToString() if reply is None else reply
