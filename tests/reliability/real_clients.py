@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from shutil import which
 from statistics import fmean, median
 from types import MappingProxyType
@@ -189,18 +190,24 @@ def _lookups(blocks: int, block_s: float) -> Row:
     """Lookups, as fast as grpc-go sends them in time."""
     with serving(OURS) as address, serving(OURS) as rested:
         peaks_hz = [_peak_hz(rested, 8)]
-        rate_hz = peaks_hz[0]
-        for _ in range(TRIES):
-            if _offered(address, rate_hz, block_s / 2).kept_its_rate:
-                break
-            rate_hz *= SLOWER
+        rate_hz, _ = in_time(partial(_offered, address, duration_s=block_s / 2), peaks_hz[0])
         shares = []
         for _ in range(blocks):
-            seen = _offered(address, rate_hz, block_s)
+            rate_hz, seen = in_time(partial(_offered, address, duration_s=block_s), rate_hz)
             peaks_hz.append(_peak_hz(rested, 8))
             shares.append(seen.good_hz / min(rate_hz, fmean(peaks_hz[-2:])))
     what = f"{OURS}: all Lookups that grpc-go offers, {rate_hz:,.0f} a second, {rate_hz / fmean(peaks_hz):.1f} peaks"
     return overload_row(what, shares, LOOKUPS, "the peak, or of what is offered")
+
+
+def in_time(offered: Callable[[float], Report], rate_hz: float) -> tuple[float, Report]:
+    """The first rate that the load keeps, from ``rate_hz`` downwards, and its report. After ``TRIES`` the last rate."""
+    for _ in range(TRIES - 1):
+        seen = offered(rate_hz)
+        if seen.kept_its_rate:
+            return rate_hz, seen
+        rate_hz *= SLOWER
+    return rate_hz, offered(rate_hz)
 
 
 def _fair(

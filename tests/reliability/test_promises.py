@@ -91,6 +91,17 @@ def test_a_host_that_slows_down_in_a_block_lowers_no_goodput() -> None:
     assert overload.Ran(30, 0, 12 * 10**9).mean_s(overload.Ran(10, 0, 2 * 10**9)) == 0.5
 
 
+def test_a_load_that_was_late_itself_is_offered_again_at_a_lower_rate() -> None:
+    """A late load tells nothing of the server. After the last try it is reported all the same."""
+
+    def offered(rate_hz: float) -> real_clients.Report:
+        return real_clients.Report(round(rate_hz), 1.0, late_us_p99=0.0 if rate_hz < 80 else 341_000.0)
+
+    rate_hz, seen = real_clients.in_time(offered, 100.0)
+    assert (round(rate_hz, 6), seen.good) == (72.25, 72)
+    assert real_clients.in_time(offered, 1e6)[1].late_us_p99 > real_clients.LATE_US_MAX
+
+
 @pytest.mark.parametrize(("refused", "passed"), [({}, True), ({"ResourceExhausted": 1}, False)])
 def test_one_call_refused_for_its_metadata_is_one_too_many(refused: dict[str, int], passed: bool) -> None:
     """Of ten thousand; and so are calls that were never made. A row without a goal only states."""
