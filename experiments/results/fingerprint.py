@@ -25,7 +25,7 @@ Sources = Mapping[str, str]
 ROOT = Path(__file__).resolve().parents[2]
 
 UNREAD = "could not be read"
-"""The later digest of a row where the sources could not be read."""
+"""Digest of a row whose sources could not be read at the end of the run."""
 
 ABSENT = "absent"
 """The digest of a row that has no files here, and the version of a package that is not installed."""

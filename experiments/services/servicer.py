@@ -1,8 +1,9 @@
 """``python -m experiments.services.servicer --transport T …`` serves a generated servicer of gRPC, unchanged.
 
 ``add_GreeterServicer_to_server`` adds it to ``Added``, as to a server of grpcio. The rest is as of every server here.
-It is thin, for the study ``python_grpc_servers``: methods with one request, and with one reply or several; and of
-``grpc.ServicerContext`` what such a method asks of its call. Left out: codes that are no fault of ours, interceptors.
+The adapter covers what the study ``python_grpc_servers`` needs: methods with one request and one or several replies,
+and the parts of ``grpc.ServicerContext`` that concern the method's own call. Left out: codes that no fault of ours has,
+interceptors.
 """
 
 import sys

@@ -138,7 +138,10 @@ OUTCOMES: list[tuple[Request, Reply]] = [
 
 
 def check_outcomes(make: Maker) -> None:
-    """The six outcomes, values and order of the checks, are those of the specification and of the exchange itself."""
+    """A server gives the six outcomes, with the values and the order of checks that the specification has.
+
+    The exchange itself gives the same.
+    """
     exchange = fresh_exchange()
     with make(stock_service(fresh_exchange())) as running:
         connection = running.connect()

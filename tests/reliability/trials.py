@@ -48,7 +48,7 @@ NEAR = 0.9
 """Share of the best pool's rate with which a pool is enough."""
 
 SWEEPS = 3
-"""Sweeps of all pools that judge a service. An advice is one sweep, and its judge has to know better."""
+"""Number of sweeps over all pools that measure the right advice for a service. An advice itself is one sweep."""
 
 TWICE = 2
 """Factor on the smallest pool that is enough: the advised pool may be so large."""

@@ -149,7 +149,7 @@ def _together(period_ns: float, count: int) -> int:
 
 
 def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64]:
-    """The share of sums of ``gaps`` exponential gaps that is at most each of these times, in mean gaps."""
+    """Probability that ``gaps`` exponential gaps add up to at most each time (Erlang). The unit is the mean gap."""
     term = np.exp(-times)
     over = term.copy()
     for number in range(1, gaps):

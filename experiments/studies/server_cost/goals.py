@@ -31,10 +31,10 @@ TOO_FEW = "too few values for an interval"
 """Words in place of an interval."""
 
 ADDED_MIB_MAX, ADDED_BY = 20.0, 1_000
-"""Most memory that the socket server may add for a number of idle connections …"""
+"""Most memory that the socket server may take more for this number of idle connections, in MiB, and the number."""
 
 HELD_MIB_MAX, HELD_BY = 100.0, 10_000
-"""… and its largest whole memory with a number of connections."""
+"""Most memory that the socket server may take in all with this number of idle connections, in MiB, and the number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,9 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
 
 
 def polling_behind(poll: Poll) -> Poll:
-    """The same poll, which first lets requests reply that go on just then; then the next requests are read together.
+    """A poll that first waits until the requests of the last commit have replied.
+
+    So their clients' next requests are read together, and share the next commit.
 
     For an epoll that is level-triggered: events that were found before are found again.
     """

@@ -30,7 +30,10 @@ Wrong = tuple[FaultCode, str]
 
 
 def unfolds_bytes(message: bytes) -> int:
-    """Size that a message in gzip gives at its end for its decompressed bytes (RFC 1952, ISIZE), as far as possible."""
+    """Decompressed size of a gzip message, as its last four bytes state it (RFC 1952, ISIZE).
+
+    At most the size that a message of this length can decompress to.
+    """
     return min(int.from_bytes(message[-4:], "little"), GZIP_MOST * len(message))
 
 

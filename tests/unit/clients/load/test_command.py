@@ -318,7 +318,7 @@ def test_an_interrupt_keeps_what_was_measured(start: Start, tmp_path: Path, how:
         program.press_on()
     code, out, err = program.ended()
     assert "Traceback" not in err
-    assert code == 130 or (how != "SIGTERM" and code == -signal.SIGINT)  # when all was written
+    assert code == 130 or (how != "SIGTERM" and code == -signal.SIGINT)  # Ctrl-C after the files were written
     assert "interrupted" in out
     (result,) = json.loads(file.read_text())["results"]
     assert result["interrupted"]

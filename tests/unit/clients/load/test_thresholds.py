@@ -136,7 +136,7 @@ def test_a_percentile_beyond_the_sample_fails(text: str, count: int) -> None:
 
 
 def test_of_nothing_nothing_can_be_told() -> None:
-    """A run without a reply keeps no limit on a time, and none on throughput."""
+    """In a run without a reply every limit on a time or on throughput counts as broken."""
     nothing = combine(PLAN, WINDOW, [report(0)])
     for text in ("p50>1s", "mean>1s", "max>1s", "throughput<1"):
         assert len(said(nothing, text)) == 1

@@ -75,7 +75,7 @@ def test_a_machine_too_busy_for_a_pair_is_told_of(seconds: bool, passed: bool) -
 
 
 def test_conditions_are_compared_within_turns() -> None:
-    """A turn's hour is in both of its ratios, and so in none."""
+    """A disturbance of a whole turn changes both ratios of the turn alike, and cancels in their difference."""
     first, other = Condition(0.02, 9), Condition(0.05, 9)
     scale = Scale(3, (first, other))
     hours = [0.0, 0.5, -0.3]

@@ -163,5 +163,5 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_field_shows_one_token_or_none_that_is_valid(values: list[str], shown: bytes | None) -> None:
-    """A word that is no ``Bearer TOKEN`` is not taken for nothing shown."""
+    """A field that is not a valid ``Bearer TOKEN`` counts as unreadable, not as a missing token."""
     assert shown_in(values) == shown

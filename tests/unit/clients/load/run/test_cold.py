@@ -20,7 +20,7 @@ PLAN = LoadPlan("sockets", ("127.0.0.1", 9), 1, {"lookup": 1.0}, ("GameStart", "
 
 
 def records(*calls: tuple[int, int]) -> Records:
-    """Calls that took so long and ended so, one after the other."""
+    """Records of successive calls, each given by its duration in nanoseconds and its outcome."""
     kept = Records()
     for number, (took_ns, outcome) in enumerate(calls):
         kept.note(number * 1000, number * 1000 + took_ns, outcome)
