@@ -46,9 +46,7 @@ def test_a_run_counts_what_it_sent(
     transport: str, client: ClientKind, policy: ConnectionPolicy, connections: int, rate_hz: float | None
 ) -> None:
     """Every kind of load on every transport: all requests answered and accounted for, all connections at work."""
-    duration_s = (
-        0.25 if policy == "kept-alive" and rate_hz is None else 0.75
-    )  # requests of each type
+    duration_s = 0.25 if policy == "kept-alive" and rate_hz is None else 0.75  # requests of each type
     with serving(transport) as where:
         plan = plan_on(transport, where, connection=policy, connections_per_client=connections, client=client)
         result = run_in_time(dataclasses.replace(plan, rate_hz=rate_hz, duration_s=duration_s))
