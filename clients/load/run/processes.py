@@ -89,9 +89,9 @@ class Processes:
         self._pipes.append(mine)
         name = f"load-client-{len(self)}"
         process = context.Process(target=run_forked, args=(body, its, *arguments), name=name)
+        self._processes.append(process)  # before it starts: a Ctrl-C from then on finds it here
         process.start()
         its.close()
-        self._processes.append(process)
         return mine
 
     def terminate(self) -> None:
@@ -106,6 +106,8 @@ class Processes:
             pipe.close()
         deadline_s = time.monotonic() + within_s
         for process in self._processes:
+            if process.pid is None:  # it was never started
+                continue
             process.join(max(0.0, deadline_s - time.monotonic()))
             if process.exitcode is None:
                 process.kill()

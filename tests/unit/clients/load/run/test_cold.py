@@ -2,6 +2,7 @@
 
 import dataclasses
 import socket
+from multiprocessing.context import ForkServerProcess
 
 import pytest
 
@@ -86,4 +87,22 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
         where = closed.getsockname()
     with pytest.raises(Unavailable, match="no connection to"):
         cold.run(dataclasses.replace(PLAN, address=where), 1)
+    assert client_pids() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", [True, False])
+def test_ctrl_c_as_the_process_starts_leaves_none(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a process that has begun its calls nor the trouble of ending one that never was."""
+    start = ForkServerProcess.start
+
+    def interrupted(process: ForkServerProcess) -> None:
+        if begun:
+            start(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ForkServerProcess, "start", interrupted)
+    fleet.warm()
+    with serving("sockets") as where, pytest.raises(KeyboardInterrupt):
+        cold.run(dataclasses.replace(PLAN, address=where), cold.CALLS_MAX)
     assert client_pids() == []
