@@ -22,9 +22,11 @@ def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
     """The process: sends a ColdRun, or in words why it could not connect. Ends quietly if the parent is gone."""
     settle(plan)
     try:
-        pipe.send(cold_run(plan, calls))
-    except Fault as fault:
-        pipe.send(str(fault))
+        try:
+            said: ColdRun | str = cold_run(plan, calls)
+        except Fault as fault:
+            said = str(fault)
+        pipe.send(said)
     except BrokenPipeError:
         return
     finally:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import socket
+from multiprocessing import Pipe
 from multiprocessing.context import ForkServerProcess
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from clients.load.plan.load_plan import CLIENT_KINDS, ClientKind, LoadPlan
 from clients.load.plan.outcomes import INVALID_REPLY, TYPE_STEP, fault_outcome
 from clients.load.record.records import Records
-from clients.load.run import cold, fleet
+from clients.load.run import cold, cold_client, fleet
 from clients.load.run.cold_client import told
 from stock_service.rpc.errors import DeadlineExceeded, Unavailable, UsageError
 from stock_service.rpc.transports import TRANSPORTS
@@ -106,3 +107,14 @@ def test_ctrl_c_as_the_process_starts_leaves_none(begun: bool, monkeypatch: pyte
     with serving("sockets") as where, pytest.raises(KeyboardInterrupt):
         cold.run(dataclasses.replace(PLAN, address=where), cold.CALLS_MAX)
     assert client_pids() == []
+
+
+def test_a_cold_client_whose_parent_is_gone_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it could not connect, too: it has nobody to tell."""
+    monkeypatch.setattr(cold_client, "settle", lambda _plan: None)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        where = closed.getsockname()
+    parents, its = Pipe()
+    parents.close()
+    cold_client.run_cold_client(its, dataclasses.replace(PLAN, address=where), 1)
+    assert its.closed

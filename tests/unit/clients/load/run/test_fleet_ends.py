@@ -67,7 +67,7 @@ def test_an_interrupt_keeps_what_was_measured(
     assert client_pids() == []
 
 
-@pytest.mark.parametrize("phase", ["starting", "warm-up", "measuring", "finishing"])
+@pytest.mark.parametrize("phase", ["starting", "standing", "warm-up", "measuring", "finishing"])
 def test_ctrl_c_is_kept_in_every_phase_and_as_often_as_it_comes(phase: str) -> None:
     """The signal itself, again and again: the run ends early, with what was measured; no process is left."""
     pressed: list[str] = []
