@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
 
-from experiments.measure.programs import ProgramFailed, ProgramRefused
-from stock_service.rpc.errors import Fault, Unavailable, UsageError
+from experiments.measure.programs import ProgramRefused
+from stock_service.rpc.errors import StockServiceError, Unavailable, UsageError
 from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, refuse
 
@@ -22,7 +22,7 @@ INTERRUPTED_EXIT = 130
 
 EXITS = {
     0: "done, and all that was checked is as it should be",
-    FAILED_EXIT: "a server or client failed; verify found a difference; a check of selfcheck did not pass",
+    FAILED_EXIT: "a server, client or host failed; verify found a difference; a check of selfcheck did not pass",
     USAGE_EXIT: "bad usage, a server that takes none of its options, or a folder that cannot be read and written",
     4: "compare --fail-if: B is beyond the limit",
     5: "compare --fail-if: it is not known whether B is beyond the limit",
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.flush()  # here, where it is known what to do if nobody reads
     except (UsageError, ProgramRefused) as error:
         refuse(PROGRAM, error)
-    except (ProgramFailed, Fault) as failed:
+    except StockServiceError as failed:
         print(f"{PROGRAM}: {failed}{_advice(failed)}", file=sys.stderr)
         return FAILED_EXIT
     except BrokenPipeError:

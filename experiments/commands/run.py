@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -25,7 +26,7 @@ from experiments.design.words import WORDS
 from experiments.judge.verdicts import Judgement
 from experiments.kinds import Plan, kind_of, prediction
 from experiments.kinds.prediction import FORETOLD_FILE
-from experiments.measure.bench import CATALOG, Bench, bench
+from experiments.measure.bench import CATALOG, Bench, Hosts, bench
 from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.progress import Progress
 from experiments.measure.runner import check_free, run_beside
@@ -37,11 +38,12 @@ from experiments.show.content import Content, judged
 from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
 from experiments.studies import PARTS, STUDIES
-from experiments.studies.by_clients import SUFFIX, is_fixed
+from experiments.studies.by_clients import SUFFIX, is_fixed, unreachable
 from experiments.studies.study import Part, ProfileName, Scale, Study
 from experiments.sweeping import add_seed, measured, seed_for
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.process.command_line import Parser, integer
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.process.command_line import Parser, address, integer
 
 PROGRAM = "python -m experiments"
 
@@ -55,6 +57,9 @@ INTERRUPTED_EXIT = 130
 
 BY_CLIENTS = "The loads of {name} are its own. In their place each of its servers gets the numbers of --clients."
 """Line said where numbers of clients are asked of a part with fixed loads."""
+
+BEYOND = "left out: {name}: other hosts cannot reach this server, or its load program is not our client"
+"""Line said of a server that a load from other hosts leaves out."""
 
 
 def add_options(parser: Parser) -> None:
@@ -75,6 +80,12 @@ def add_options(parser: Parser) -> None:
         metavar="N",
         help="numbers of clients (default: the part's). A part with loads of its own then measures its servers by them",
     )
+    many = "send the load from every worker of the Dask cluster with this scheduler, to the part's servers by --clients"
+    add("--cluster", type=address, metavar="HOST:PORT", help=many)
+    reached = (
+        "with --cluster: this machine's address, at which its servers listen in the clear and the hosts reach them"
+    )
+    add("--host", metavar="ADDRESS", help=reached)
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
     add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
@@ -83,6 +94,7 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measures, draws, reports; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
+    _check_cluster(options)
     folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
     if options.resume and (options.out is None or not options.out.exists()):
         given = "no folder" if options.out is None else f"{options.out}, which is not there"
@@ -99,9 +111,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_one(options: argparse.Namespace, folder: Path) -> int:
     name = part_for(options.name, options)
-    if name != options.name:
+    if name != options.name and options.cluster is None:
         print(BY_CLIENTS.format(name=options.name), file=sys.stderr)
-    for line in _left_out([PARTS[name][1]]):
+    for line in (*_left_out([PARTS[name][1]]), *_unreachable(options)):
         print(line, file=sys.stderr)
     found = _measured(name, options, folder, options.resume)
     print("\n".join(conclusion(found)))
@@ -124,7 +136,10 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
     """Measures a part and what belongs to it into a folder, and writes its report."""
     study, part = PARTS[name]
-    _measure(study, part, scale_of(study, part, options), bench(CATALOG, seed=options.seed), folder, resume)
+    on = bench(CATALOG, seed=options.seed)
+    if options.cluster is not None:
+        on = replace(on, load_cores=None, hosts=Hosts(shown_address(options.cluster), options.host))
+    _measure(study, part, scale_of(study, part, options), on, folder, resume)
     found = read(folder)
     report.write(folder, found)
     return found
@@ -174,6 +189,8 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
     words = ["run", options.name, "--profile", options.profile, "--seed", str(options.seed)]
     if options.clients is not None:
         words += ["--clients", *map(str, options.clients)]
+    if options.cluster is not None:
+        words += ["--cluster", shown_address(options.cluster), "--host", options.host]
     if options.blocks is not None:
         words += ["--blocks", str(options.blocks)]
     return f"{PROGRAM} {shlex.join([*words, '--out', str(folder), '--resume'])}"
@@ -270,9 +287,11 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 
 def part_for(name: str, options: argparse.Namespace) -> str:
-    """The part to be measured: one with numbers of clients in place of a part whose loads are its own."""
+    """The part to be measured: its servers by numbers of clients, where its loads are its own or come from other
+    hosts."""
     study, part = PARTS[name]
-    asked = options.clients is not None and is_fixed(part, study.scales[options.profile])
+    asked = options.cluster is not None
+    asked = asked or (options.clients is not None and is_fixed(part, study.scales[options.profile]))
     return f"{name}{SUFFIX}" if asked else name
 
 
@@ -280,7 +299,7 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """Scale of the run. Raises UsageError."""
     profile: ProfileName = options.profile
     built = frozenset(filter(is_built, part.peers))
-    scale = replace(study.scales[profile], seed=options.seed, peers=built)
+    scale = replace(study.scales[profile], seed=options.seed, peers=built, hosts=options.cluster is not None)
     scale = replace(scale, clients=part.clients or scale.clients)
     if options.clients is not None:
         scale = replace(scale, clients=tuple(sorted(set(options.clients))))
@@ -303,6 +322,33 @@ def _left_out(parts: Iterable[Part]) -> list[str]:
     """A line for each peer of these parts that is not built here, with how to get it."""
     peers = dict.fromkeys(name for part in parts for name in part.peers)
     return [f"left out: {why_absent(name)}" for name in peers if not is_built(name)]
+
+
+def _check_cluster(options: argparse.Namespace) -> None:
+    """Raises UsageError where ``--cluster`` and ``--host`` do not go together, or a host would have no client."""
+    if (options.cluster is None) != (options.host is None):
+        lacking, given = ("--host", "--cluster") if options.host is None else ("--cluster", "--host")
+        raise UsageError(lacking, "nothing", f"an address beside {given}")
+    if options.cluster is None:
+        return
+    if find_spec("distributed") is None:
+        raise UsageError("--cluster", "no Dask here", "with the library of the extra cluster (pip install distributed)")
+    from clients.load.hosts.cluster import names  # which needs Dask
+
+    hosts = names(shown_address(options.cluster))
+    few = min(options.clients or (1,))
+    if few < len(hosts):
+        raise UsageError(
+            "--clients", few, f"{len(hosts)} or more: one for each host of the cluster ({', '.join(hosts)})"
+        )
+
+
+def _unreachable(options: argparse.Namespace) -> list[str]:
+    """A line for each server of the part that a load from other hosts leaves out."""
+    if options.cluster is None:
+        return []
+    study, part = PARTS[options.name]
+    return [BEYOND.format(name=name) for name in unreachable(part, scale_of(study, part, options))]
 
 
 def _new(folder: Path) -> Path:

@@ -46,6 +46,16 @@ _ADDRESS = re.compile(r"\S+:\d+")
 
 
 @dataclass(frozen=True, slots=True)
+class Hosts:
+    """Other hosts that send the load: the workers of a Dask cluster."""
+
+    scheduler: str
+    """Address of the cluster's scheduler, HOST:PORT."""
+    listen: str
+    """Address of this machine at which the hosts reach the servers."""
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """Bench on which blocks are measured: catalog, cores, load programs."""
 
@@ -60,6 +70,8 @@ class Bench:
     """Load programs that arms ask for, by name; none of them is our own client."""
     credentials: ClientCredentials = NO_CREDENTIALS
     """Credentials that clients trust and show on somebody's server that asks for them."""
+    hosts: Hosts | None = None
+    """None: the load is sent from this machine."""
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
         """The bench for a server at these levels, and for its load."""
@@ -102,10 +114,13 @@ def exits(server: ServerKey) -> tuple[int, ...]:
     return (0,) if ours else (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
-def server_command(server: ServerKey, catalog: Path, timeline: Path | None = None) -> Sequence[str]:
+def server_command(
+    server: ServerKey, catalog: Path, timeline: Path | None = None, listen: str | None = None
+) -> Sequence[str]:
     """Command that starts the server of an arm: somebody's command as it is; or one of our services on its transport,
     with each other factor that is not at its default; or a peer in another language. Raises UsageError for a program
-    that is not there, or a level that it does not have."""
+    that is not there, or a level that it does not have. ``listen``: the address at which a service of ours listens,
+    also where other machines reach it; None: the loopback's."""
     levels = dict(server[0])
     service = str(levels["service"])
     if levels["language"] != PYTHON:
@@ -131,7 +146,8 @@ def server_command(server: ServerKey, catalog: Path, timeline: Path | None = Non
         return _peer_command(service, levels, catalog)
     serve = ["experiments.services.servicer"] if service == SERVICER else ["experiments.services", "serve", service]
     command = [sys.executable, "-m", *serve, "--transport", str(levels["transport"])]
-    return [*command, *_options(service, levels, catalog, timeline)]
+    beyond = [] if listen is None else ["--host", listen, "--insecure"]
+    return [*command, *beyond, *_options(service, levels, catalog, timeline)]
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:

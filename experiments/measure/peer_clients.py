@@ -27,6 +27,9 @@ time."""
 CALL_S_MAX = 0.1
 """Longest average time of a call in a closed loop."""
 
+LATE_CALLS_MIN = 100
+"""Fewer calls of a window have no 99th percentile of how late they were sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Together:
@@ -101,3 +104,16 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
     moments = [line.at_ns for line in lines if line.what == "call" and line.at_ns is not None]
     sent_ns = np.array(moments, np.int64) if len(moments) == len(times["call"]) else None
     return PeerRun(times["connect"], times["first call"], times["call"], wall_ns, tuple(each), total, sent_ns)
+
+
+def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
+    """Calls sent a second, and by how many µs they were late, at the 99th percentile.
+
+    ``sent_ns`` is of the calls behind the first, each since the first. As many gaps as calls behind the first make the
+    rate: the window's end is none of them. The percentile is None of fewer than 100 calls, where it would be the latest
+    alone.
+    """
+    due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
+    late_ns = np.maximum(sent_ns - due_ns, 0)
+    late_us = float(np.percentile(late_ns, 99)) / 1000 if len(sent_ns) >= LATE_CALLS_MIN else None
+    return float(len(sent_ns) / sent_ns[-1] * 1e9), late_us

@@ -138,7 +138,9 @@ def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path
         if timeline is not None:
             timelines[key] = timeline
         cpus = bench.placed(dict(key[0])).server_cores
-        programs[key] = running.enter_context(Program(server_command(key, bench.catalog, timeline), cpus, exits(key)))
+        listen = None if bench.hosts is None else bench.hosts.listen
+        command = server_command(key, bench.catalog, timeline, listen)
+        programs[key] = running.enter_context(Program(command, cpus, exits(key)))
     running_pids = {key: listening(address).pids for key, address in addresses.items()}
     addresses |= {key: program.ready() for key, program in programs.items()}
     return Servers(addresses, programs, timelines, running_pids)

@@ -17,7 +17,6 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
@@ -48,6 +47,7 @@ from experiments.results.observed import (
     Answered,
     ArmSeen,
     Block,
+    HostSeen,
     RoundSeen,
     ServerSeen,
     SliceColumns,
@@ -56,9 +56,6 @@ from experiments.results.observed import (
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Address
 from stock_service.trading.catalog_file import load as load_catalog
-
-LATE_CALLS_MIN = 100
-"""Fewer calls of a window have no 99th percentile of how late they were sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +164,7 @@ def _rounds(
     assert isinstance(sweep.turns, Windows)
     stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
     seed = seed_of(sweep, number, attempt)
-    machine, current = MachineWatch(not any(map(running_at, sweep.servers))), 0
+    machine, current = MachineWatch(not any(map(running_at, sweep.servers)) and bench.hosts is None), 0
     with ExitStack() as block:
         whole = None if sweep.turns.in_turn else block.enter_context(serving(sweep, starts(sweep, seed), bench, after))
         for (round_, _), group in groupby(enumerate(order(sweep, seed)), key=lambda turn: turn[1][:2]):
@@ -208,29 +205,41 @@ def _turn(
     columns.counted_ns.append(round(plan.duration_s * 1e9))
     columns.active_ns.append(round(plan.duration_s * 1e9))
     if foreign is None:
-        _window(plan, pids, columns)
+        _window(plan, bench, pids, columns)
     else:
         _foreign_window(foreign, plan, asked.setting, pids, columns)
 
 
-def _window(plan: LoadPlan, pids: tuple[int, ...], columns: Columns) -> None:
-    """Runs one window with our own client, and fills its place in the columns."""
+def _window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...], columns: Columns) -> None:
+    """Runs one window with our own client, and fills its place in the columns.
+
+    Where other hosts send, the load's processor time is that of the busiest host on one of its cores. Bytes are as if
+    they could not be read. Raises Refused where a host did not do its share.
+    """
     cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()
+    hosts: Sequence[HostSeen] = ()
     try:
-        result: LoadResult | None = fleet.run(plan)
+        result: LoadResult | None = None
+        if bench.hosts is None:
+            result = fleet.run(plan)
+        else:
+            from experiments.measure.hosts import sent  # which needs Dask
+
+            result, hosts = sent(plan, bench.hosts)
     except Fault:  # no client could connect: the window is kept as failed, and shown
         result = None
     if result is not None and result.interrupted:
         raise KeyboardInterrupt
     parts = {} if result is None else result.parts
     columns.parts.append({name: Part(each.response, each.outcomes, each.errors) for name, each in parts.items()})
-    columns.windows.append(None if result is None else _seen(plan, result))
+    columns.windows.append(None if result is None else replace(_seen(plan, result), hosts=hosts))
     columns.unrecorded.append(0 if result is None else result.began - result.recorded)
     columns.fate.append(FAILED if result is None else KEPT if _times(columns.parts[-1], ALL).count else SILENT)
     columns.requests.append(0 if result is None else result.recorded)
     columns.server_cpu_ns.append(processes_cpu_ns(pids) - cpu_ns)
-    columns.client_cpu_ns.append(0 if result is None else round(result.client_cpu_s * 1e9))
-    columns.wire_bytes.append(loopback_bytes() - carried)
+    own_s = 0.0 if result is None else result.client_cpu_s
+    columns.client_cpu_ns.append(round(1e9 * max((host.core_s for host in hosts), default=own_s)))
+    columns.wire_bytes.append(0 if bench.hosts is not None else loopback_bytes() - carried)
 
 
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...], columns: Columns) -> None:
@@ -296,7 +305,7 @@ def _peer_window(
     columns.parts.append({of.text("mix"): Part(times, {}, {})})
     seen = Window(None, answered / busy_s, times.count / busy_s, 0, 0, None, busy_s, clients_hz=clients_hz)
     if isinstance(rate_hz, float) and run.sent_ns is not None and len(run.first_ns) == 1:
-        sent_hz, late_us = on_schedule(run.sent_ns, rate_hz)
+        sent_hz, late_us = peer_clients.on_schedule(run.sent_ns, rate_hz)
         seen = replace(seen, rate_hz=rate_hz, sent_hz=sent_hz, late_us_p99=late_us)
     columns.windows.append(seen)
     columns.unrecorded.append(0)
@@ -305,19 +314,6 @@ def _peer_window(
     columns.server_cpu_ns.append(processes_cpu_ns(pids) - cpu_ns)
     columns.client_cpu_ns.append(0 if run.total is None else run.total.processor_ns)
     columns.wire_bytes.append(0)
-
-
-def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
-    """Calls sent a second, and by how many µs they were late, at the 99th percentile.
-
-    ``sent_ns`` is of the calls behind the first, each since the first. As many gaps as calls behind the first make the
-    rate: the window's end is none of them. The percentile is None of fewer than 100 calls, where it would be the latest
-    alone.
-    """
-    due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
-    late_ns = np.maximum(sent_ns - due_ns, 0)
-    late_us = float(np.percentile(late_ns, 99)) / 1000 if len(sent_ns) >= LATE_CALLS_MIN else None
-    return float(len(sent_ns) / sent_ns[-1] * 1e9), late_us
 
 
 def _times(parts: Mapping[str, Part], request: str) -> Times:

@@ -63,6 +63,20 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class HostSeen:
+    """One host's share of a window, where other hosts send the load."""
+
+    name: str
+    began_within_s: float
+    """The host began at most this long after the first host."""
+    requests: int
+    mean_us: float | None
+    """Mean response time; None where no request was answered."""
+    core_s: float
+    """Processor time of the host's clients on each of the cores that they may use."""
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """One window of an arm, where windows stand in for slices."""
 
@@ -81,6 +95,8 @@ class Window:
     """Differences of the sends from the declared process."""
     clients_hz: Sequence[float] = ()
     """Replies a second of each client, over its own time; none where its program does not say it."""
+    hosts: Sequence[HostSeen] = ()
+    """Each host's share; none where the load was sent from this machine."""
 
 
 @dataclass(frozen=True, slots=True)

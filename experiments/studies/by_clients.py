@@ -2,28 +2,37 @@
 
 Most parts have fixed loads: 16 connections, or the calls of the original. ``run NAME --clients 1 2 4`` then measures
 this sweep in the part's place. Each server of the part gets its own requests, in a closed loop, by each number of
-clients; the most are compared with the fewest. A load program has a connection for each client. The program of a peer
-that makes one client has the lean client in its place, where that speaks the protocol; else its server is left out.
+clients; the most are compared with the fewest. Servers that differ in the transport alone are compared under the most.
+A load program has a connection for each client. The program of a peer that makes one client has the lean client in its
+place, where that speaks the protocol; else its server is left out.
+
+With ``--cluster`` the clients are on other hosts. Then every part is measured so, in windows. Servers that listen on
+the loopback alone are left out, and so are loads by load programs and by peers' own clients.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
+from statistics import median
 
+from clients.load.plan.load_plan import CLIENT_KINDS
 from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group
 from experiments.design.factors import FACTORS, LOAD_PROGRAMS
 from experiments.design.levels import shown
 from experiments.design.setting import Setting
-from experiments.design.sweep import Sweep
+from experiments.design.sweep import Sweep, Windows
 from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged
-from experiments.peers import PEER_CLIENT, PEERS, client_takes
-from experiments.results.observed import ALL
-from experiments.show.content import Answer, Seen
+from experiments.peers import PEER_CLIENT, PEERS, PYTHON, RELEASE, client_takes
+from experiments.results.observed import ALL, HostSeen
+from experiments.services import SERVICES, STOCK
+from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import clients as figure
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import counted, number
+from experiments.show.numbers import NOTHING, counted, number
 from experiments.show.sentences import ratio_sentence
+from experiments.show.tables import Table
 from experiments.studies.study import Part, Scale
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS
@@ -35,6 +44,9 @@ FIGURE = "clients"
 
 LINES_MAX = 6
 """Lines of a figure, at most."""
+
+FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
+"""Windows of a load from other hosts, which may begin 0.1 s apart, and the rounds of a block."""
 
 _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
 """Factors of a part's own load that the numbers of clients take the place of."""
@@ -48,6 +60,7 @@ def by_clients(name: str, part: Part) -> Part:
         answers=_answers,
         clients=part.clients,
         pictures=_pictures,
+        sections=_sections,
         peers=tuple(each for each in part.peers if not PEERS[each].client or PEERS[each].transport in TRANSPORTS),
     )
 
@@ -63,11 +76,13 @@ def is_fixed(part: Part, scale: Scale) -> bool:
 
 def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
     """Each server of the part by each number of clients. Raises UsageError where no client can be several."""
-    if not _bases(part.sweep(replace(scale, peers=frozenset(part.peers)))):
+    of, bases = part.sweep(scale), _bases(part.sweep(replace(scale, peers=frozenset(part.peers))))
+    if not bases:
         given = " ".join(map(str, scale.clients))
         raise UsageError("--clients", given, f"none with {name}: the programs of its peers make one client each")
-    of = part.sweep(scale)
-    bases = _bases(of)
+    if scale.hosts and not any(map(_reachable, bases)):
+        raise UsageError("--cluster", f"with {name}", "a part with servers of ours under our own load client")
+    bases = tuple(base for base in _bases(of) if not scale.hosts or _reachable(base))
     labels, few, most = _labels(bases), min(scale.clients), max(scale.clients)
     groups, comparisons = list[Group](), list[Comparison]()
     for base in bases:
@@ -78,8 +93,37 @@ def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
             title = f"{labels[base]}: {most} ÷ {counted(few, 'client')}"
             differ, own = (_factor(base),), f"growth {base}"
             comparisons.append(Comparison(own, title, arms[most], arms[few], differ, "growth", family=own))
+    for above, below in _pairs(bases):
+        one, other = Arm(_of(above, most)), Arm(_of(below, most))
+        groups.append(Group((one, other)))
+        title, own = f"{counted(most, 'client')}: {labels[above]} ÷ {labels[below]}", f"transport {above} {below}"
+        comparisons.append(Comparison(own, title, one, other, ("transport",), family="transport"))
+    rounds, turns = of.rounds, of.turns
+    if scale.hosts:
+        in_turn = isinstance(turns, Windows) and turns.in_turn
+        rounds, turns = ROUNDS_FROM_HOSTS, replace(FROM_HOSTS, in_turn=in_turn)
     part_name = f"{name}{SUFFIX}"
-    return Sweep(of.study, part_name, tuple(groups), tuple(comparisons), of.rounds, scale.looks, of.seed, of.turns)
+    return Sweep(of.study, part_name, tuple(groups), tuple(comparisons), rounds, scale.looks, of.seed, turns)
+
+
+def unreachable(part: Part, scale: Scale) -> Sequence[str]:
+    """Names of the part's servers that a load from other hosts leaves out."""
+    bases = _bases(part.sweep(scale))
+    labels = _labels(bases) if bases else {}
+    return [labels[base] for base in bases if not _reachable(base)]
+
+
+def _reachable(base: Setting) -> bool:
+    """True for a server of ours, which may listen beyond the loopback, under our own load client."""
+    ours = base["language"] == PYTHON and base["build"] == RELEASE and base["service"] in (STOCK, *SERVICES)
+    return ours and base["transport"] in TRANSPORTS and base["client"] in CLIENT_KINDS
+
+
+def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
+    """Servers with the same load that differ in the transport alone."""
+    for one, other in combinations(bases, 2):
+        if [name for name, level in one.levels if other[name] != level] == ["transport"]:
+            yield (one, other) if one["transport"] == "sockets" else (other, one)
 
 
 def _bases(of: Sweep) -> tuple[Setting, ...]:
@@ -144,14 +188,57 @@ def _pictures(seen: Seen) -> Sequence[Picture]:
 
 def _answers(seen: Seen) -> Sequence[Answer]:
     judged = tuple(seen.main.judged.values())
-    told = [_growth(each) for each in judged] or list(_means(_lines(seen)))
-    return [Answer("How does latency change as clients are added?", " ".join(told), judged, figure=FIGURE)]
+    growths = tuple(each for each in judged if each.comparison.kind == "growth")
+    told = [_growth(each) for each in growths] or list(_means(_lines(seen)))
+    answers = [Answer("How does latency change as clients are added?", " ".join(told), growths, figure=FIGURE)]
+    if others := tuple(each for each in judged if each not in growths):
+        sooner = " ".join(_sooner(each) for each in others)
+        answers.append(Answer("Which transport answers sooner, under the most clients?", sooner, others))
+    return answers
 
 
 def _growth(of: Judged) -> str:
     """Sentence on one server's growth, with its name."""
     above, below = (counted(arm.connections, "client") for arm in (of.comparison.above, of.comparison.below))
     return f"On {of.comparison.title.rpartition(': ')[0]}: {ratio_sentence(of, above, below)}"
+
+
+def _sooner(of: Judged) -> str:
+    """Sentence on two transports, with the number of clients."""
+    clients, _, servers = of.comparison.title.partition(": ")
+    return f"With {clients}: {ratio_sentence(of, *servers.split(' ÷ '))}"
+
+
+def _sections(seen: Seen) -> Sequence[Section]:
+    """Section on the hosts that sent the load; none where this machine sent it."""
+    arms = {arm: list(_shares(seen, place)) for place, arm in enumerate(seen.main.sweep.arms)}
+    every = [share for shares in arms.values() for share in shares]
+    if not every:
+        return ()
+    names, within_ms = sorted({share.name for share in every}), [1000 * share.began_within_s for share in every]
+    text = (
+        f"The load came from the hosts {', '.join(names)}. In a window each host began at most {max(within_ms):.1f} ms "
+        f"after the first host (median: {median(within_ms):.1f} ms). Each host's mean latency, µs:"
+    )
+    labels, lines = _labels(_bases(seen.main.sweep)), list[tuple[str, ...]]()
+    for arm, shares in sorted(arms.items(), key=lambda each: (each[0].server, each[0].connections)):
+        base = _base(arm.setting)
+        assert base is not None
+        means = (_mean([share for share in shares if share.name == name]) for name in names)
+        lines.append((labels[base], str(arm.connections), *means))
+    table = Table(("Server", "Clients on all hosts", *names), tuple(lines), 1)
+    return (Section("Hosts that sent the load", f"{text}\n\n{table.markdown}"),)
+
+
+def _shares(seen: Seen, place: int) -> Iterator[HostSeen]:
+    return (host for block in seen.main.blocks for window in block.arms[place].windows for host in window.hosts)
+
+
+def _mean(shares: Sequence[HostSeen]) -> str:
+    """Mean latency over a host's windows."""
+    answered = [(share.requests, share.mean_us) for share in shares if share.mean_us is not None]
+    total = sum(requests for requests, _ in answered)
+    return number(sum(requests * mean_us for requests, mean_us in answered) / total) if total else NOTHING
 
 
 def _means(lines: Sequence[figure.Line]) -> Iterator[str]:

@@ -40,6 +40,8 @@ class Scale:
     """True where a part has all levels or counts of its document, of which other scales have fewer."""
     peers: frozenset[str] = frozenset(PEERS)
     """The peers that are built here, by name: a part leaves out arms of others."""
+    hosts: bool = False
+    """True where other hosts send the load: a part keeps the servers that listen beyond loopback."""
     foretell: Callable[[Setting], Foretold] | None = None
     """Predicts a setting, in a part that predicts. None before this is known: then a part guesses its rates."""
 

@@ -3,7 +3,7 @@
 Four network namespaces are joined by a bridge. In one are the server, a relay that makes a round trip longer, the
 scheduler and the coordinator. In each of the others is one host. First the load of all hosts is measured with delays of
 0, 1 and 10 ms. Then a host is killed in the middle of a run, again and again: each run must be refused by its name.
-Then a host freezes, and the load client and the scheduler are killed.
+Then a part of a study is measured from all hosts. A host freezes, and the load client and the scheduler are killed.
 
 One line tells where no network namespaces can be made.
 """
@@ -48,6 +48,9 @@ NETWORK = "10.77.0"
 
 WORKER_PORT = 8790
 """Of every host, so that one that comes back has the address of before: then Dask starts its task again."""
+
+STUDY_S = 180.0
+"""Longest time of a study's run; 60 s are usual."""
 
 _WITHIN = "STOCK_HOSTS_WITHIN"
 """Tells the program that runs in the hub's namespace how namespaces are called."""
@@ -167,11 +170,44 @@ def left(hosts: Cluster) -> Row:
     return Row("a load client that is killed leaves no load", f"of {len(HOSTS)} senders 0", said, sent == len(HOSTS))
 
 
-def _wait(condition: Callable[[], bool]) -> None:
-    """Waits until that is so, for ``WAIT_S`` at most: longer than ``until``, since a program is to start."""
-    until_s, pause = time.monotonic() + WAIT_S, Event()
+def _wait(condition: Callable[[], bool], limit_s: float = WAIT_S) -> None:
+    """Waits until the condition holds, or the limit has passed: longer than ``until``, since a program is to start."""
+    until_s, pause = time.monotonic() + limit_s, Event()
     while not condition() and time.monotonic() < until_s:
         pause.wait(0.05)
+
+
+def studied(hosts: Cluster) -> Iterator[Row]:
+    """Measures a part of a study from all hosts; then kills a host in the middle, and goes on when it is back."""
+    with TemporaryDirectory() as folder:
+        own = (
+            "experiments",
+            "run",
+            "socket_trade",
+            "--profile",
+            "smoke",
+            "--clients",
+            "3",
+            "6",
+            "--out",
+            f"{folder}/seen",
+        )
+        asked = (*own, "--cluster", shown_address(hosts.address), "--host", f"{NETWORK}.1")
+        with Running(*asked) as running:
+            _wait(lambda: "block 1 done" in running.said() or not running.runs())
+            hosts.kill("b")
+            _wait(lambda: not running.runs())
+            said = running.said().strip().splitlines()[-1]
+        yield Row("a killed host ends a study's run, by its name", "refused", said, "host b" in said)
+        hosts.start("b")
+        wait_for(hosts.address, len(HOSTS))
+        with Running(*asked, "--resume") as running:
+            _wait(lambda: not running.runs(), STUDY_S)
+        report = Path(folder, "seen", "report.md")
+        told = (
+            report.read_text().partition("The load came from the ")[2].partition("Each")[0] if report.exists() else ""
+        )
+        yield Row("which goes on, and has every host's share", "whole", told or said, "hosts a, b, c" in told)
 
 
 def headless(hosts: Cluster) -> Row:
@@ -221,7 +257,8 @@ def _inside(options: argparse.Namespace) -> int:
             print(line, flush=True)
         if not options.kills:
             return 0
-        rows = [kills(hosts, options.kills, options.seed), frozen(hosts), left(hosts), headless(hosts)]
+        drawn = kills(hosts, options.kills, options.seed)
+        rows = [drawn, *studied(hosts), frozen(hosts), left(hosts), headless(hosts)]
     print(f"seed {options.seed}", *rows, sep="\n")
     return 0 if all(row.passed for row in rows) else 1
 

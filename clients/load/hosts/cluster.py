@@ -79,6 +79,12 @@ def run(plan: LoadPlan, scheduler: str, watch: Watch) -> tuple[LoadResult, tuple
     return together(plan.rate_hz, [host.result for host in hosts]), tuple(hosts)
 
 
+def names(scheduler: str) -> Sequence[str]:
+    """Names of all hosts. Raises UsageError where there is no scheduler; Refused where there are no hosts."""
+    with _connected(scheduler) as client:
+        return sorted(str(worker["name"]) for worker in _some_workers(client).values())
+
+
 def check(host: HostResult, plan: LoadPlan) -> None:
     """Raises Refused where a host did not send what was asked of it, when it was asked."""
     if host.result.interrupted:
@@ -118,9 +124,7 @@ def _connected(scheduler: str) -> Iterator[Client]:
 
 def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
     """Every worker, by name, with its share of the plan. Raises UsageError and Refused."""
-    workers = _workers(client)
-    if not workers:
-        raise Refused("the Dask cluster has no workers: start one on each host")
+    workers = _some_workers(client)
     if len(workers) > plan.clients:
         raise UsageError("--clients", plan.clients, f"{len(workers)} or more: one for each host of the cluster")
     hosts, named = [], sorted((str(worker["name"]), address) for address, worker in workers.items())
@@ -133,6 +137,14 @@ def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
         own = replace(plan, clients=clients, rate_hz=rate_hz, seed=int.from_bytes(digest[:7]))
         hosts.append(_Host(name, address, number, own))
     return hosts
+
+
+def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
+    """As ``_workers``. Raises Refused where there are none."""
+    workers = _workers(client)
+    if not workers:
+        raise Refused("the Dask cluster has no workers: start one on each host")
+    return workers
 
 
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:

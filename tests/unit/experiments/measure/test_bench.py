@@ -45,6 +45,12 @@ def test_the_stock_service_is_served_as_the_setting_says() -> None:
     assert words("grpc workers=4 locking=per-stock") == [*plain, "--workers", "4", "--locking", "per-stock"]
 
 
+def test_a_server_of_ours_listens_where_it_is_told() -> None:
+    """It serves in the clear, so that a load from other hosts reaches it."""
+    command = server_command(Arm(read("sockets service=echo")).server, CATALOG, listen="192.0.2.9")
+    assert " --transport sockets --host 192.0.2.9 --insecure --port 0" in " ".join(command)
+
+
 def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() -> None:
     """In one folder on the working folder's disk, which goes when the program ends."""
     stores = [Path(words("sockets store=sqlite")[-1].removeprefix("sqlite:")) for _ in range(2)]

@@ -124,11 +124,11 @@ def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_calls_as_due_are_not_off_their_rate() -> None:
     """Seven gaps make the rate of eight calls; a percentile of how late they were needs a hundred."""
-    sent_hz, late_us = windows.on_schedule(np.arange(1, 8) * 10_000_000 - 5, 100.0)
+    sent_hz, late_us = peer_clients.on_schedule(np.arange(1, 8) * 10_000_000 - 5, 100.0)
     assert sent_hz == pytest.approx(100.0)
     assert late_us is None
-    assert windows.on_schedule(np.arange(1, 201) * 10_000_000 - 5, 100.0)[1] == 0.0
-    assert windows.on_schedule(np.arange(1, 201) * 10_000_000 + 7_000, 100.0)[1] == pytest.approx(7.0)
+    assert peer_clients.on_schedule(np.arange(1, 201) * 10_000_000 - 5, 100.0)[1] == 0.0
+    assert peer_clients.on_schedule(np.arange(1, 201) * 10_000_000 + 7_000, 100.0)[1] == pytest.approx(7.0)
 
 
 def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:

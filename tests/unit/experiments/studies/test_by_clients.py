@@ -6,9 +6,10 @@ import pytest
 
 from experiments.judge.verdicts import judge
 from experiments.peers import PEER_CLIENT
+from experiments.results.observed import HostSeen, Window
 from experiments.show.content import Seen, content
 from experiments.studies import PARTS
-from experiments.studies.by_clients import SUFFIX, is_fixed
+from experiments.studies.by_clients import FROM_HOSTS, ROUNDS_FROM_HOSTS, SUFFIX, is_fixed, unreachable
 from experiments.studies.study import Scale
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import block
@@ -37,8 +38,9 @@ def test_each_server_of_a_part_gets_every_number_of_clients(name: str) -> None:
     sweep, own = PARTS[f"{name}{SUFFIX}"][1].sweep(scale), PARTS[name][1].sweep(scale)
     assert {arm.connections for arm in sweep.arms} == {1, 2, 4}
     assert all(arm.setting["rate_hz"] is None for arm in sweep.arms)
-    assert len(sweep.comparisons) == len(sweep.arms) / 3
-    assert {each.clients_ratio for each in sweep.comparisons} == {4}
+    growths = [each for each in sweep.comparisons if each.kind == "growth"]
+    assert len(growths) == len(sweep.arms) / 3
+    assert {each.clients_ratio for each in growths} == {4}
     kept = {arm.server for arm in own.arms if not arm.copy and arm.setting["transport"] != "net-rpc"}
     assert set(sweep.servers) == kept
 
@@ -82,7 +84,81 @@ def test_each_server_has_a_sentence_and_a_line(clients: tuple[int, ...], said: s
     sweep = part.sweep(asked("server_cost", *clients))
     means = {arm: 50.0 + 50 * arm.connections + 50 * (arm.connections > 3) for arm in sweep.arms}
     shown = content(part, Seen(judge(sweep, [block(sweep, means, each, 0.01) for each in range(1, 11)])))
-    (answer,) = shown.answers
+    answer, *_ = shown.answers
     assert said in answer.sentence
     assert answer.sentence.count("On ") == 5
     assert shown.picture("clients").alternative.count("sockets") == 2
+
+
+def test_servers_that_differ_in_the_transport_alone_are_compared() -> None:
+    """The most clients send to both, and sockets stand above; an answer tells it."""
+    _, part = PARTS[f"executors{SUFFIX}"]
+    sweep = part.sweep(asked("executors", 2, 6))
+    assert [each.title for each in sweep.comparisons if each.kind != "growth"] == [
+        "6 clients: sockets ÷ grpc executor=static-pool",
+        "6 clients: sockets executor=thread-pool ÷ grpc",
+        "6 clients: sockets executor=thread-per-task ÷ grpc executor=thread-per-task",
+    ]
+    means = {arm: 50.0 if arm.setting["transport"] == "sockets" else 100.0 for arm in sweep.arms}
+    shown = content(part, Seen(judge(sweep, [block(sweep, means, each, 0.01) for each in range(1, 11)])))
+    growth, sooner = shown.answers
+    assert len(growth.deciding) == 7
+    assert len(sooner.deciding) == 3
+    assert "With 6 clients: Sockets take 0.501 of the time of grpc executor=static-pool (0.499 to" in sooner.sentence
+    assert not shown.sections
+
+
+def from_hosts(name: str) -> Scale:
+    """Two numbers of clients on other hosts."""
+    return replace(asked(name, 2, 4), hosts=True)
+
+
+def test_a_load_from_other_hosts_goes_to_servers_that_listen_beyond_the_loopback() -> None:
+    """Servers in other languages are left out by name, and slices become windows."""
+    _, part = PARTS[f"languages{SUFFIX}"]
+    sweep = part.sweep(from_hosts("languages"))
+    assert (sweep.turns, sweep.rounds) == (FROM_HOSTS, ROUNDS_FROM_HOSTS)
+    assert {arm.setting["language"] for arm in sweep.arms} == {"python"}
+    named = unreachable(PARTS["languages"][1], from_hosts("languages"))
+    assert named == ["grpc language=go", "grpc language=rust"]
+    assert unreachable(PARTS["executors"][1], from_hosts("executors")) == []
+
+
+def test_a_part_without_a_server_that_other_hosts_reach_is_refused() -> None:
+    """The line names the part."""
+    with pytest.raises(UsageError, match="--cluster: got 'with pools', allowed: a part with servers of ours"):
+        PARTS[f"pools{SUFFIX}"][1].sweep(from_hosts("pools"))
+
+
+def test_servers_that_take_turns_do_so_for_other_hosts() -> None:
+    """More servers than may be alive at once."""
+    turns = PARTS[f"pool_size{SUFFIX}"][1].sweep(from_hosts("pool_size")).turns
+    assert turns == replace(FROM_HOSTS, in_turn=True)
+
+
+def test_a_section_has_each_hosts_own_latency() -> None:
+    """A row for each server and number of clients, weighted by requests; and how far apart the hosts began."""
+    _, part = PARTS[f"socket_trade{SUFFIX}"]
+    sweep = part.sweep(from_hosts("socket_trade"))
+    blocks = [block(sweep, dict.fromkeys(sweep.arms, 100.0), each, 0.01) for each in range(1, 11)]
+    shares = [
+        Window(
+            None,
+            1,
+            1,
+            0,
+            0,
+            None,
+            1,
+            hosts=(HostSeen("a", 0.004, count, mean_us, 0.1), HostSeen("b", 0.001, 0, None, 0)),
+        )
+        for count, mean_us in ((100, 10.0), (300, 50.0))
+    ]
+    first = replace(blocks[0], arms=[replace(blocks[0].arms[0], windows=shares), *blocks[0].arms[1:]])
+    (section,) = content(part, Seen(judge(sweep, [first, *blocks[1:]]))).sections
+    assert (
+        "the hosts a, b. In a window each host began at most 4.0 ms after the first host (median: 2.5 ms)"
+        in section.text
+    )
+    assert "| sockets mix=trade | 2 | 40.0 | – |" in section.text
+    assert "| sockets | 2 | – | – |" in section.text

@@ -24,6 +24,11 @@ from clients.load.record.result import ALL, LoadResult, from_json
 from clients.load.record.times import Nanoseconds, Times
 from clients.load.run import fleet
 from clients.load.run.fleet import Progress
+from experiments.design.arms import Arm, Group
+from experiments.design.setting import setting
+from experiments.design.sweep import Sweep, Windows
+from experiments.measure import windows
+from experiments.measure.bench import CATALOG, Hosts, bench
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import shown_address
 from tests.cluster import SCHEDULER, Cluster, wait_for
@@ -31,6 +36,7 @@ from tests.cluster import cluster as started
 from tests.conformance.running import until
 from tests.unit.clients.load.reports import OPEN, PLAN, bad_arrivals, open_run
 from tests.unit.clients.load.run.fleet_bench import plan_on
+from tests.unit.experiments.blocks import BESIDE_OTHERS
 
 pytestmark = pytest.mark.slow
 
@@ -82,6 +88,27 @@ def test_the_whole_is_what_all_hosts_saw(hosts: Cluster, server: str) -> None:
         exact = raw[max(1, int(percent / 100 * len(raw) + 0.5)) - 1]
         assert found_us == min(bucket_end(int(exact)), int(raw[-1])) / 1000
     assert every.mean_us == pytest.approx(raw.mean() / 1000)
+
+
+def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
+    """The block's counts are the sums of the hosts' counts; bytes on this machine's loopback are not told."""
+    arm = Arm(setting(clients=3, mix="trade"))
+    sweep = Sweep("try", "try", (Group((arm,)),), (), 2, (1,), turns=Windows(0.1, 0.5), limits=BESIDE_OTHERS)
+    on = replace(bench(CATALOG), hosts=Hosts(scheduler(hosts), "127.0.0.1"))
+    block = windows.measure(sweep, 1, 1, on, lambda _: None)
+    (seen,) = block.arms
+    assert [[host.name for host in window.hosts] for window in seen.windows] == [list(HOSTS)] * 2
+    each = [host for window in seen.windows for host in window.hosts]
+    every = seen.answered["all"].times
+    assert sum(host.requests for host in each) == every.count > 100
+    mean_us = sum(host.requests * (host.mean_us or 0.0) for host in each) / every.count
+    assert mean_us == pytest.approx(every.sum_ns / every.count / 1000)
+    assert all(0 < host.core_s < window.duration_s for window in seen.windows for host in window.hosts)
+    assert block.slices.client_cpu_ns == [
+        round(1e9 * max(host.core_s for host in window.hosts)) for window in seen.windows
+    ]
+    assert block.slices.wire_bytes == [0, 0]
+    assert [each.foreign_ticks for each in block.rounds] == [None, None]
 
 
 def in_window_ns(host: LoadResult) -> Nanoseconds:

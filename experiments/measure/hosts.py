@@ -1,0 +1,24 @@
+"""A window's load sent by the hosts of a Dask cluster. Loads Dask."""
+
+from dataclasses import replace
+
+from clients.load.hosts import cluster
+from clients.load.hosts.merging import HostResult
+from clients.load.plan.load_plan import LoadPlan
+from clients.load.record.result import ALL, LoadResult
+from experiments.measure.bench import Hosts
+from experiments.results.observed import HostSeen
+
+
+def sent(plan: LoadPlan, hosts: Hosts) -> tuple[LoadResult, tuple[HostSeen, ...]]:
+    """The result of all hosts, and each host's share. Blocks for the window, and while the hosts make ready.
+
+    Each host keeps to the cores that its worker has. Raises UsageError where no scheduler answers; Refused.
+    """
+    result, each = cluster.run(replace(plan, cpus=None), hosts.scheduler, lambda _: None)
+    return result, tuple(map(_seen, each))
+
+
+def _seen(host: HostResult) -> HostSeen:
+    every, cores = host.result.requests[ALL], host.result.cores or 1
+    return HostSeen(host.name, host.began_within_s, every.count, every.mean_us, host.result.client_cpu_s / cores)
