@@ -46,6 +46,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, check_writable, integer
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import TRANSPORTS
+from stock_service.rpc.transports import load as load_transport
 
 INTERRUPTED_EXIT = 130
 
@@ -236,18 +237,22 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
 
 
 def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> ClientCredentials:
-    """Credentials that clients show to a command or an address, on both sides alike. Raises UsageError."""
+    """Credentials that clients show to a command or an address, on both sides alike, and the metadata that they send to
+    each side. Raises UsageError."""
     files = [(option, str(file)) for option, file in credential_files(options).items() if file is not None]
-    files += [("--metadata", "=".join(sent)) for sent in options.metadata or ()]
-    if not files:
+    given = [*files, *(("--metadata", "=".join(sent)) for sent in options.metadata or ())]
+    if not given:
         return NO_CREDENTIALS
     somebodys = [each for each in sides if is_somebodys(dict(each.levels))]
-    if not somebodys:
+    if files and not somebodys:
         raise UsageError(*files[0], f"a command or an address; our own servers take access={TLS} or access={TOKEN}")
     if sides[0]["client"] not in CLIENT_KINDS:
-        raise UsageError(*files[0], f"--load {' or '.join(CLIENT_KINDS)}; {sides[0].text('client')} shows none")
+        raise UsageError(*given[0], f"--load {' or '.join(CLIENT_KINDS)}; {sides[0].text('client')} shows none")
     check_reflection(options)
-    *_, shown = (credentials(options, running_at(Arm(each).server)) for each in somebodys)
+    *_, shown = (credentials(options, running_at(Arm(each).server)) for each in somebodys or sides)
+    if shown.metadata:
+        for transport in TRANSPORTS.keys() & {each.text("transport") for each in sides}:
+            load_transport(transport).codec(("", 0), metadata=shown.metadata)
     return shown
 
 

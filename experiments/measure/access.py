@@ -31,11 +31,11 @@ def is_somebodys(levels: Mapping[str, Level]) -> bool:
 
 
 def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
-    """Credentials that such a server's clients trust or show; ``given`` on one of somebody's. Raises UsageError where
-    server or client takes none."""
+    """Credentials that such a server's clients trust or show; ``given`` on one of somebody's. Its metadata is sent to
+    every server: requests of both sides are alike. Raises UsageError where server or client takes no credentials."""
     is_given = given != NO_CREDENTIALS and is_somebodys(levels)
     if levels["access"] == OPEN:
-        return ClientCredentials(metadata=given.metadata) if is_given else NO_CREDENTIALS
+        return ClientCredentials(metadata=given.metadata)
     is_ours = levels["service"] in OURS and levels["language"] == PYTHON
     if not (is_given or is_ours) or levels["client"] not in CLIENT_KINDS:
         allowed = f"{OPEN}, but for our own servers and client={'|'.join(CLIENT_KINDS)}"
@@ -43,8 +43,8 @@ def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = N
     if is_given:
         return given
     if levels["access"] == TLS:
-        return ClientCredentials(authority=_folder() / "ca.pem")
-    return ClientCredentials(token=read_token(_folder() / "trader.token"))
+        return ClientCredentials(authority=_folder() / "ca.pem", metadata=given.metadata)
+    return ClientCredentials(token=read_token(_folder() / "trader.token"), metadata=given.metadata)
 
 
 @cache

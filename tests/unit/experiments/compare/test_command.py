@@ -179,7 +179,8 @@ def test_one_connection_cannot_tell_two_pools_apart() -> None:
     ("words", "said"),
     [
         ("grpc sockets --tls-ca ca.pem", "--tls-ca: got 'ca.pem', allowed: a command or an address; our own servers"),
-        ("grpc sockets --metadata a=b", "--metadata: got 'a=b', allowed: a command or an address"),
+        ("grpc sockets --metadata a=b", "--metadata: got 'a=…', allowed: on gRPC and http1"),
+        ("sockets [::1]:1 --metadata a=b", "--metadata: got 'a=…', allowed: on gRPC and http1"),
         ("[::1]:1 [::1]:2 --metadata a=b --load h2load", "--metadata: got 'a=b', allowed: --load lean or library"),
         ("[::1]:1 [::1]:2 --tls-ca ca.pem --load h2load", "--tls-ca: got 'ca.pem', allowed: --load lean or library"),
         ("[::1]:1 [::1]:2 --tls-cert c.pem", "--tls-cert: got 'c.pem', allowed: beside --tls-ca FILE and --tls-key"),
