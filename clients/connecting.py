@@ -31,9 +31,14 @@ _CREDENTIALS = {
 
 _METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
 _OWN_KEYS = re.compile(
-    r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|transfer-encoding|upgrade|expect|authorization|timeout-ms"
+    r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|proxy-connection|keep-alive|transfer-encoding|upgrade"
+    r"|expect|authorization|timeout-ms"
 )
 """Keys that the protocol or another option decides on, or whose values are bytes."""
+
+_METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
+"""Largest size of all metadata, and the bytes that HTTP/2 counts for each key beside it and its value. The lean client
+sends a call's headers in one frame, which holds 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -74,17 +79,19 @@ def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None
     parser.add_argument(
         "--timeout-s", type=seconds(0.001, TIMEOUT_S_MAX), default=default(5.0), help="seconds to wait for a reply"
     )
-    add_credentials(parser, default(None))
+    add_credentials(parser, repeated)
 
 
-def add_credentials(parser: argparse.ArgumentParser, default: object = None) -> None:
-    """Options of what the client trusts and shows."""
+def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
+    """Options of what the client trusts and shows. See ``add_options`` for ``repeated``."""
+    default = argparse.SUPPRESS if repeated else None
     for option, help_text in _CREDENTIALS.items():
         parser.add_argument(option, type=Path, metavar="FILE", default=default, help=help_text)
     parser.add_argument(
         "--metadata",
         type=metadata,
         action="append",
+        dest="more_metadata" if repeated else "metadata",  # which would else replace what stands before the command
         metavar="KEY=VALUE",
         default=default,
         help="sent with every request, on gRPC and http1; may be repeated. No secret: anybody here can read it",
@@ -121,7 +128,11 @@ def credentials(options: argparse.Namespace, address: Address | None = None) -> 
             raise UsageError(option, str(file), f"beside --tls-ca FILE and {other} FILE")
     if token is not None and authority is None and not is_loopback((address or server_address(options))[0]):
         raise UsageError("--token-file", str(token), "beside --tls-ca FILE, or to a loopback address")
-    sent = tuple(options.metadata or ())
+    sent = (*(options.metadata or ()), *getattr(options, "more_metadata", ()))
+    size = sum(len(key) + len(value) + _KEY_BYTES for key, value in sent)
+    if size > _METADATA_BYTES_MAX:
+        allowed = f"up to {_METADATA_BYTES_MAX:,} bytes in all, where each key counts {_KEY_BYTES} more"
+        raise UsageError("--metadata", f"{size:,} bytes", allowed)
     return ClientCredentials(authority, certificate, key, "" if token is None else read_token(token), sent)
 
 

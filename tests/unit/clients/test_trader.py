@@ -91,6 +91,9 @@ def test_options_count_before_and_after_the_command() -> None:
     for arguments in ("--address a:1 --timeout-s 2 lookup X", "lookup X --address a:1 --timeout-s 2"):
         options = trader._parser().parse_args(arguments.split())
         assert (options.address, options.timeout_s, options.transport) == (("a", 1), 2.0, "grpc")
+    both = "--metadata a=1 lookup --metadata b=2 --metadata b=3 X"
+    options = trader._parser().parse_args(both.split())
+    assert connecting.credentials(options).metadata == (("a", "1"), ("b", "2"), ("b", "3"))
 
 
 @pytest.mark.parametrize("fault", FAULTS.values())

@@ -9,6 +9,7 @@ from clients.load import command
 from clients.load.run import fleet
 from stock_service.rpc.transports import Address
 from tests.unit.clients.load.plan.greeter_server import greeter, write_protos
+from tests.unit.clients.load.run.fleet_bench import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
 
@@ -51,6 +52,17 @@ def test_metadata_is_sent_with_every_call(client: str, tmp_path: Path) -> None:
     (result,) = json.loads(file.read_text())["results"]
     assert result["requests"]["SayHello"]["outcomes"].keys() == {"OK"}
     assert result["errors"] == {}
+
+
+@pytest.mark.parametrize("client", ["lean", "library"])
+@pytest.mark.parametrize("values", [(15_327,), (1,) * 425])
+def test_as_much_metadata_as_may_be_sent_arrives(client: str, values: tuple[int, ...]) -> None:
+    """In one long value or in many keys, by either kind of client."""
+    sent = [(f"{number}", "v" * size) for number, size in enumerate(values)]
+    words = [word for key, value in sent for word in ("--metadata", f"{key}={value}")]
+    with serving("grpc_static") as address:
+        given = "--transport", "grpc_static", "--mix", "lookup", "--client", client
+        assert run(address, *given, *words) == 0
 
 
 def test_a_reply_that_does_not_decode_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,8 @@ from stock_service.rpc.transports import TRANSPORTS
         ("--metadata authorization=x", "--metadata: got 'authorization=x', allowed: KEY=VALUE"),
         ("--metadata key-bin=x", "--metadata: got 'key-bin=x'"),
         ("--metadata grpc-timeout=1S", "--metadata: got 'grpc-timeout=1S'"),
+        ("--metadata keep-alive=5", "--metadata: got 'keep-alive=5'"),
+        (f"--metadata k={'v' * 15_328}", "--metadata: got '15,361 bytes', allowed: up to 15,360 bytes in all"),
         ("--seed 1.5", "--seed: got '1.5'"),
         ("--stocks a\tb", "--stocks"),
         ("--durations 5", "unrecognized arguments"),
