@@ -102,6 +102,12 @@ def test_a_load_that_was_late_itself_is_offered_again_at_a_lower_rate() -> None:
     assert real_clients.in_time(offered, 1e6)[1].late_us_p99 > real_clients.LATE_US_MAX
 
 
+def test_a_server_that_keeps_a_punctual_load_waiting_is_not_excused() -> None:
+    """Calls that found no room were never sent: it is the server that did not answer those before."""
+    overloaded = real_clients.Report(1, 1.0, never_sent=99)
+    assert real_clients.in_time(lambda _: overloaded, 100.0) == (100.0, overloaded)
+
+
 @pytest.mark.parametrize(("refused", "passed"), [({}, True), ({"ResourceExhausted": 1}, False)])
 def test_one_call_refused_for_its_metadata_is_one_too_many(refused: dict[str, int], passed: bool) -> None:
     """Of ten thousand; and so are calls that were never made. A row without a goal only states."""
@@ -125,7 +131,7 @@ def test_what_goes_late_or_polite_clients_lack_falls_short() -> None:
     said = '{"calls": 90, "good": 80, "seconds": 2.0, "errors": {"Aborted": 5}, "never_sent": 7, "late_us_p99": 3.0}'
     polite = real_clients.go_report(said)
     assert (polite.made, polite.good_hz, polite.errors) == (102, 40.0, {"Aborted": 5, "late": 10})
-    assert not polite.kept_its_rate
+    assert polite.was_in_time
     rows = real_clients.fair_rows("a", polite, 60.0, has_goal=True)
     assert [(row.figure, row.passed) for row in rows] == [("200%", True), ("78.43% of 102", False)]
     assert not real_clients.fair_rows("a", polite, 400.0, has_goal=True)[0].passed
