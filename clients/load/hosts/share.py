@@ -112,7 +112,7 @@ class _Watch:
     def __call__(self, progress: Progress) -> None:
         """See ``fleet.Watch``."""
         self._look()
-        if progress.phase == "standing" and not self._called_off:
+        if progress.phase == "standing":
             self._wait()
         elif progress.phase != "starting" and not self._begun:
             self._begun = True
