@@ -198,9 +198,11 @@ _UNSAID = ("request_types", "credentials")
 def _document(run: Measured) -> dict[str, object]:
     plan, result = run.plan, run.result
     asked = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan) if field.name not in _UNSAID}
+    asked["calls"] = {each.name: each.path for each in plan.request_types}
+    asked["metadata"] = ["=".join(sent) for sent in plan.credentials.metadata]
     return {
         "started_at": run.started_at.isoformat(),
-        "plan": asked | {"calls": {each.name: each.path for each in plan.request_types}},
+        "plan": asked,
         "floor": run.floor,
         **_counted(result),
         "hosts": [

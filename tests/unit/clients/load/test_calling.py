@@ -50,6 +50,7 @@ def test_metadata_is_sent_with_every_call(client: str, tmp_path: Path) -> None:
         assert run(address, *HELLO, "--client", client, *sent, "--json", str(file)) == 0
         assert run(address, *HELLO, "--client", client, *sent[:2]) == 1
     (result,) = json.loads(file.read_text())["results"]
+    assert result["plan"]["metadata"] == ["x-tenant=north shore", "x-trace.id=7=7"]
     assert result["requests"]["SayHello"]["outcomes"].keys() == {"OK"}
     assert result["errors"] == {}
 
