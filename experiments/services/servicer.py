@@ -104,7 +104,7 @@ def greeter_servicer() -> Service:
 
 def main(arguments: Sequence[str]) -> None:
     """Serves, which does not return."""
-    services.SERVICES[NAME] = "experiments.services.servicer:greeter_servicer"
+    services.SERVICES[NAME] = f"{__name__}:greeter_servicer"  # of the program itself: it is not loaded again
     serving.main(["serve", NAME, *arguments])
 
 

@@ -1,5 +1,6 @@
 """A generated servicer on our own server, and what a program says that each gRPC server keeps."""
 
+import subprocess
 import sys
 
 import grpc
@@ -18,6 +19,21 @@ from tests.raw_service import answered
 
 HERE = [name for name in SERVERS if name not in PEERS]
 """Servers that need no further package."""
+
+
+_LOADED = """
+import runpy, sys
+from experiments.services import __main__ as serving, made
+serving.main = lambda words: made(words[1])
+runpy.run_module("experiments.services.servicer", run_name="__main__", alter_sys=True)
+print("experiments.services.servicer" in sys.modules)
+"""
+
+
+def test_a_program_s_modules_are_loaded_once() -> None:
+    """Its start-up and its memory are measured."""
+    told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, timeout=30, check=True)
+    assert told.stdout == "False\n"
 
 
 def test_generated_code_adds_a_servicer_to_ours() -> None:
