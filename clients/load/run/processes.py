@@ -100,20 +100,22 @@ class Processes:
             process.terminate()
 
     def reap(self, within_s: float) -> None:
-        """Closes all pipes, and waits until every process has ended. One that runs for longer is killed. May be
-        repeated."""
+        """Closes all pipes, and waits until every process has ended. One that runs for longer is killed; after a Ctrl-C
+        meanwhile, all are. May be repeated."""
         for pipe in self._pipes:
             pipe.close()
-        deadline_s = time.monotonic() + within_s
-        for process in self._processes:
-            if process.pid is None:  # it was never started
-                continue
-            process.join(max(0.0, deadline_s - time.monotonic()))
-            if process.exitcode is None:
-                process.kill()
-            process.join()
-            process.close()
+        started = [process for process in self._processes if process.pid is not None]
         self._pipes, self._processes = [], []
+        deadline_s = time.monotonic() + within_s
+        try:
+            for process in started:
+                process.join(max(0.0, deadline_s - time.monotonic()))
+        finally:
+            for process in started:
+                if process.exitcode is None:
+                    process.kill()
+                process.join()
+                process.close()
 
 
 def heard(pipe: Pipe, within_s: float = 0.0) -> object:

@@ -14,6 +14,7 @@ from clients.load.plan.load_plan import ClientKind
 from clients.load.record.result import ALL, CLIENT_LOST
 from clients.load.run import fleet
 from clients.load.run.fleet import Progress
+from clients.load.run.processes import Processes
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import sockets
@@ -187,3 +188,21 @@ def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -
         result = fleet.run(plan_on("sockets", where, duration_s=30.0), at_measuring(interrupt))
     assert (result.interrupted, result.errors) == (True, {CLIENT_LOST: 1})
     assert client_pids() == []
+
+
+def _stay(_: object) -> None:
+    signal.pause()
+
+
+def test_ctrl_c_while_processes_are_waited_for_ends_them_at_once() -> None:
+    """All of them, and reaping them again finds none."""
+    clients = Processes()
+    for _ in range(3):
+        clients.start(_stay)
+    pressing = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        clients.reap(20.0)
+    pressing.join()
+    assert client_pids() == []
+    clients.reap(0.0)
