@@ -76,12 +76,13 @@ def is_fixed(part: Part, scale: Scale) -> bool:
 
 def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
     """Each server of the part by each number of clients. Raises UsageError where no client can be several."""
-    of, bases = part.sweep(scale), _bases(part.sweep(replace(scale, peers=frozenset(part.peers))))
+    bases = _bases(part.sweep(replace(scale, peers=frozenset(part.peers))))
     if not bases:
         given = " ".join(map(str, scale.clients))
         raise UsageError("--clients", given, f"none with {name}: the programs of its peers make one client each")
     if scale.hosts and not any(map(_reachable, bases)):
         raise UsageError("--cluster", f"with {name}", "a part with servers of ours under our own load client")
+    of = part.sweep(scale)
     bases = tuple(base for base in _bases(of) if not scale.hosts or _reachable(base))
     labels, few, most = _labels(bases), min(scale.clients), max(scale.clients)
     groups, comparisons = list[Group](), list[Comparison]()
