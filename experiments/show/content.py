@@ -59,6 +59,8 @@ class Answer:
     """Name of the figure that shows it; None: the forest of its deciding comparisons is drawn."""
     to_decide: str | None = None
     """Sentence with the command that would decide an undecided answer; None for a decided one."""
+    titles: Mapping[Measure, str] = field(default_factory=dict)
+    """Titles of its forests by measure, where the question is no title of the forest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +273,10 @@ def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
     for each in answer.deciding:
         of_measure.setdefault(each.comparison.measure, []).append(each)
     first, *others = of_measure.items()
-    yield ratios.picture(name, answer.question, first[1])
+    yield ratios.picture(name, answer.titles.get(first[0], answer.question), first[1])
     for measure, own in others:
         title = f"{ratios.QUANTITIES[measure].capitalize()}, to the question: {answer.question}"
-        yield ratios.picture(f"{name}_{measure}", title, own)
+        yield ratios.picture(f"{name}_{measure}", answer.titles.get(measure, title), own)
 
 
 def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:

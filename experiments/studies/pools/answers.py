@@ -1,7 +1,8 @@
 """Answers of ``pools``: the servers' speed, pool and connections, the debug build, the stress test. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from experiments.design.arms import Measure
 from experiments.judge.stress import StressJudged
 from experiments.judge.table import TableJudged
 from experiments.judge.verdicts import Judged, Judgement
@@ -20,6 +21,12 @@ PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "
 
 MEASURES = ("", "_cpu")
 """Ends of comparisons' names: by time, and by processor time."""
+
+TITLES: Mapping[Measure, str] = {
+    "response": f"time of a request with {ONE} connection, {POOL} threads",
+    "cpu": f"processor time of a request with {AT} connections, {POOL} threads",
+}
+"""Ends of titles of the figures of ratios: time and processor time are measured under loads that differ."""
 
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay.",
@@ -40,6 +47,10 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def _judged(judgement: Judgement, names: Iterable[str]) -> dict[str, Judged]:
     return {name: judgement.judged[name] for name in names if name in judgement.judged}
+
+
+def _titled(what: str) -> Mapping[Measure, str]:
+    return {measure: f"{what}: {end}" for measure, end in TITLES.items()}
 
 
 def _languages(seen: Seen) -> Answer:
@@ -67,6 +78,7 @@ def _languages(seen: Seen) -> Answer:
         details=tuple(told[2 * len(VERBS) :]),
         estimand=ESTIMAND,
         not_concluded=NOT_CONCLUDED,
+        titles=_titled("Rust, Go and Python"),
         to_decide=to_decide(judgement, [name for name, each in found.items() if each.comparison.family == HEADLINE]),
     )
 
@@ -102,6 +114,7 @@ def _debug(judgement: Judgement) -> Answer:
         tuple(found.values()),
         estimand=ESTIMAND,
         not_concluded=("What a debug build of another program costs.",),
+        titles=_titled("Rust in debug and in release"),
         to_decide=to_decide(judgement, list(found)),
     )
 
@@ -146,7 +159,7 @@ def _connections(cells: TableJudged) -> Answer:
         details=tuple(details),
         estimand="geometric mean over pools, GET and PUT; one server at a time",
         not_concluded=("That a server is slower: in a closed loop N times the connections wait N times as long.",),
-        figure="processor_get",
+        figure="connections",
     )
 
 

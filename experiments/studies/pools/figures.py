@@ -1,11 +1,12 @@
 """The figures and tables of the study ``pools``: the document's beside ours, and the document's faults.
 
 The document draws nothing. Its tables 1 and 2 are lines over the pool here, one figure for a column that a conclusion
-is about; its figures 1 and 2, pictures of JMeter's tables, are one figure of throughput. Every declared ratio has a
-line. Pure.
+is about; its figures 1 and 2, pictures of JMeter's tables, are one figure of throughput. One figure more has the
+processor time of a request over connections. Every declared ratio has a line. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from experiments.judge.stats import exact
 from experiments.judge.stress import StressJudged
@@ -18,7 +19,7 @@ from experiments.show.figures.style import LIMITED, Picture
 from experiments.show.numbers import NOTHING, number, ratio_words
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.pools import original
-from experiments.studies.pools.design import CONNECTIONS, LANGUAGES, POOLS, VERBS
+from experiments.studies.pools.design import CONNECTIONS, LANGUAGES, POOL, POOLS, VERBS
 
 DRAWN = {
     "response_ms": ("response", "Mean time of a request", "Mean time, ms", True),
@@ -27,18 +28,25 @@ DRAWN = {
 }
 """A column of tables 1 and 2: the figure's name, title and quantity, and whether ours is pinned."""
 
+HOLLOW = f"{LIMITED}; so is all of the document"
+
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """A figure for each column and request; throughput under stress."""
+    """A figure for each column and request; processor time over connections; throughput under stress."""
     drawn: list[Picture] = []
     if (cells := seen.of(TableJudged)) is not None:
         for quantity, (name, title, unit, pinned) in DRAWN.items():
             ticks = [(float(pool), str(pool)) for pool in POOLS]
-            scale = Scale("Threads in the pool", unit, ticks, hollow=LIMITED, columns=2, shared="row")
+            scale = Scale("Threads in the pool", unit, ticks, hollow=HOLLOW, columns=2)
+            if quantity == "response_ms":  # ten times the connections wait ten times as long
+                scale = replace(scale, shared="row")
+            if quantity == "memory_percent":  # servers differ tenfold, and a pool adds a third to one
+                scale = replace(scale, log_y=True)
             panels = {verb: list(_panels(cells, quantity, verb, pinned)) for verb in VERBS}
             for verb, own in panels.items():
                 told = f"{title}: {verb.upper()}, by the size of the server's pool"
                 drawn.append(curves.picture(f"{name}_{verb}", told, scale, own, list(panels.values())))
+        drawn.append(_connections(cells))
     if (stress := seen.of(StressJudged)) is not None:
         drawn.append(_stress(stress))
     return tuple(drawn)
@@ -61,6 +69,27 @@ def _panels(seen: TableJudged, quantity: str, verb: str, pinned: bool) -> Iterat
             yield Panel(f"{connections:,} connections: here", [line for line in ours if line.points])
 
 
+def _connections(seen: TableJudged) -> Picture:
+    """Processor time of a request over connections: a row of panels of the document, and one of ours."""
+    document, here = list[Panel](), list[Panel]()
+    for verb in VERBS:
+        table = [row for row in original.TABLES[verb] if row.pool == POOL]
+        theirs = [
+            _series(language, [(float(row.connections), original.cpu_us(row)) for row in lines])
+            for language in LANGUAGES
+            if (lines := [row for row in table if row.language == language])
+        ]
+        levels = (True, verb, POOL)
+        own = [c for c in seen.plan.cells if (c.pinned, c.setting["mix"], c.setting["workers"]) == levels]
+        ours = [_line(seen, "cpu_us", language, own, "connections") for language in LANGUAGES]
+        document.append(Panel(f"{verb.upper()}: the document", theirs))
+        here.append(Panel(f"{verb.upper()}: here, own scale", [line for line in ours if line.points]))
+    ticks = [(float(each), f"{each:,}") for each in CONNECTIONS]
+    scale = Scale("Connections", "Processor time, µs", ticks, columns=2, shared="row")
+    title = f"Processor time of a request by connections, {POOL} threads"
+    return curves.picture("connections", title, scale, [*document, *here])
+
+
 def _series(language: str, points: Sequence[tuple[float, float]], limited: bool = False) -> Line:
     """Line of the document: its load was at its limit in every cell."""
     return Line(language.capitalize(), "", [(x, exact(y)) for x, y in points], hollow=[x for x, _ in points] * limited)
@@ -71,16 +100,19 @@ def _printed(row: original.Row, quantity: str) -> float:
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 
-def _line(seen: TableJudged, quantity: str, language: str, cells: Sequence[Cell]) -> Line:
-    own = sorted((c for c in cells if c.setting["language"] == language), key=lambda c: c.setting.whole("workers"))
-    found = [(float(c.setting.whole("workers")), value) for c in own if (value := seen.estimate(c, quantity))]
-    limited = [float(c.setting.whole("workers")) for c in own if quantity in OF_THE_LOAD and seen.is_load_limited(c)]
+def _line(seen: TableJudged, quantity: str, language: str, cells: Sequence[Cell], over: str = "workers") -> Line:
+    own = sorted((c for c in cells if c.setting["language"] == language), key=lambda c: c.setting.whole(over))
+    found = [(float(c.setting.whole(over)), value) for c in own if (value := seen.estimate(c, quantity))]
+    limited = [float(c.setting.whole(over)) for c in own if quantity in OF_THE_LOAD and seen.is_load_limited(c)]
     return Line(language.capitalize(), "", found, hollow=limited)
 
 
 def _stress(seen: StressJudged) -> Picture:
-    """Requests a second of each kind, and in total."""
+    """Requests a second of each kind, and apart from them in total; errors, which are what the test asks for."""
     kinds = {kind: float(place) for place, kind in enumerate(dict.fromkeys(row.kind for row in seen.rows))}
+    kinds |= {"TOTAL": len(kinds) - 0.3}
+    total = [row for row in seen.rows if row.kind == "TOTAL"]
+    errors, samples = sum(row.errors for row in total), sum(row.samples for row in total)
     theirs = [
         _series(
             each,
@@ -101,15 +133,20 @@ def _stress(seen: StressJudged) -> Picture:
         for server in seen.plan.servers
     ]
     scale = Scale(
-        "TOTAL: all requests ÷ the whole time",
+        "TOTAL: all ÷ the whole time",
         "Requests a second",
         [(place, kind.replace(" data", "")) for kind, place in kinds.items()],
         log_x=False,
         joined=False,
         shared="none",
     )
-    panels = [Panel("The document", theirs), Panel("Here, all at once, own scale", ours)]
-    return curves.picture("stress", "Throughput under stress", scale, panels)
+    at = f"{seen.plan.connections:,} connections each"
+    panels = [
+        Panel("The document: one kind after another; another machine", theirs),
+        Panel(f"Here: all kinds at once, {at}; own scale", ours),
+    ]
+    title = f"Stress test: {errors:,} errors in {samples:,} requests. The rates are no measure of speed"
+    return curves.picture("stress", title, scale, panels)
 
 
 COLUMNS = {

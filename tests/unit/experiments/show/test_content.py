@@ -41,3 +41,15 @@ def test_a_figure_has_one_measure() -> None:
     assert "the processor's" not in shown.picture("question_1").alternative
     assert shown.picture("question_1_cpu").title == "Processor time of a request, to the question: Is it so?"
     assert "the processor's" in shown.picture("question_1_cpu").alternative
+
+
+def test_a_figure_has_the_title_that_its_answer_gives() -> None:
+    """The question stands over the figure of a measure without a title."""
+
+    class Titled(Twofold):
+        def answers(self, seen: Seen) -> tuple[Answer, ...]:
+            return tuple(replace(each, titles={"cpu": "Processor time"}) for each in super().answers(seen))
+
+    shown = content(Titled(), Seen(judged()))
+    assert shown.picture("question_1").title == "Is it so?"
+    assert shown.picture("question_1_cpu").title == "Processor time"

@@ -218,6 +218,7 @@ def test_all_tables_and_figures_are_there() -> None:
     assert "30,000 right, 0 wrong" in tables["Stress test, as JMeter has it"]
     assert [picture.name for picture in told.pictures] == [
         *(f"{name}_{verb}" for name in ("response", "processor", "memory") for verb in ("get", "put")),
+        "connections",
         "stress",
     ]
     for picture in told.pictures:
