@@ -107,15 +107,20 @@ def tails(every: Sequence[Beside]) -> Picture:
             told.append((place, 1000 * each.foretold.response_s))
             if each.p99_s is not None:
                 measured.append((place, exact(1000 * each.p99_s)))
-        panels.append(
-            Panel(
-                what, [Line("", own[0].setting.text("transport"), sorted(measured, key=lambda point: point[0]), told)]
-            )
-        )
+        line = Line("", own[0].setting.text("transport"), sorted(measured, key=lambda point: point[0]), told)
+        panels.append(Panel(f"{what}, {_load(own)}", [line]))
     ticks = tuple((100 * share, f"{100 * share:.0f}") for share in SHARES)
-    x, y = "Load, % of the capacity", "99th percentile of response times, ms"
+    x, y = "Load, % of the foretold capacity", "99th percentile of response times, ms"
     scale = Scale(x, y, ticks, FORETOLD, log_x=False, log_y=True, holds_formula=True)
     return curves.picture("tails", "An open loop: the 99th percentile of response times", scale, panels[:PANELS])
+
+
+def _load(own: Sequence[Beside]) -> str:
+    """Threads of a row, and the largest rate that was asked of it."""
+    most = max(own, key=lambda each: each.share or 0)
+    threads = "" if model_of(most.setting) == AIO else f"{counted(most.workers, 'thread')}, "
+    rate = number(float(str(most.setting["rate_hz"])))
+    return f"{threads}{100 * max(SHARES):.0f} % = {rate}/s".replace(" % = ", "\N{NO-BREAK SPACE}% = ")
 
 
 def loop(every: Sequence[Beside]) -> Picture:
