@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import even_axis, highest, say, span, value_words
+from experiments.show.figures.panels import HALO, even_axis, highest, say, span, value_words
 from experiments.show.figures.style import (
     INK,
     Picture,
@@ -117,7 +117,8 @@ def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], panels
             axes.bar([x], [mean.value], width=0.92 * width, **_look(drawn, (transport, bar.name)))
             span(axes, x, mean, INK, (0.0, top), across=False, halo=True)
             end = min(mean.high, top) if has_interval(mean) else mean.value
-            axes.annotate(number(mean.value), (x, end), (0, 3), textcoords="offset points", ha="center", fontsize=7)
+            look: dict[str, Any] = {"ha": "center", "fontsize": 7, "path_effects": HALO}
+            axes.annotate(number(mean.value), (x, end), (0, 3), textcoords="offset points", **look)
     letters = TICK_LETTERS // (panels * len(groups))
     axes.set_xticks(range(len(groups)), [wrapped(label(each), letters) for each in groups])
 

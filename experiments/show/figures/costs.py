@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import even_axis, highest, mark, rows, say
+from experiments.show.figures.panels import even_axis, highest, log_axis, mark, rows, say
 from experiments.show.figures.style import (
     Picture,
     Stroke,
@@ -50,13 +50,14 @@ class Panel:
     rows: Sequence[Row]
 
 
-def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False) -> Picture:
-    """The figure with its words, to be drawn when it is wanted. ``shared``: the panels have one scale."""
-    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, shared))
+def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> Picture:
+    """The figure with its words, to be drawn when it is wanted. ``shared``: the panels have one scale. ``log``: they
+    have one that is logarithmic."""
+    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, shared, log))
 
 
 @house()
-def draw(title: str, panels: Sequence[Panel], shared: bool = False) -> Figure:
+def draw(title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> Figure:
     """The panels with their rows in the order given."""
     heights = [max(2, len(panel.rows)) + 1.5 for panel in panels] or [3]
     is_row = len(panels) > 1 and len({tuple(row.name for row in panel.rows) for panel in panels}) == 1
@@ -68,8 +69,10 @@ def draw(title: str, panels: Sequence[Panel], shared: bool = False) -> Figure:
     if not panels:
         say(axes[0, 0], "No cost was measured here.")
     for own, panel in zip(axes.flat, panels, strict=False):
-        end = highest(row.cost for each in (panels if shared else [panel]) for row in each.rows if row.cost)
-        _draw(own, panel, drawn, QUANTITY_LETTERS // (len(panels) if is_row else 1), end or 1.0)
+        costs = [row.cost for each in (panels if shared or log else [panel]) for row in each.rows if row.cost]
+        letters = QUANTITY_LETTERS // (len(panels) if is_row else 1)
+        low = min((cost.value for cost in costs), default=1.0) / 1.5 if log else 0.0
+        _draw(own, panel, drawn, letters, (low, highest(costs) or 1.0))
     legend(figure, _entries(drawn))
     return figure
 
@@ -80,17 +83,25 @@ def _entries(drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
         yield interval_key(across=True)
 
 
-def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int, end: float) -> None:
+def _draw(
+    axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int, ends: tuple[float, float]
+) -> None:
     if not any(row.cost for row in panel.rows):
         say(axes, f"{panel.quantity}: nothing was measured.")
         return
     for place, row in enumerate(panel.rows):
         if row.cost:
-            mark(axes, place, row.cost, drawn[row.transport, label(row.transport)], (0.0, end), across=True)
+            mark(axes, place, row.cost, drawn[row.transport, label(row.transport)], ends, across=True)
     said = [number(row.cost.value) if row.cost else row.lacks for row in panel.rows]
     rows(axes, [wrapped(row.name, NAME_LETTERS) for row in panel.rows], said)
-    axes.set_xlim(0, 1.06 * end)
-    even_axis(axes.xaxis, most=3 + letters // 20)
+    low, high = ends
+    if low:
+        axes.set_xscale("log")
+        axes.set_xlim(low, 1.3 * high)
+        log_axis(axes.xaxis, low, high)
+    else:
+        axes.set_xlim(0, 1.06 * high)
+        even_axis(axes.xaxis, most=3 + letters // 20)
     axes.set_xlabel(wrapped(panel.quantity, letters))
 
 

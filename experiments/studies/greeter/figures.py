@@ -1,14 +1,15 @@
 """The figures and tables of the study: the original's numbers beside ours, calls from cold, rates and clocks. Pure."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from experiments.judge.stats import Estimate, exact
-from experiments.judge.verdicts import Judgement
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.kinds.cold import ColdRow
 from experiments.show.content import Section, Seen
-from experiments.show.figures import costs, ratios
+from experiments.show.figures import bars, costs, ratios
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, number
+from experiments.show.numbers import NOTHING, counted, number
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.greeter import design
 from experiments.studies.greeter.design import IN_FLIGHT, LABELS, LIBRARY, ONE, asynchronous, two
@@ -33,23 +34,33 @@ def pictures(seen: Seen) -> Sequence[Picture]:
     """First calls and warm ones, throughput, clocks, and the comparisons."""
     return (
         costs.picture(
-            "first_call", "The first call of a fresh client, and the others", tuple(_calls(cold_runs(seen).rows))
+            "first_call",
+            "A fresh client's first call, and the other calls: time of a call, ms",
+            tuple(_calls(cold_runs(seen).rows)),
+            log=True,
         ),
         costs.picture("throughput", "Throughput: each client's, and the server's", (_rates(seen.main),)),
-        costs.picture("clocks", "What a reply takes, by three clocks", tuple(_clocks(seen.main)), shared=True),
-        ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline"))),
-        ratios.picture("same", "A/A pairs: one setting, started as two servers", list(seen.main.comparisons("same"))),
+        bars.picture("clocks", _clocks_title(seen.main), tuple(_clocks(seen.main))),
+        ratios.picture(
+            "answers",
+            "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python",
+            list(seen.main.comparisons("headline")),
+        ),
+        ratios.picture("same", "A/A pairs: one server ÷ a second start of it", list(_same(seen.main))),
     )
 
 
 def _calls(rows: Sequence[ColdRow]) -> Iterator[costs.Panel]:
     found = {name: run for language, name in LABELS.items() if (run := from_cold(rows, ONE[language])) is not None}
-    timed = [_given("original, at least", design.LATENCY_MS[0]), _given("original, at most", design.LATENCY_MS[1])]
+    timed = [
+        _given("original, C++, at least", design.LATENCY_MS[0]),
+        _given("original, C++, at most", design.LATENCY_MS[1]),
+    ]
     timed += [costs.Row(name, GRPC, run.as_timed_us.over(1000)) for name, run in found.items()]
     yield costs.Panel("Connecting and the first call, as the original timed it, ms", timed)
     first = [costs.Row(name, GRPC, run.first_us.over(1000)) for name, run in found.items()]
     yield costs.Panel("The first call alone, ms", first)
-    others = [_given("original, from its rate", design.implied_ms())]
+    others = [_given("original, C++, from its rate", design.implied_ms())]
     others += [costs.Row(name, GRPC, run.rest_us.over(1000)) for name, run in found.items()]
     yield costs.Panel("The other calls, ms", others)
 
@@ -68,25 +79,32 @@ def _rates(judgement: Judgement) -> costs.Panel:
     return costs.Panel("Replies a second", rows)
 
 
-def _clocks(judgement: Judgement) -> Iterator[costs.Panel]:
+def _clocks_title(judgement: Judgement) -> str:
+    found = [of for language in LABELS if (of := rates(judgement, ONE[language])) is not None]
+    ratios_ = sorted(of.wall_us.value / of.client_cpu_us.value for of in found)
+    if not ratios_:
+        return "Time for each reply, by three clocks"
+    between = " to ".join(dict.fromkeys(f"{each:.1f}" for each in (ratios_[0], ratios_[-1])))
+    return f"With 1 client the wall clock reads {between} times the client's processor time"
+
+
+def _clocks(judgement: Judgement) -> Iterator[bars.Panel]:
     for language, name in LABELS.items():
-        found = {
-            what: of
-            for what, of in (
-                ("1 client", rates(judgement, ONE[language])),
-                ("2 clients", rates(judgement, two(language))),
-            )
-            if of is not None
-        }
-        if found:
-            rows = [row for what, of in found.items() for row in _clock_rows(what, of)]
-            yield costs.Panel(f"{name}: time for each reply, µs", rows)
+        shown = []
+        for what, of in (("1 client", rates(judgement, ONE[language])), ("2 clients", rates(judgement, two(language)))):
+            if of is not None:
+                shown.append(bars.Bar(what, of.wall_us, "wall clock"))
+                shown.append(bars.Bar(what, of.client_cpu_us, "client's processor time"))
+                shown.append(bars.Bar(what, of.server_cpu_us, "server's processor time"))
+        if shown:
+            yield bars.Panel(name, "Time for each reply, µs", shown)
 
 
-def _clock_rows(what: str, of: Rates) -> Iterator[costs.Row]:
-    yield costs.Row(f"{what}: wall clock", GRPC, of.wall_us)
-    yield costs.Row(f"{what}: client's processor time", GRPC, of.client_cpu_us)
-    yield costs.Row(f"{what}: server's processor time", GRPC, of.server_cpu_us)
+def _same(judgement: Judgement) -> Iterator[Judged]:
+    for each in judgement.comparisons("same"):
+        of = each.comparison.above.setting
+        title = f"{LABELS[of.text('language')]}, {counted(of.whole('clients'), 'client')}"
+        yield replace(each, comparison=replace(each.comparison, title=title))
 
 
 def _given(name: str, value: float) -> costs.Row:
