@@ -1,7 +1,7 @@
 """Means over a quantity: panels in rows, a line for each setting, every point at its own place on a true axis.
 
-Points have 95 % intervals, where there are any. Beside a line may stand what a formula says of it, dotted, and points
-of a document, which are grey and hollow. Panels that are compared share a scale, also with those of other figures.
+Points have 95 % intervals, where there are any. Beside a line may stand what a formula says of it, dotted. Panels that
+are compared share a scale, also with those of other figures.
 Left out: latency over numbers of clients, which ``clients`` draws.
 """
 
@@ -17,7 +17,6 @@ from experiments.judge.stats import Estimate
 from experiments.show.figures.panels import even_axis, highest, line, log_axis, mark, named_axis, say, value_words
 from experiments.show.figures.style import (
     DOTTED,
-    QUIET,
     Picture,
     Stroke,
     grid,
@@ -31,7 +30,7 @@ from experiments.show.figures.style import (
     strokes,
     wrapped,
 )
-from experiments.show.numbers import has_interval, number
+from experiments.show.numbers import has_interval
 
 PANEL_LETTERS = 72
 """Letters of all panels' titles that fit side by side."""
@@ -53,11 +52,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel; ``document`` are points of the document that is reproduced."""
+    """One panel."""
 
     title: str
     lines: Sequence[Line]
-    document: Sequence[tuple[float, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,7 @@ def _means(panel: Panel) -> list[Estimate]:
 def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
     """The upper axis of a group of panels."""
     means = [mean for panel in panels for mean in _means(panel)]
-    others = [y for panel in panels for _, y in panel.document]
-    if scale.holds_formula:
-        others += [y for panel in panels for line in panel.lines for _, y in line.formula]
+    others = [y for panel in panels for line in panel.lines for _, y in line.formula if scale.holds_formula]
     heights = [*others, *(mean.value for mean in means)]
     if not heights:
         return
@@ -160,8 +156,6 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
             line(axes, [(x, mean.value) for x, mean in each.points], stroke)
         for x, mean in each.points:
             mark(axes, x, mean, stroke, hollow=x in each.hollow)
-    if panel.document:
-        line(axes, panel.document, Stroke(QUIET, "o", ""), marker="o", mfc="none")
     if not _means(panel):
         say(axes, "Nothing was measured here.", letters)
 
@@ -184,8 +178,6 @@ def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str],
         yield key_of(each, text, line=scale.joined and (transport, name) not in dotted)
     if dotted:
         yield key(scale.formula, linestyle=DOTTED)
-    if any(panel.document for panel in panels):
-        yield key("the document", marker="o", mfc="none")
     if any(has_interval(mean) for panel in panels for mean in _means(panel)):
         yield interval_key()
     if any(line.hollow for line in lines):
@@ -201,7 +193,4 @@ def alternative(title: str, scale: Scale, panels: Sequence[Panel]) -> str:
             means = "; ".join(f"{texts.get(x, f'{x:g}')}: {value_words(mean)}" for x, mean in each.points)
             where = " on ".join(filter(None, (each.name, label(each.transport) if each.transport else "")))
             told.append(f"{panel.title}, {where}: {means or 'nothing was measured'}.")
-        if panel.document:
-            values = "; ".join(f"{texts.get(x, f'{x:g}')}: {number(y)}" for x, y in panel.document)
-            told.append(f"{panel.title}, the document: {values}.")
     return " ".join(told)

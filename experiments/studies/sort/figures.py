@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
+from experiments.judge.points import Point
 from experiments.judge.stats import Estimate, exact
 from experiments.judge.verdicts import Judged
 from experiments.results.environment import UNKNOWN, Environment
@@ -23,23 +25,25 @@ from experiments.studies.sort.design import (
     MERGE,
     PARAMETERS,
     QUICK,
-    TRANSPORTS,
-    go,
-    python,
 )
 from experiments.studies.sort.measured import Measured, measured
 
-BESIDE = {"sort_array_len": "Longer arrays: ratios", "sort_python": "Python: ratios"}
+BESIDE = {
+    "sort_array_len": "Go, longer arrays: gRPC ÷ net/rpc, 10,000 numbers ÷ 1,000",
+    "sort_python": "Python, seven numbers: merge sort ÷ quicksort, mechanism ÷ mechanism",
+}
 """Titles of the figures for parts that were measured beside the main part."""
 
 RTT = "Mean round-trip time, µs"
+
+_EQUALS = " = ".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
     """Figures of the main part."""
     found = measured(seen)
     headline = [each for each in found.judged.values() if _is_of(each, "headline", "sort", found)]
-    pictures = [ratios.picture("answers", "Ratios that answer the questions", headline)]
+    pictures = [ratios.picture("answers", "Go, seven numbers: gRPC ÷ net/rpc, merge sort ÷ quicksort", headline)]
     panels = {calls: _panels(found, calls) for calls in CALLS}
     alike = [panel for of_calls in panels.values() for panel in of_calls]
     for calls, own in panels.items():
@@ -99,18 +103,20 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
 
 
 def _one_off(found: Measured) -> Picture:
-    """Mean against 1 ÷ N: a row of panels for each algorithm. gRPC connects in the first call, or before."""
+    """Our mean against 1 ÷ N: a row of panels for each algorithm. gRPC connects in the first call, or before."""
     readings = (("net-rpc", False), ("grpc", True), ("grpc", False))
     panels = []
     for (algorithm, name), (mechanism, with_connect) in product(ALGORITHMS.items(), readings):
         how = "connecting in the first call" if with_connect else "connected before"
         lines = list(_fitted(found, mechanism, algorithm, with_connect))
-        theirs = [(1 / calls, MEAN_US[mechanism, algorithm, calls]) for calls in CALLS]
-        shown = theirs if with_connect == one_off.as_original(mechanism) else []
-        panels.append(curves.Panel(f"{label(mechanism)}, {name}, {how}", lines, shown))
+        paid = one_off.paid(found.cold, mechanism, algorithm, with_connect)
+        title = f"{label(mechanism)}, {name}, {how}"
+        if paid is not None:
+            title += f": b = {number(paid.fit.once_us.value)} µs".replace(" = ", _EQUALS)
+        panels.append(curves.Panel(title, lines))
     ticks = [(1 / calls, f"1/{calls}") for calls in CALLS]
     scale = curves.Scale("1 ÷ N", RTT, ticks, formula="fit: a + b ÷ N", columns=3)
-    return curves.picture("one_off", "Mean against 1 ÷ N: what is paid once, spread over N calls", scale, panels)
+    return curves.picture("one_off", "Our mean against 1 ÷ N: b is paid once, and spread over N calls", scale, panels)
 
 
 def _fitted(found: Measured, mechanism: str, algorithm: str, with_connect: bool) -> Iterator[curves.Line]:
@@ -127,14 +133,24 @@ def _fitted(found: Measured, mechanism: str, algorithm: str, with_connect: bool)
     )
 
 
+def _transports(found: Measured, language: str) -> Sequence[str]:
+    """Transports of a language's servers in these results, which may have one that is here no more."""
+    own = (each.text("transport") for each in found.points if each["language"] == language.lower())
+    return sorted(dict.fromkeys(own))
+
+
+def _point(found: Measured, language: str, transport: str, algorithm: str, length: int = 0) -> Point | None:
+    levels = {"language": language.lower(), "transport": transport, "mix": algorithm, "array_len": length}
+    return next((of for each, of in found.points.items() if levels.items() <= dict(each.levels).items()), None)
+
+
 def _array_len(found: Measured) -> Picture:
     """Mean against the length of the array, beside N log N through the longest."""
     panels = []
-    of_languages = (("Go", MECHANISMS, go), ("Python", TRANSPORTS, python))
-    for (algorithm, name), (language, transports, of) in product(ALGORITHMS.items(), of_languages):
+    for (algorithm, name), language in product(ALGORITHMS.items(), ("Go", "Python")):
         lines = []
-        for transport in transports:
-            seen = [(length, found.points.get(of(transport, algorithm, length))) for length in LENGTHS]
+        for transport in _transports(found, language):
+            seen = [(length, _point(found, language, transport, algorithm, length)) for length in LENGTHS]
             means = [(float(length), point.mean_us) for length, point in seen if point is not None and point.mean_us]
             if means:
                 lines.append(curves.Line("", transport, means, _n_log_n(means[-1])))
@@ -156,20 +172,28 @@ def _n_log_n(last: tuple[float, Estimate]) -> list[tuple[float, float]]:
 
 
 def _mechanisms(found: Measured) -> Picture:
-    """Every server on the textbook's array, warm."""
-    rows = []
-    for language, transports, of in (("Go", MECHANISMS, go), ("Python", TRANSPORTS, python)):
-        for transport, (algorithm, name) in product(transports, ALGORITHMS.items()):
-            point = found.points.get(of(transport, algorithm))
+    """Every server on the textbook's array, warm; languages differ in client and server, so each has a panel."""
+    panels = []
+    for language in ("Go", "Python"):
+        rows = []
+        for transport, (algorithm, name) in product(_transports(found, language), ALGORITHMS.items()):
+            point = _point(found, language, transport, algorithm)
             if point is not None and point.mean_us is not None:
-                rows.append(costs.Row(f"{language}, {label(transport)}, {name}", transport, point.mean_us))
-    panels = [costs.Panel(f"{RTT}, seven numbers, warm", rows)] if rows else []
-    return costs.picture("mechanisms", "Every mechanism, in Go and in Python", panels)
+                rows.append(costs.Row(f"{label(transport)}, {name}", transport, point.mean_us))
+        if rows:
+            panels.append(costs.Panel(f"{language}: mean round-trip time, µs", rows))
+    title = "Mechanisms within Go and within Python: seven numbers, warm, each language on its own scale"
+    return costs.picture("mechanisms", title, panels)
 
 
 def _same(found: Measured) -> Picture:
-    twins = [each for each in found.judged.values() if each.comparison.kind == "same"]
-    return ratios.picture("same", "A/A pairs: one setting, started as two servers", twins)
+    twins = []
+    for each in (judged for judged in found.judged.values() if judged.comparison.kind == "same"):
+        of = each.comparison.above.setting
+        numbers = f"{of.whole('array_len'):,} numbers" if of.whole("array_len") else "seven numbers"
+        what = of.text("language").capitalize(), label(of.text("transport")), ALGORITHMS[of.text("mix")], numbers
+        twins.append(replace(each, comparison=replace(each.comparison, title=", ".join(what))))
+    return ratios.picture("same", "A/A pairs: one server ÷ a second start of it", twins)
 
 
 AS_DOCUMENT = " *"

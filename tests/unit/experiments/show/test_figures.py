@@ -164,7 +164,7 @@ def _curves(title: str, log_y: bool) -> Picture:
     ]
     ticks = [(x, f"{x:g}") for x, _ in points]
     scale = curves.Scale("Numbers", "Mean, µs", ticks, formula="as a formula has it", log_y=log_y)
-    shown = [curves.Panel("Go", lines, [(1.0, 20.0)]), curves.Panel("Python", [curves.Line("none", "grpc", [])])]
+    shown = [curves.Panel("Go", lines), curves.Panel("Python", [curves.Line("none", "grpc", [])])]
     return curves.picture("curves", title, scale, shown)
 
 
@@ -342,6 +342,16 @@ def test_figures_that_are_compared_share_a_scale() -> None:
     shared = {clients.draw("A figure", shown, alike=[*low, *high]).axes[0].get_ylim() for shown in (low, high)}
     assert len(shared) == 1
     assert own not in shared
+
+
+def test_costs_on_a_logarithmic_axis_share_its_ends() -> None:
+    """The least and the largest cost lie in panels that differ."""
+    given = zip(("first", "second"), (Estimate(0.1, 0.09, 0.2, 5), Estimate(20, 19, 21, 5)), strict=True)
+    panels = [costs.Panel(name, [costs.Row(name, "grpc", of)]) for name, of in given]
+    one, other = costs.draw("Costs", panels, log=True).axes[:2]
+    assert one.get_xscale() == "log"
+    assert one.get_xlim() == other.get_xlim()
+    assert one.get_xlim()[0] < 0.1 < 21 < one.get_xlim()[1]
 
 
 def test_a_percentile_that_stands_alone_is_known() -> None:
