@@ -1,4 +1,4 @@
-"""Credentials of the servers that ask for them, and of those who load these: made once by a process that measures."""
+"""Credentials of servers that ask for them, and of the clients of these servers. A process makes them once."""
 
 import atexit
 import shutil
@@ -17,7 +17,7 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 
 
 def server_options(levels: Mapping[str, Level]) -> Sequence[str]:
-    """Options that have a server ask for a token, or speak TLS. Raises UsageError where credentials cannot be made."""
+    """Options of a server that asks for a token, or speaks TLS. Raises UsageError where credentials cannot be made."""
     if levels["access"] == OPEN:
         return ()
     if levels["access"] == TLS:
@@ -26,13 +26,14 @@ def server_options(levels: Mapping[str, Level]) -> Sequence[str]:
 
 
 def is_somebodys(levels: Mapping[str, Level]) -> bool:
-    """True for a command or an address: a server of somebody's, and none of this project's."""
+    """True for a server that is given by a command or an address, so that it is not this project's."""
     return levels["language"] == PYTHON and levels["service"] not in (*OURS, NULL, PLAIN, SERVICER, *STRANGERS)
 
 
 def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
-    """Credentials that such a server's clients trust or show; ``given`` on one of somebody's. Its metadata is sent to
-    every server: requests of both sides are alike. Raises UsageError where server or client takes no credentials."""
+    """Credentials of the clients of a server at these levels; ``given`` for a command or an address. The metadata of
+    ``given`` is sent to every server, so that the requests of both sides are alike. Raises UsageError where server or
+    client takes no credentials."""
     is_given = given != NO_CREDENTIALS and is_somebodys(levels)
     if levels["access"] == OPEN:
         return ClientCredentials(metadata=given.metadata)

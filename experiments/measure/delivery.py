@@ -1,9 +1,9 @@
-"""Runs of which the receiver tells: a fresh server of a peer each, its own client, and what the server prints then.
+"""Delivery runs: a fresh server of a peer, the peer's own client, and the report that the server prints at its end.
 
-A peer's server with its ``report`` option prints lines of JSON when it stops: for each of the first so many messages
+A peer's server with its ``report`` option prints lines of JSON when it stops: for each of the first messages
 ``{"what":"message","answer_ns":…,"cycle_ns":…}``, and for each second since the first message
-``{"what":"second","messages":…,"bytes":…}``. Its client prints what ``peer_clients`` reads; where nothing comes back,
-``{"what":"sent","messages":…}``.
+``{"what":"second","messages":…,"bytes":…}``. Its client prints the lines that ``peer_clients`` reads; where no replies
+come back, ``{"what":"sent","messages":…}``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ EXTRA_S = 30.0
 
 
 class _Line(msgspec.Struct):
-    """A line of the receiver's or the sender's; each has some of these."""
+    """A line of the receiver or of the sender. A line has some of these fields."""
 
     what: str
     ns: int = 0
@@ -44,7 +44,7 @@ class _Line(msgspec.Struct):
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
     """Observes a block's runs. Blocks for as long as it takes.
 
-    Raises ProgramFailed where a server or a client fails, or what the two tell does not fit together; UsageError for a
+    Raises ProgramFailed where a server or a client fails, or their reports contradict each other; UsageError for a
     peer that is not there.
     """
     for place in plan.order(number):
@@ -53,7 +53,7 @@ def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivere
 
 
 def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
-    """One run: what both sides say of it, once it is known to be of the same messages."""
+    """One run: the reports of both sides, once both are known to be of the same messages."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     rate_hz = of["rate_hz"]

@@ -1,7 +1,7 @@
-"""The load client for HTTP/1.1 in C, ``experiments/peers/c/http_load.c``: what it is asked, and what it saw.
+"""The load client for HTTP/1.1 in C, ``experiments/peers/c/http_load.c``: its options, and its report.
 
-It makes a connection for each request, or keeps them. It ends after so many requests, or after a time. Its times are
-those of ``ab``: a request begins before it connects, and ends when the server has closed.
+The client makes a connection for each request, or keeps its connections. It ends after a number of requests, or after
+a time. It times a request as ``ab`` does: from before the connect until the server has closed.
 """
 
 import json
@@ -16,7 +16,7 @@ from experiments.measure.programs import ProgramFailed, Running, running
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Seconds that a program may take beyond its load; and seconds for each 10,000 requests where it counts requests."""
+"""Seconds that the program may take beyond its load; and seconds for each 10,000 requests, where it counts requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,22 @@ class HttpAsk:
 
     address: Address
     request: str
-    """``GET /entities/5``. ``{id}`` and ``{turn}`` are filled in, see the C file; in ``body`` and ``expect`` too."""
+    """Such as ``GET /entities/5``. The C file says how ``{id}`` and ``{turn}`` are filled in, here and in the next
+    two."""
     body: str = ""
     connections: int = 1
     kept: bool = False
-    """True where connections stay."""
+    """True where connections are kept."""
     requests: int = 0
     warm_up: int = 0
-    """Requests before those that count."""
+    """Requests of the warm-up, which do not count."""
     seconds: float = 0.0
     warm_up_seconds: float = 0.0
     first_id: int = 0
     per_id: int | None = None
-    """Requests with one key; None: all."""
+    """Number of requests with the same key; None: all requests have one key."""
     expect: str | None = None
-    """Every reply's body; None: the same as the first one's."""
+    """Body that every reply must have; None: the body of the first reply."""
     cpus: tuple[int, ...] | None = None
 
     @property
@@ -51,50 +52,50 @@ class HttpAsk:
 
 @dataclass(frozen=True, slots=True)
 class HttpSeen:
-    """Values of the requests that count. Times are means; all values are 0 where nothing was answered."""
+    """Values of the requests that count. Times are means. All values are 0 where no request was answered."""
 
     requests: int
-    """Answered as they should be."""
+    """Requests that got the right reply."""
     errors: int
-    """Of all, the warm-up's too."""
+    """Errors of all requests, those of the warm-up too."""
     all_requests: int
-    """Answered, the warm-up's too."""
+    """Answered requests, those of the warm-up too."""
     total_s: float
-    """From the first one's begin to the last one's end."""
+    """From the beginning of the first request to the end of the last one."""
     throughput_hz: float
     response_us: float
     connect_us: float
     processing_us: float
-    """The rest of ``response_us``."""
+    """``response_us`` without the connect."""
     p50_us: float
     p99_us: float
     max_us: float
     received_bytes: int
     sent_bytes: int
     cpu_s: float
-    """Its own processor time …"""
+    """Processor time of the client …"""
     elapsed_s: float
-    """… in so long."""
+    """… within this time."""
     began_ns: int
     ended_ns: int
-    """Of ``CLOCK_MONOTONIC``, as ``time.monotonic_ns()`` reads it on Linux."""
+    """Moment on ``CLOCK_MONOTONIC``, which ``time.monotonic_ns()`` reads on Linux."""
     reply: str
-    """The first body, in hexadecimal."""
+    """Body of the first reply, in hexadecimal."""
 
     @property
     def first_reply(self) -> bytes:
-        """The first body; all others were the same, where no other was expected."""
+        """Body of the first reply. Without ``expect`` all other replies had the same body."""
         return bytes.fromhex(self.reply)
 
     @property
     def cpu_share(self) -> float:
-        """Of a core."""
+        """Share of a core that the client took."""
         return self.cpu_s / self.elapsed_s if self.elapsed_s else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class HttpLoad:
-    """The program, built."""
+    """The program, once it is built."""
 
     program: Path
 
@@ -114,18 +115,18 @@ class HttpLoad:
 
 @dataclass(frozen=True, slots=True)
 class HttpRunning:
-    """The program, at work. Of the thread that started it."""
+    """The program while it runs. For the thread that started it."""
 
     command: Sequence[str]
     program: Running
     timeout_s: float
 
     def has_ended(self, within_s: float) -> bool:
-        """True where it has ended; waits for that up to ``within_s``."""
+        """True where the program has ended. Waits for its end up to ``within_s``."""
         return self.program.has_ended(within_s)
 
     def seen(self) -> HttpSeen:
-        """Its values, at its end. Blocks. Raises ProgramFailed."""
+        """Values that the program reports at its end. Blocks. Raises ProgramFailed."""
         said = self.program.said(self.timeout_s)
         try:
             return msgspec.convert(json.loads(said), HttpSeen)

@@ -1,4 +1,4 @@
-"""Load programs that are none of our own client: what they are, how they are built, what they say.
+"""Load programs other than our own client: their names, how each is built, and how its report is read.
 
 ===========  ========  ================================================================================
 name         speaks    what it is
@@ -12,11 +12,11 @@ name         speaks    what it is
 ===========  ========  ================================================================================
 
 All load in a closed loop with one request, sent again and again; ``grpc-go`` also in an open one. They time a request
-from when they send it, in an open loop from when it was due, and tell the server the timeout that our own client does.
-``grpc-go`` tells none but where it is asked to: grpc-go sends what is left of a deadline, which is another in each
-call. What is absent is ``Absent``, with one line on how to get it. Every
-request's time is read where a program gives it; those of the warm-up are left out. No program is given a network: Go
-builds from what it has. Used by ``compare --load`` and by ``selfcheck``.
+from its send, in an open loop from when it was due. They tell the server the same timeout as our own client does.
+``grpc-go`` tells a timeout only if it is asked to: grpc-go sends the rest of a deadline, which differs in each call. A
+program that is not here is ``Absent``, with one line on how to get it. Every request's time is read where a program
+gives it, without the warm-up. No program needs a network: Go builds from the modules that it has. ``compare --load``
+and ``selfcheck`` use them.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ PROTO = Path("stock_service/v1/stock.proto")
 SOURCES = Path(__file__).resolve().parents[1] / "peers"
 
 TIMEOUT_MS = 5000
-"""The load plan's own, so that a server has the same to do for every client."""
+"""Timeout of the load plan, so that a server has the same work for every client."""
 
 BUILD_S = 120.0
 """Longest time for building a program; Go's own library takes 20 s the first time."""
@@ -65,12 +65,12 @@ _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOO
 
 
 class Absent(StockServiceError):
-    """A program is not here: says so, and how to get it, in one line."""
+    """A program is not here. The message says in one line how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A closed loop; with a rate an open one."""
+    """A load: a closed loop, or an open loop where it has a rate."""
 
     address: Address
     path: str
@@ -78,7 +78,7 @@ class Ask:
     payload: bytes
     """The request that every connection sends again and again."""
     connections: int
-    """Kept, but for ``per_request``."""
+    """Number of connections. They are kept, unless ``per_request`` is true."""
     duration_s: float
     warm_up_s: float
     cpus: tuple[int, ...] | None
@@ -88,13 +88,13 @@ class Ask:
     in_flight: int = 1
     """Calls at once on each connection …"""
     headers: str = SAME
-    """… and what their headers hold; both of ``grpc-go`` alone, as is all that follows."""
+    """… and the content of their headers. ``grpc-go`` alone has both, and all fields below."""
     deadline_s: float | None = None
-    """Of each call, from its send; None: none."""
+    """Deadline of each call, from its send; None: no deadline."""
     rate_hz: float | None = None
     """Calls due a second, on all connections; None: a closed loop."""
     arrivals: Arrivals = "constant"
-    """The process of an open loop."""
+    """Arrival process of an open loop."""
 
     @property
     def at(self) -> str:
@@ -112,38 +112,42 @@ class Reading:
     """Values that a program read of the requests after its warm-up. Times are service times."""
 
     requests: int
-    """Answered requests; with 0 of them, the three numbers below are 0 too."""
+    """Answered requests. Where none was answered, the three numbers below are 0 too."""
     throughput_hz: float
-    """Of those that were answered within the deadline, where they had one."""
+    """Rate of the requests that were answered, within the deadline if there was one."""
     p50_us: float
     p99_us: float
     errors: int = 0
     times: Times | None = None
-    """Of every answered request; None where the program does not give them."""
+    """Times of every answered request; None where the program does not give them."""
     cpu_share: float | None = None
-    """Of a core that the program took; None where it does not say."""
+    """Share of a core that the program took; None where the program does not say it."""
     all_requests: int | None = None
-    """Answered in all, the warm-up's too; None where the program does not say."""
+    """Answered requests, with those of the warm-up; None where the program does not say it."""
     served: tuple[int, int] | None = None
-    """Requests of the connections that were served least and most; None where the program does not say."""
+    """Requests of the connection that was served least, and of the one that was served most; None where the program
+    does not say it."""
     never_sent: int = 0
-    """Of an open loop: due while as many were under way as may be; and how late others were sent …"""
+    """In an open loop: requests that were not sent, since the most allowed were under way. Then how late others were
+    sent …"""
     late_us_p99: float | None = None
     """… at the 99th percentile; None in a closed loop."""
     reply: bytes | None = None
-    """The body of the first reply, where all others were the same; None where the program does not say."""
+    """Body of the first reply, where all other replies had the same body; None where the program does not say it."""
 
 
 class LoadProgram(Protocol):
     """One of the programs."""
 
     def load(self, ask: Ask) -> Reading:
-        """Runs it to its end. Blocks. Raises ProgramFailed where it does not start, ends badly, or says no report."""
+        """Runs the program to its end. Blocks. Raises ProgramFailed where it does not start, ends badly, or does not
+        report."""
 
 
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
-    """These programs, built where they must be; or why one is absent. What was built is gone afterwards."""
+    """These programs, built if they must be; in place of an absent one, the reason. Programs that were built are
+    deleted afterwards."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}
@@ -173,7 +177,7 @@ class Ghz:
 
 @dataclass(frozen=True, slots=True)
 class H2load:
-    """See the table. It sees HTTP's status, and not gRPC's, which comes behind the reply."""
+    """See the table. It sees the status of HTTP, but not that of gRPC, which follows the reply."""
 
     program: Path
 

@@ -1,14 +1,14 @@
-"""Foreign processor time during a sweep: the hypervisor's, and that of processes which are none of the sweep's.
+"""Foreign processor time during a sweep: time of the hypervisor, and of processes that are not the sweep's.
 
 Foreign processor time is all of the cores' time that was neither idle, nor stolen by the hypervisor, nor the sweep's
-own. The kernel tells idle time to a tick of 10 ms. The sweep's own is that of this process, of all that it has started,
-and so on. Each tells its processor time in nanoseconds, and beside it that of its children that have ended. So a child
-that lived for a moment is counted too.
+own. The kernel tells idle time to a tick of 10 ms. The sweep's own time is that of this process, of the processes that
+it started, and of theirs. Each process tells its processor time in nanoseconds, and the time of its children that have
+ended. So a child that lived for a moment is counted too.
 
 The kernel's work for network packets (softirq) is done while the process runs that sends them. Most kernels count it as
 that process's time. Some count interrupts apart from every process (``CONFIG_IRQ_TIME_ACCOUNTING``), which shows in
-their number of interrupt ticks. There it is left out, on both sides: most of it is the sweep's, and it cannot be shared
-out. Left out too: a daemon that leaves its family, which is foreign; other systems than Linux, where nothing is told.
+their number of interrupt ticks. There interrupt time is left out on both sides, since nothing tells whose it is. Left
+out too: a daemon that leaves its family, which counts as foreign; other systems than Linux, where nothing is told.
 """
 
 import os
@@ -36,7 +36,7 @@ class MachineWatch:
         clock_s: Callable[[], float] = time.monotonic,
         cpu_ns: Callable[[tuple[int, ...]], int] = processes_cpu_ns,
     ) -> None:
-        """Begins the first round. ``is_alone``: all that the sweep measures was started here. Otherwise a server that
+        """Begins the first round. ``is_alone``: every server of the sweep was started here. Otherwise a server that
         runs already would be taken for foreign, so foreign time is not told."""
         self._proc, self._clock_s, self._cpu_ns = proc, clock_s, cpu_ns
         self._cores = cores()
@@ -44,13 +44,13 @@ class MachineWatch:
         self._before = self._edge()
 
     def seen(self) -> RoundSeen:
-        """The round that ends now; the next begins."""
+        """The round that ends now. The next round begins."""
         before, self._before = self._before, self._edge()
         lasted_s, stolen, foreign = (now - then for now, then in zip(self._before, before, strict=True))
         return RoundSeen(lasted_s, round(stolen), max(0, round(foreign)) if self._tells_foreign else None)
 
     def _edge(self) -> tuple[float, int, float]:
-        """The moment, and so far: the ticks stolen, and those that foreign processes had, but for a constant."""
+        """The moment; the ticks stolen so far; the ticks of foreign processes so far, plus a constant."""
         own = self._own_ticks() if self._tells_foreign else 0.0
         at_s, every = self._clock_s(), self._core_ticks()
         apart = (IDLE, IOWAIT, STEAL, *((IRQ, SOFTIRQ) if any(ticks[IRQ] for ticks in every) else ()))
@@ -61,7 +61,7 @@ class MachineWatch:
         return core_ticks(self._cores, self._proc / "stat")
 
     def _own_ticks(self) -> float:
-        """Of this process and of all that came of it, those that have ended included."""
+        """Ticks of this process and of all its descendants, ended ones included."""
         parents: dict[int, int] = {}
         ended: dict[int, int] = {}
         for name in filter(str.isdecimal, os.listdir(self._proc)):
@@ -71,13 +71,13 @@ class MachineWatch:
                 ended[int(name)] = int(words[_CHILDREN_USER]) + int(words[_CHILDREN_KERNEL])
         own = 0.0
         for pid in _family(os.getpid(), parents):
-            with suppress(Unavailable):  # likewise
+            with suppress(Unavailable):  # it has just ended
                 own += ended.get(pid, 0) + self._cpu_ns((pid,)) / 1e9 / TICK_S
         return own
 
 
 def _family(root: int, parents: dict[int, int]) -> Iterator[int]:
-    """A process and all that came of it."""
+    """A process and all its descendants."""
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)

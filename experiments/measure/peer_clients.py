@@ -1,10 +1,10 @@
-"""A peer's own load client: a fresh process that connects, makes so many calls one after another, and says each time.
+"""A peer's own load client: a fresh process that connects, makes a number of calls in sequence, and reports each time.
 
-It prints a line of JSON for each time, when all is done: ``{"what":"connect","ns":…}``, ``{"what":"first call",…}`` and
-for every other call ``{"what":"call",…}``. With several clients there is a connect and a first call of each. A call may
-say when it was sent, ``at_ns`` since the first. The client may say what it measured of the calls behind the first
-together: ``{"what":"client",…}`` of each client, ``{"what":"total",…}`` of all. Both have ``calls``, ``wall_ns`` and
-``processor_ns``. In the total the last is the whole program's. Other lines are somebody else's to read. The peers'
+At its end the client prints a line of JSON for each time: ``{"what":"connect","ns":…}``, ``{"what":"first call",…}``
+and for every later call ``{"what":"call",…}``. Each of several clients has a connect and a first call. A call may have
+the moment of its send, ``at_ns`` after the first send. The client may report sums over the calls after the first:
+``{"what":"client",…}`` for each client, ``{"what":"total",…}`` for all. Both have ``calls``, ``wall_ns`` and
+``processor_ns``. In the total, ``processor_ns`` is that of the whole program. Other lines are ignored here. The peers'
 clients check every reply, and end with another code than 0 at a fault.
 """
 
@@ -33,7 +33,7 @@ LATE_CALLS_MIN = 100
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Calls of one client, or of all, together."""
+    """Sums over the calls of one client, or of all clients."""
 
     calls: int
     wall_ns: int
@@ -43,25 +43,25 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """Values that a client measured. Times are nanoseconds."""
+    """Values that a client measured. Times are in nanoseconds."""
 
     connect_ns: npt.NDArray[np.int64]
-    """One for each client, as are the first calls."""
+    """Connect time of each client. The next field has a first call of each client, too."""
     first_ns: npt.NDArray[np.int64]
     calls_ns: npt.NDArray[np.int64]
-    """The calls behind the first, in their order."""
+    """Times of the calls after the first one, in their order."""
     wall_ns: int
-    """From before the program was started until it had ended: not what it measured itself."""
+    """Time from before the start of the program until its end, measured here."""
     clients: tuple[Together, ...] = ()
-    """The calls behind the first of each client, where the program says it."""
+    """Sums over each client's calls after its first, where the program reports them."""
     total: Together | None = None
-    """Values of all clients together; None: the program does not give them."""
+    """Sums over all clients; None where the program does not report them."""
     sent_ns: npt.NDArray[np.int64] | None = None
-    """When each call behind the first was sent, since the first was; None: the program does not say it."""
+    """Time from the first send to the send of each later call; None where the program does not report it."""
 
 
 class _Line(msgspec.Struct):
-    """A line; of other fields than these nothing is read here."""
+    """A line of the report. Other fields than these are ignored."""
 
     what: str
     ns: int = 0
@@ -72,10 +72,10 @@ class _Line(msgspec.Struct):
 
 
 def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
-    """Makes so many calls of each client, the first among them, with the client of the peer that ``of`` names.
+    """Makes this number of calls with each client of the peer that ``of`` names. The first call is one of them.
 
     Blocks until the program has ended. Raises Absent where the peer is not built, and ProgramFailed where the program
-    fails, prints what it should not, or has made another number of calls.
+    fails, prints other lines than these, or has made another number of calls.
     """
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     command = client_command(name, f"{at[0]}:{at[1]}", calls, dict(of.levels))
@@ -109,8 +109,8 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
     """Calls sent a second, and by how many µs they were late, at the 99th percentile.
 
-    ``sent_ns`` is of the calls behind the first, each since the first. As many gaps as calls behind the first make the
-    rate: the window's end is none of them. The percentile is None of fewer than 100 calls, where it would be the latest
+    ``sent_ns`` has the time from the first send to the send of each later call. The rate is the number of these calls
+    over the last of these times. The percentile is None for fewer than 100 calls, where it would be the latest call
     alone.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)

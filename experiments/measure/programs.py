@@ -1,18 +1,17 @@
-"""Programs run beside the experiment: started, pinned, read off, stopped, always reaped.
+"""Programs that run beside the experiment: started, pinned, observed, stopped, always reaped.
 
 Any program that keeps the process contract (the first line on standard output is ``ready HOST:PORT``, SIGTERM drains
-and exits 0) can be measured, whatever it is written in. A ``Program`` is in a session of its own, so that Ctrl-C in the
-terminal reaches the experiment alone, which then stops what it started. Its standard error goes to a file, kept for the
-message if the program fails; no thread is needed to read it. It ends with the experiment, were that killed
-(``rpc/process/lifeline.py``): start it from the main thread.
+and exits 0) can be measured, in any language. A ``Program`` is in a session of its own, so that Ctrl-C in the terminal
+reaches the experiment alone, which then stops its programs. A program's standard error goes to a file, kept for the
+message if the program fails; no thread is needed to read it. A program ends with the experiment, also if the experiment
+is killed (``rpc/process/lifeline.py``). So start programs from the main thread.
 
 Processes that a server has started by its ready line, and that have its port open too, are measured with it, as one
-server. What else it has started is left out, and may end.
+server. Other processes that the server has started are left out, and may end.
 Processor time is read from each process's CPU clock (``clock_getcpuclockid(3)``). It is the scheduler's own account of
 the process's threads, dead ones included, in nanoseconds. ``/proc/PID/stat`` counts ticks of 10 ms instead.
 
-``finished`` runs a program that ends by itself, such as a load client that is none of ours; ``running`` has it at work
-meanwhile.
+``finished`` runs a program that ends by itself, such as a load program. ``running`` has it run for the time of a block.
 """
 
 import os
@@ -48,16 +47,16 @@ Seen = TypeVar("Seen")
 _LINUX = platform.system() == "Linux"
 
 _TRY_S = 0.05
-"""Between two looks whether a server listens."""
+"""Time between two tries to connect to a server that starts."""
 
 _LINE_BYTES_MAX = 4096
-"""A first line longer than this is no ready line."""
+"""Longest first line, in bytes, that is read as a ready line."""
 
 _STDERR_BYTES = 1 << 20
-"""Bytes of standard error that are read for an error message."""
+"""Bytes of standard error read for an error message."""
 
 _STDERR_LINES = 5
-"""Lines of standard error in an error message: the last ones, where a Python traceback says what it is."""
+"""Last lines of standard error that an error message has: a Python traceback names its error there."""
 
 
 class ProgramFailed(StockServiceError):
@@ -76,7 +75,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """A program that takes none of its options or files: it ended with 2 before it was ready, and said why."""
+    """A program refused its options or files: it ended with 2 before it was ready, and said why."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]
@@ -119,11 +118,12 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its process id; after ``stop`` no process's."""
+        """Id of the process; after ``stop`` no process has it."""
         return self._process.pid
 
     def first_line(self, timeout_s: float) -> str:
-        """The first line it prints, without its end. Blocks; raises ProgramFailed if there is none in time."""
+        """First line that the program prints, without its end. Blocks; raises ProgramFailed if no line comes in
+        time."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         deadline_s = time.monotonic() + timeout_s
@@ -132,7 +132,7 @@ class Program:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
                 raise self._failed(f"no first line within {timeout_s:g} s: a server prints ready HOST:PORT")
-            byte = os.read(descriptor, 1)  # one at a time: what follows the line is not ours
+            byte = os.read(descriptor, 1)  # one at a time: the bytes behind the line are not for us
             if not byte:
                 raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
             line += byte
@@ -156,9 +156,9 @@ class Program:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its process id and those that it has started and that have its port open too. Ask once it is ready.
+        """Ids of the process, and of processes that it started and that have its port open too. Ask once it is ready.
 
-        They are as they were when this was asked first. Raises ProgramFailed if it is gone.
+        The first answer is kept. Raises ProgramFailed if the program is gone.
         """
         if not self._pids:
             try:
@@ -184,7 +184,7 @@ class Program:
         raise self._failed(f"nothing listens at {at[0]}:{at[1]} after {timeout_s:g} s")
 
     def cpu_s(self) -> float:
-        """Processor time so far, of all its threads, user and system. Raises ProgramFailed if it is gone."""
+        """Processor time of all threads so far, user and system. Raises ProgramFailed if the program is gone."""
         try:
             if _LINUX:
                 return processes_cpu_ns(self.pids) / 1e9
@@ -193,41 +193,42 @@ class Program:
         return sum(times.user + times.system for times in self._of_each(psutil.Process.cpu_times))
 
     def user_and_kernel_s(self) -> tuple[float, float]:
-        """Processor time so far in its own code, and in the kernel for it: sampled by clock ticks, of 10 ms at most."""
+        """Processor time so far in the program's own code, and in the kernel. Sampled by clock ticks, of 10 ms at
+        most."""
         every = self._of_each(psutil.Process.cpu_times)
         return sum(times.user for times in every), sum(times.system for times in every)
 
     def memory_mib(self) -> float:
-        """Its memory, each shared page divided among its users (elsewhere than on Linux: resident), in MiB."""
+        """Memory in MiB, each shared page divided among its users (on other systems than Linux: resident memory)."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Its memory, shared pages counted whole, in MiB: whoever else runs makes no difference to it.
+        """Memory in MiB, shared pages counted whole, so that other programs do not change it.
 
         A page that several of its own processes share is counted once for each of them.
         """
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
-        """Number of its threads. Raises ProgramFailed if it is gone."""
+        """Number of threads. Raises ProgramFailed if the program is gone."""
         return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:
-        """Number of its open connections to that port. Raises ProgramFailed if it is gone."""
+        """Number of open connections to the port. Raises ProgramFailed if the program is gone."""
         every = self._of_each(lambda process: process.net_connections("tcp"))
         found = (one for of_one in every for one in of_one)
         return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
 
     def _of_each(self, ask: Callable[[psutil.Process], Seen]) -> list[Seen]:
-        """Value of each of its processes. Raises ProgramFailed if one is gone."""
+        """Value of each process. Raises ProgramFailed if a process is gone."""
         try:
             return [ask(psutil.Process(pid)) for pid in self.pids]
         except psutil.Error as error:
             raise self._failed("is gone") from error
 
     def stop(self, timeout_s: float = STOP_S) -> None:
-        """SIGTERM, and SIGKILL after ``timeout_s``; blocks until it is reaped. May be repeated.
+        """Sends SIGTERM, and SIGKILL after ``timeout_s``. Blocks until the program is reaped. May be repeated.
 
         Raises ProgramFailed unless it exits in time, with one of ``exits``.
         """
@@ -246,7 +247,7 @@ class Program:
             self._close()
 
     def ended(self, timeout_s: float = STOP_S) -> str:
-        """Stops it as ``stop`` does, and gives what it printed behind its first line, read while it ends."""
+        """Stops the program as ``stop`` does, and gives the output behind its first line, read while it ends."""
         self._signal(signal.SIGTERM)
         try:
             said, _ = self._process.communicate(timeout=timeout_s)
@@ -268,7 +269,8 @@ class Program:
             error.add_note(str(failed))
 
     def _signal(self, number: int) -> None:
-        """To all of its session: a wrapper's own programs too. Nothing where all are gone."""
+        """Sends a signal to all processes of the session: to a wrapper's own programs too. Does nothing where all are
+        gone."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
@@ -291,7 +293,7 @@ class Program:
 
 
 def _has_open(process: psutil.Process, port: int) -> bool:
-    """True where a process has a socket of that port. One that is gone, or may not be looked at, has none."""
+    """True where the process has a socket of the port. False for a process that is gone or may not be looked at."""
     try:
         return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
     except psutil.Error:
@@ -300,9 +302,9 @@ def _has_open(process: psutil.Process, port: int) -> bool:
 
 @contextmanager
 def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
-    """Keeps this thread, and so what it starts, to these cores meanwhile: a program's threads, from its first on.
+    """Keeps this thread to these cores for the time of a block, and with it every program that the thread starts.
 
-    None, or where the system pins nothing: on any. Raises OSError for cores that are not there.
+    None, or on a system that pins nothing: any core. Raises OSError for cores that are not there.
     """
     if cpus is None or not hasattr(os, "sched_setaffinity"):
         yield
@@ -316,14 +318,14 @@ def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
 
 
 class Running:
-    """A program that runs to its end by itself. Made by ``running``; of the thread that made it."""
+    """A program that ends by itself. Made by ``running``; for the thread that made it."""
 
     def __init__(self, command: Sequence[str], process: subprocess.Popen[bytes], stderr: IO[bytes]) -> None:
         self._command, self._process, self._stderr = command, process, stderr
 
     def has_ended(self, within_s: float) -> bool:
-        """True where it has ended; waits for that up to ``within_s``. One that prints over 64 KiB never ends by
-        itself."""
+        """True where the program has ended. Waits for its end up to ``within_s``. A program that prints over 64 KiB
+        does not end before it is read."""
         try:
             self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -331,7 +333,7 @@ class Running:
         return True
 
     def said(self, timeout_s: float) -> str:
-        """Its output, at its end. Blocks.
+        """Output of the program, at its end. Blocks.
 
         Raises ProgramFailed where it takes longer than ``timeout_s`` from now on, or does not exit with 0.
         """
@@ -378,7 +380,7 @@ def running(
         finally:
             if process.poll() is None:
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # its own session: what it started too
+                    os.killpg(process.pid, signal.SIGKILL)  # the whole session: its children too
                 process.wait()
             process.stdout.close()
 

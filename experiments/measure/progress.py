@@ -1,9 +1,9 @@
-"""Progress of a sweep: one line that is rewritten on a terminal, a line a block anywhere else. On standard error.
+"""Progress of a sweep, on standard error: on a terminal one line that is rewritten, elsewhere a line for each block.
 
-The first line comes before the first server is started, which takes seconds, and on a busy machine many.
+The first line comes before the first server starts, which takes seconds, or longer on a busy machine.
 
-The time left is what the blocks that may come take, each as long as those so far on average: if the next look decides,
-and at most. Before the first block has ended it is not known, and not guessed.
+The time left is that of the blocks to come, each as long as the mean block so far: one time if the next look decides,
+one at most. Before the first block has ended no time is shown.
 """
 
 import os
@@ -15,12 +15,12 @@ from experiments.design.sweep import Sweep
 
 
 class Progress:
-    """Says how far a sweep is. One thread's."""
+    """Shows how far a sweep is. For one thread."""
 
     def __init__(
         self, sweep: Sweep, stream: TextIO, after_s: float = 0.0, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """``after_s``: what comes after the sweep takes so long."""
+        """``after_s``: duration of the measurements after the sweep."""
         self._sweep = sweep
         self._stream = stream
         self._after_s = after_s
@@ -32,7 +32,7 @@ class Progress:
         self._seen = ""
 
     def began(self, done: int) -> None:
-        """A block begins; so many are done."""
+        """Notes that a block begins, and the number of blocks done."""
         self._done, self._began_s = done, self._clock_s()
         if self._rewrites:
             self._write(f"{self._place()}, starting servers{self._left(0.0)}{self._seen}")
@@ -40,12 +40,12 @@ class Progress:
             self.say(f"{self._place()}: starting servers")
 
     def within(self, share: float) -> None:
-        """So much of the block is done."""
+        """Notes the share of the block that is done."""
         if self._rewrites:
             self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
 
     def ended(self, done: int, seen: str) -> None:
-        """A block has ended; ``seen`` is what the blocks so far show, in a few words."""
+        """Notes that a block has ended. ``seen``: the result of the blocks so far, in a few words."""
         self._spent_s += self._clock_s() - self._began_s
         self._measured += 1
         self._done, self._seen = done, f" · {seen}" if seen else ""
@@ -55,7 +55,7 @@ class Progress:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Something else, on a line of its own."""
+        """Prints other words, on a line of their own."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")
         self._stream.flush()
 
@@ -70,7 +70,7 @@ class Progress:
         return f"block {self._done + 1} of {of}"
 
     def _left(self, share: float) -> str:
-        """Words for the time that it still takes, if it is decided at the next look, and at most."""
+        """Words for the time left, if the next look decides and at most."""
         if not self._measured:
             return ""
         each_s = self._spent_s / self._measured

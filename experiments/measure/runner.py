@@ -1,8 +1,8 @@
-"""Runs blocks until they are enough, of a sweep or of a run beside it, and keeps each at once.
+"""Runs the blocks of a sweep, or of a run beside it, until they are enough. Keeps each block at once.
 
-Whether to go on, and whether a block is to be run again, is asked of functions: nothing here judges. A block that was
-robbed of time is run again once, at most for a fifth of the sweep's blocks; every attempt is kept, and the last counts.
-What is interrupted can be resumed: whole blocks stay, and the next one begins.
+Functions of the caller decide if the run goes on, and if a block is run again: this module judges nothing. A block that
+was robbed of time is run again once, for at most a fifth of the sweep's blocks. Every attempt is kept, and the last one
+counts. An interrupted run can be resumed: whole blocks stay, and the next block begins.
 """
 
 import time
@@ -37,24 +37,24 @@ class Asked(Generic[B]):
     goes_on: Callable[[Sequence[B]], bool]
     """Tells if more blocks are needed; for a sweep, at each declared look but the last."""
     began: Callable[[int], None]
-    """Told before a block: how many are done."""
+    """Called before a block, with the number of blocks done."""
     is_robbed: Callable[[B], bool] = lambda _: False
-    """Tells if a block lost so much time to others that it is run again."""
+    """True for a block that lost too much time to other processes, so that it is run again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
-    """Told after each block that counts: all that are done."""
+    """Called after each block that counts, with all blocks done."""
     again: Callable[[B], None] = lambda _: None
-    """Told that this block is run once more."""
+    """Called with a block that is run once more."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
-    """Told after each attempt: all that are kept."""
+    """Called after each attempt, with all attempts that are kept."""
 
 
 def run_sweep(
     sweep: Sweep, folder: Path, resume: bool, measure: Callable[[int, int], Block], asked: Asked[Block]
 ) -> tuple[Block, ...]:
-    """Measures the blocks of a sweep; gives those that count. ``measure`` does one: its number, and which attempt.
+    """Measures the blocks of a sweep, and gives the blocks that count. ``measure`` makes a block by number and attempt.
 
-    Raises UsageError where the folder holds another sweep, or one and ``resume`` is not asked for; OSError where it
-    cannot be written. What ``measure`` raises ends the sweep, which can be resumed.
+    Raises UsageError where the folder holds another sweep, or a sweep without ``resume``; OSError where the folder
+    cannot be written. An error of ``measure`` ends the sweep, which can be resumed.
     """
 
     def goes_on(done: Sequence[Block]) -> bool:
@@ -69,9 +69,9 @@ def run_sweep(
 def run_beside(
     plan: Plan, folder: Path, resume: bool, on: Bench, began: Callable[[int], None]
 ) -> tuple[KindBlock[Any], ...]:
-    """Measures the blocks of a run of another kind; gives all. ``began`` is told before each how many are done.
+    """Measures all blocks of a run of another kind. ``began`` is called before each block, with the number done.
 
-    Raises as ``run_sweep``, and UsageError where the folder holds what was measured on another machine.
+    Raises as ``run_sweep``, and UsageError where the folder holds blocks of another machine.
     """
     kind = kind_of(plan)
     observe = import_module(f"experiments.measure.{kind.name}").runs
@@ -111,7 +111,7 @@ def _run(
     while asked.goes_on(done):
         number = len(done) + 1
         asked.began(len(done))
-        # a block that is there was robbed, and its repetition interrupted
+        # the last block was robbed, and its repetition was interrupted
         block = kept[-1] if kept and kept[-1].number == number else measured(number, 1)
         if asked.is_robbed(block) and repeated < repeats_max:
             asked.again(block)
@@ -124,7 +124,7 @@ def _run(
 
 
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
-    """Blocks of this plan that the folder holds; a run that is not there is begun."""
+    """Blocks of this plan that the folder holds. Begins the run where the folder has none."""
     if not (folder / form.plan_file).exists():
         _begin(form, plan, folder)
         return ()
@@ -140,8 +140,8 @@ def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]
 
 
 def _begin(form: Form[P, Any], plan: P, folder: Path) -> None:
-    """Keeps the plan, last: with its file the folder is the run's. A sweep has a folder of its own, but for what was
-    foretold of it; a run of another kind may stand beside a sweep."""
+    """Keeps the plan as the last file: with it the folder belongs to the run. A sweep has a folder of its own, beside
+    its predictions. A run of another kind may stand beside a sweep."""
     is_sweep = form.plan_file == files.SWEEP_FILE
     if is_sweep and not (folder / FORETOLD_FILE).exists():
         check_free(folder)

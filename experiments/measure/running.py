@@ -1,7 +1,7 @@
-"""A server that runs already: its processes, as far as they are on this machine and this user may read them.
+"""A server that runs already: its processes, if they are on this machine and this user may read them.
 
-``/proc/net/tcp`` has the sockets that listen, each with its number and its owner's. A process with such a socket open
-has a link to it in ``/proc/PID/fd``, which only its own user and root may read. Left out: processes that the server has
+``/proc/net/tcp`` has the sockets that listen, each with its inode. A process that has a socket open has a link to its
+inode in ``/proc/PID/fd``, which only the process's user and root may read. Left out: processes that the server has
 started and that do not listen; other systems than Linux, where nothing is found.
 """
 
@@ -61,7 +61,8 @@ def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
 
 
 def _hosts(address: Address) -> Collection[str]:
-    """Hosts, as numbers, of a socket that hears an address: of its own, and of all. None for another machine's."""
+    """Addresses, as numbers, of sockets that accept connections to an address; none for an address of another
+    machine."""
     with suppress(OSError):
         own = {_plain(each.address) for every in psutil.net_if_addrs().values() for each in every}
         named = {_plain(str(found[4][0])) for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)}
@@ -82,13 +83,13 @@ def _sockets(proc: Path) -> Iterator[_Socket]:
 
 
 def _host(digits: str) -> str:
-    """A host as the kernel writes it: words of four bytes, each in the order of the processor."""
+    """Host from the kernel's hexadecimal digits: words of four bytes, each in the processor's byte order."""
     words = (int(word, 16).to_bytes(4, sys.byteorder) for word in re.findall("." * 8, digits))
     return _plain(str(ip_address(b"".join(words))))
 
 
 def _plain(host: str) -> str:
-    """A host without the network that it is on; an IPv4 one without the IPv6 around it."""
+    """Host without its zone (``%eth0``); an IPv4 address that is mapped into IPv6 as an IPv4 address."""
     host = host.partition("%")[0]
     with suppress(ValueError):
         number = ip_address(host)
@@ -104,7 +105,7 @@ def _holding(inodes: Set[int], proc: Path) -> Iterator[int]:
 
 
 def _inodes(folder: Path) -> Iterator[int]:
-    """The sockets that a process has open; none of a process that is another user's, or has ended."""
+    """Inodes of the sockets that a process has open; none where the process is another user's, or has ended."""
     with suppress(OSError):
         for each in list(folder.iterdir()):
             with suppress(OSError):  # it was closed meanwhile

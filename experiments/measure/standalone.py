@@ -1,9 +1,9 @@
 """One server by itself: memory, idle processor time, start-up to ready, and connections held.
 
-The server is started as an arm's is, on the same core. Its connections are the lean client's, or its library's where
-there is none. This process makes them, one call answered on each, so that whatever the server keeps for a connection is
-there; then nobody sends. Processor time is the server's own clock, in nanoseconds, so that a watch of seconds sees what
-a thousandth of a core is.
+The server is started as an arm's server is, on the same core. Its connections are those of the lean client, or of a
+library where the lean client does not speak the protocol. This process makes them, and has one call answered on each,
+so that the server has all its state of a connection. Then no requests are sent. Processor time is read from the
+server's own CPU clock in nanoseconds, so that a watch of seconds sees a thousandth of a core.
 """
 
 import time
@@ -28,19 +28,20 @@ from stock_service.rpc.transports import load as load_transport
 from stock_service.trading.catalog_file import load as load_catalog
 
 SETTLE_S = 0.3
-"""After a start, or the last call, before the watch begins: threads that end a task are asleep by then."""
+"""Pause before the watch begins, after a start or the last call: by then threads that end a task are asleep."""
 
 CALL_S = 10.0
-"""For connecting and for the first call of a connection that is to be held; a millisecond is usual."""
+"""Longest time for connecting and the first call of a connection; a millisecond is usual."""
 
 _SPARE = 64
-"""Connections that the server may have beside those held, and descriptors that this process needs beside them."""
+"""Connections that the server may have beside the held ones, and descriptors that this process needs for other
+things."""
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
     """Observes every server once, in random order. Blocks for as long as it takes.
 
-    Raises ProgramFailed where a server does not start or fails, a Fault where a connection or its call does.
+    Raises ProgramFailed where a server does not start or fails, a Fault where a connection or its call fails.
     """
     for place in plan.order(number):
         machine = MachineWatch()
@@ -48,7 +49,7 @@ def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartS
 
 
 def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
-    """One start of a server, and what was seen until it stopped."""
+    """One start of a server, and its figures until it stopped."""
     most = server.connections[-1]
     command = [*server_command(server.arm.server, bench.catalog)]
     if most + _SPARE > ServeOptions().connections_max:
@@ -65,7 +66,7 @@ def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
 
 
 class _Held:
-    """Connections that nobody sends on. Whoever made it closes it."""
+    """Connections that are held idle. The caller that makes this object closes it."""
 
     def __init__(self, plan: LoadPlan, requests: Iterator[Request]) -> None:
         self._connect = connecting(plan)
@@ -73,7 +74,7 @@ class _Held:
         self._connections: list[Connection] = []
 
     def grow(self, to: int) -> None:
-        """Holds so many, one call answered on each. Raises a Fault."""
+        """Holds this number of connections, each with one call answered. Raises a Fault."""
         while len(self._connections) < to:
             connection = self._connect(CALL_S)
             self._connections.append(connection)
@@ -83,14 +84,14 @@ class _Held:
                 raise Unavailable(f"a reply that is none to {request.path}")
 
     def close(self) -> None:
-        """Closes all."""
+        """Closes all connections."""
         while self._connections:
             self._connections.pop().close()
 
 
 @contextmanager
 def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[_Held]:
-    """Lean connections of the server's kind of load, or its library's where none are spoken; closed at the end."""
+    """Connections of the lean client, or of a library where the lean client lacks the protocol. Closed at the end."""
     stocks: Sequence[str] = tuple(stock.name for stock in load_catalog(bench.catalog))
     plan = replace(load_plan(server.arm, address, bench, tuple(stocks), seed=0), timeout_s=CALL_S)
     lean = load_transport(plan.transport).codec(address) is not None
@@ -103,7 +104,7 @@ def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[_He
 
 
 def _watched(program: Program, held: _Held, connections: int, idle_s: float) -> HeldSeen:
-    """The server with so many connections, over a time in which nobody sends."""
+    """Figures of the server while it holds this number of idle connections."""
     held.grow(connections)
     time.sleep(SETTLE_S)
     began_ns, cpu_s = time.perf_counter_ns(), program.cpu_s()

@@ -1,6 +1,6 @@
-"""Stress by repetitions: a fresh server, its kinds at once by as many load clients in C, then every key read.
+"""Stress runs: a fresh server, a load client in C for each kind of request, all at once; then every key is read.
 
-The last reads are by our own client, one after the other on one connection: they measure nothing.
+Our own client makes the last reads, in sequence on one connection. They measure nothing.
 """
 
 import json
@@ -26,8 +26,8 @@ READ_S = 5.0
 def runs(plan: StressPlan, number: int, bench: Bench) -> Iterator[Run[StressSeen]]:
     """Observes every server once, in random order. Blocks for as long as it takes.
 
-    Raises ProgramFailed where a server does not start or fails, where the client does, or where what comes before the
-    kinds is not answered whole; a Fault where the server cannot be read in the end.
+    Raises ProgramFailed where a server or a client does not start or fails, or where a request before the stress is not
+    answered; a Fault where the server cannot be read at the end.
     """
     client = http_load(bench.load_programs)
     for place in plan.order(number):
@@ -74,12 +74,12 @@ def _kind(seen: HttpSeen) -> KindSeen:
 
 
 def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
-    """Reads every key; one that stands at no turn, whole, or at nothing, is wrong."""
+    """Reads every key. A key is wrong where its value is of no turn, is not whole, or is missing."""
     turns = [0] * final.turns
     for key in range(final.first_id, final.first_id + final.keys):
         try:
             found = json.loads(connection.call(final.request.replace("{id}", str(key)), b"", READ_S))
-        except (NotFound, ValueError):  # no such key, or no JSON: it stands at no turn, and is counted so
+        except (NotFound, ValueError):  # a missing key, or no JSON: its value is of no turn
             continue
         for turn in range(final.turns):
             state = final.state.replace("{id}", str(key)).replace("{turn}", str(turn))
