@@ -210,7 +210,7 @@ def measure(recording: Recording) -> int:
         try:
             code = measuring.wait()
         except KeyboardInterrupt:
-            measuring.send_signal(signal.SIGINT)
+            measuring.send_signal(signal.SIGTERM)  # which it hears also where SIGINT is ignored, as behind `nohup … &`
             measuring.wait()
             raise
     if code == 0 and _version(recording.scratch).is_this:
