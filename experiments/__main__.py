@@ -15,7 +15,7 @@ from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, refuse
 PROGRAM = "python -m experiments"
 
 FAILED_EXIT = 1
-"""A server or a client failed, or something that was checked is not as it should be."""
+"""A server or a client failed, or a check found a difference."""
 
 INTERRUPTED_EXIT = 130
 """128 + SIGINT, as shells have it."""
@@ -29,11 +29,11 @@ EXITS = {
     INTERRUPTED_EXIT: "Ctrl-C, SIGTERM or SIGHUP",
     UNREAD_EXIT: "whoever read the output has gone",
 }
-"""What each exit code is for."""
+"""Meaning of each exit code."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Does what the arguments say; gives the process's exit code."""
+    """Runs the command of the arguments. Gives the process's exit code."""
     try:
         options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
@@ -54,13 +54,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _advice(failed: Exception) -> str:
-    """What to do where nobody listens; other failures say it themselves."""
+    """Advice where no server listens. Other failures have their own."""
     nobody = isinstance(failed, Unavailable) and "connection refused" in str(failed).lower()
     return "; start that server, or give the address of one that runs" if nobody else ""
 
 
 def interrupt_on_signals() -> None:
-    """Has SIGTERM, and SIGHUP unless it is ignored (``nohup``), do what Ctrl-C does: stop what was started, and end."""
+    """Makes SIGTERM, and SIGHUP unless it is ignored (``nohup``), act like Ctrl-C: all started programs stop, and the
+    process ends."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
@@ -88,12 +89,12 @@ COMMANDS = {
     "agree": ("experiments.commands.agree", "What whole runs from different hours say together."),
     "selfcheck": ("experiments.commands.selfcheck", "Checks the instrument against what is known beforehand."),
 }
-"""Every command: its module, which has ``add_options`` and ``run``, and what it does. Only the one that is asked for is
-loaded: drawing and statistics take a second to load."""
+"""Every command: its module, which has ``add_options`` and ``run``, and its description. Only the module of the asked
+command is loaded, since drawing and statistics take a second to load."""
 
 
 def parser(asked: str | None) -> Parser:
-    """The parser of all commands; the one that is asked for has its options."""
+    """The parser of all commands. Only the asked command has its options."""
     whole = Parser(PROGRAM, "Compares servers, runs the studies, and checks what was measured.", EXITS)
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name, (module, text) in COMMANDS.items():

@@ -1,6 +1,6 @@
-"""A sweep from its first block to its judgement: the runner is told by the judge whether to go on.
+"""A sweep from its first block to its judgement: the judge tells the runner if it goes on.
 
-What ``compare`` and ``run`` share. Nothing else joins measuring and judging.
+``compare`` and ``run`` share this module. No other module joins measuring and judging.
 """
 
 import random
@@ -20,23 +20,23 @@ from experiments.results.observed import Block
 from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
-"""What the blocks so far show, in a few words and without a verdict."""
+"""Result of the blocks so far, in a few words and without a verdict."""
 
 OBSERVERS = {Slices: "experiments.measure.slices", Windows: "experiments.measure.windows"}
-"""Module that observes a block, by the turns of a sweep. Only the one that is asked for is loaded."""
+"""Module that observes a block, by the turns of a sweep. Only the needed module is loaded."""
 
 SEEDS = 1_000_000
-"""A seed is drawn from so many: short enough to be typed."""
+"""Number of possible seeds, small enough that a seed is easy to type."""
 
 
 def add_seed(parser: Parser) -> None:
-    """The option that repeats what was drawn."""
+    """Adds the option that repeats the draws."""
     drawn = "draws cores, requests, and the order of starts and slices (default: drawn anew for each run, and said)"
     parser.add_argument("--seed", type=integer(0, 2**31 - 1), metavar="N", help=drawn)
 
 
 def seed_for(given: int | None, begun: Path | None = None) -> int:
-    """The seed that was given; else that of the sweep in a folder that was begun; else one drawn anew, which is said.
+    """The given seed; else the seed of the sweep in a begun folder; else a new one, which is printed.
 
     Raises UsageError for a folder that cannot be read.
     """
@@ -50,7 +50,7 @@ def seed_for(given: int | None, begun: Path | None = None) -> int:
 
 
 def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Seen, resume: bool = False) -> Judgement:
-    """Measures until the headline comparisons are decided, or the last look; the blocks are kept in the folder.
+    """Measures until the headline comparisons are decided, or until the last look. The blocks are kept in the folder.
 
     Blocks. Raises UsageError, ProgramFailed, a Fault of connecting, OSError; KeyboardInterrupt after Ctrl-C, with every
     whole block kept.

@@ -1,4 +1,4 @@
-"""Estimate of how long measuring takes, before it begins: from the numbers of slices, windows and starts. Pure."""
+"""Estimate of the duration of a measurement, before it begins, from the numbers of slices, windows and starts. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,13 +12,14 @@ REPORT_S = 8.0
 """Seconds for drawing and reporting."""
 
 START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
-"""Seconds for the start of a block's processes, for a slice, and for a window beside its own time."""
+"""Seconds for the start of a block's processes, for a slice, and for a window in addition to its own duration."""
 
 CALL_S = 1e-4
-"""Seconds for a call in a closed loop of a client that a process was started for."""
+"""Seconds for a call in a closed loop of a peer's client."""
 
 GROUP_START_S, SERVER_START_S = 0.2, 0.15
-"""Seconds for the start of a group's servers where they are started for its turn: in all, and for each."""
+"""Seconds for the start of a group's servers, where these start for the group's turn: for the group, and for each
+server."""
 
 
 def block_s(sweep: Sweep) -> float:
@@ -46,6 +47,6 @@ def _window_s(arm: Arm, of: Windows) -> float:
 
 
 def after_s(after: Mapping[str, Sweep], runs: Sequence[Plan] = ()) -> float:
-    """Seconds for all that follows a part's own sweep, the report included."""
+    """Seconds for all measurements after a part's own sweep, and for the report."""
     swept = sum(each.looks[-1] * block_s(each) for each in after.values())
     return REPORT_S + swept + sum(each.lasts_s for each in runs)

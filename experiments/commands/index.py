@@ -31,7 +31,7 @@ RECORDED = "quick"
 OUT = Path("results/index")
 
 WORDS, WORDS_HEADING = HERE.parent / "README.md", "How two servers are compared"
-"""Page and heading that explain the words of every study and its verdicts."""
+"""Page and heading that explain the words and verdicts of every study."""
 
 NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 
@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NOTHING_SAID) -> tuple[Path, Path]:
-    """Writes both forms into a folder, made if need be, and gives the files' paths. ``why``: reasons that kept studies
-    back, by name. ``found`` is what each folder holds."""
+    """Writes both forms into a folder, which is made if it is not there, and gives the files' paths. ``why``: reasons
+    for studies without results, by name. ``found``: content of each folder."""
     out.mkdir(parents=True, exist_ok=True)
     of = made(found, out, why)
     files = {out / index.HTML: index.html(of), out / index.MARKDOWN: index.markdown(of)}
@@ -77,7 +77,7 @@ def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NOT
 
 
 def recordings() -> Iterator[Path]:
-    """The recording of every study's main part, and those of its other parts, where there are any."""
+    """Recording of every study's main part, and recordings of its other parts where there are any."""
     for name, study in STUDIES.items():
         for part in study.parts:
             folder = HERE / name / "recorded" / (RECORDED if part == name else part)
@@ -86,15 +86,15 @@ def recordings() -> Iterator[Path]:
 
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
-    """Each folder that a sweep was measured into, or the folders inside it."""
+    """Folders that hold a sweep: each given one, or the folders inside it."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
 
 
 def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NOTHING_SAID) -> Index:
-    """The index of these folders' content, for a page in ``at``. UsageError where a study's main part stands twice,
-    or is missing beside another of its parts."""
+    """Index of these folders' content, for a page in ``at``. UsageError where a study's main part is there twice, or
+    where another part is there without it."""
     mains: dict[str, tuple[Path, Content]] = {}
     further: dict[str, list[Content]] = {}
     for folder, content in found.items():

@@ -1,8 +1,8 @@
-"""Notebooks with their outputs: every cell is run, and what its last line shows is kept, as Jupyter keeps it.
+"""Notebooks with their outputs: every cell is run, and the output of its last line is kept in Jupyter's form.
 
 The cells run in this process, which takes seconds; a kernel for each would take minutes. Left out of the files: counts
-of executions, times, the version of Python. A picture that differs by less than two machines draw it stays as it is:
-its numbers stand beside it in words, and these are compared to the letter.
+of executions, times, the version of Python. A picture stays as it is if it differs by no more than drawings of two
+machines. Its numbers stand beside it in words, and these are compared exactly.
 """
 
 import ast
@@ -33,7 +33,7 @@ METADATA = {
 PICTURE, WORDS, MARKDOWN = "image/png", "text/plain", "text/markdown"
 
 LEVELS, SHARE = 48, 1 / 1000
-"""A pixel differs by more than so many of 255 levels; a picture, if more than this share of its pixels does."""
+"""Levels of 255 by which a pixel counts as different; share of such pixels from which a picture does."""
 
 
 def open_folder(folder: str) -> Notebook:
@@ -68,7 +68,7 @@ def filled(file: Path) -> str:
 
 
 def _run(source: str, file: Path, names: dict[str, object]) -> object:
-    """Runs a cell; gives what its last line is, None where that is no expression."""
+    """Runs a cell. Gives the value of its last line; None where that is no expression."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), file.name, "exec"), names)
@@ -96,6 +96,7 @@ def _picture(shown: Drawn, before: dict[str, Any]) -> dict[str, Any]:
 
 
 def alike(png: bytes, kept: str) -> bool:
-    """True where two pictures differ by no more than two machines draw one figure; the second one is in Base64."""
+    """True where two pictures differ by no more than drawings of one figure on two machines. The second is in
+    Base64."""
     one, other = (np.asarray(Image.open(BytesIO(each)).convert("L"), int) for each in (png, b64decode(kept)))
     return one.shape == other.shape and bool((np.abs(one - other) > LEVELS).mean() <= SHARE)

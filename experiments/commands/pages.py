@@ -1,9 +1,9 @@
-"""``pages``: writes all that pages and notebooks say of the recordings, so that no number of a measurement is typed.
+"""``pages``: writes every number of the recordings into pages and notebooks, so that none is typed.
 
 The command writes the index of studies and each recorded report. Of a report of an earlier edition it writes one line:
-its server. In ``filled_pages`` it writes the text from ``<!--= FOLDERS QUANTITY -->`` to ``<!--/-->``.
-FOLDERS are those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. A ``?`` behind them allows that none
-is there yet: then ``NOT_YET`` is said. QUANTITY is one of these:
+its server. In ``filled_pages`` it writes the text from ``<!--= FOLDERS QUANTITY -->`` to ``<!--/-->``. FOLDERS are
+those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. A ``?`` behind them allows that there is no
+recording yet: then the page has ``NOT_YET``. QUANTITY is one of these:
 
 - the name of a comparison: its ratio; with ``1÷`` before it the inverse, with ``interval`` behind it the ends;
 - ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks;
@@ -44,7 +44,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
 MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
-"""Markers to be filled in: the folders, the quantity, and what stands there."""
+"""Markers to be filled in: the folders, the quantity, and the present text."""
 
 MEASURING = ("compare", "recommend")
 """Commands that measure, each with a page of its own."""
@@ -69,7 +69,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the pages that are to change, and prints their paths. Raises UsageError, OSError."""
+    """Writes the pages that change, and prints their paths. Raises UsageError, OSError."""
     changed = {page: text for page, text in chain(written(), notebooks.written()) if text != _text(page)}
     for page, text in changed.items():
         if not options.check:
@@ -98,7 +98,7 @@ def filled_pages() -> Iterator[Path]:
 
 
 def filled(text: str, page: Path) -> str:
-    """A page's text with what the recordings give. UsageError for a marker that names nothing that is recorded."""
+    """A page's text with the numbers of the recordings. UsageError for a marker without a recording."""
 
     def one(found: re.Match[str]) -> str:
         folders, quantity, _ = found.groups()
@@ -158,7 +158,7 @@ def _inverse(ratio: Estimate) -> Estimate:
 
 
 def _minutes(runs: Runs) -> str:
-    """Minutes from the first look at the machine to the last, of each run."""
+    """Minutes of each run, from the first look at the machine to the last."""
     return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
 
 
@@ -196,7 +196,7 @@ def _begun(runs: Runs) -> str:
 
 
 def _changes(runs: Runs) -> Iterator[str]:
-    """Changes since the runs, in a few words: their reports have the list."""
+    """Changes of the sources since the runs, in a few words. The reports have the list."""
     first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
     if first:
         yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
@@ -219,8 +219,8 @@ QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "pairs": lambda runs: _table(("A/A pair", "ratio of each run"), _pairs(runs)),
     "recordings": lambda runs: _table(("recording", "servers"), _recordings(runs)),
 }
-"""Quantities that are no ratio: every answer; the first run's first, within a line; which server; how many minutes it
-took; how many runs; the A/A pairs; a list of recordings."""
+"""Quantities that are not a ratio: every answer; the first run's first, within a line; which server; how many minutes
+it took; how many runs; the A/A pairs; a list of recordings."""
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:
@@ -241,7 +241,7 @@ def _table(head: tuple[str, str], lines: Iterator[tuple[str, str]]) -> str:
 
 @cache
 def _read(folder: Path) -> Content:
-    """Content of a recording; each is read once, as several pages use it."""
+    """Content of a recording. Each recording is read once, since several pages use it."""
     return read(folder)
 
 

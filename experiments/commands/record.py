@@ -1,10 +1,10 @@
 """``record``: makes the recordings of studies anew, in order, and writes the pages.
 
-A study has a recording of its main part, ``quick``, and one of each part that is not measured with that. The stock
-study has its main part twice, ``quick-2`` last of all. Each is measured by ``run`` into ``results/record``, so that the
-working tree stays as it is meanwhile. At the end all of them take the place of those in ``experiments/studies``, and
-``pages`` writes what they give. What was interrupted goes on where it was. What was measured of other sources than
-those that are here now is measured again. So is what was interrupted at another commit, or on another machine.
+A study has a recording of its main part, ``quick``, and a recording of each part that is not measured with the main
+part. The stock study has a second recording of its main part, ``quick-2``, last of all. ``run`` measures each recording
+into ``results/record``, so that the working tree stays as it is meanwhile. At the end the new recordings replace those
+in ``experiments/studies``, and ``pages`` writes their numbers. An interrupted recording goes on where it was. It is
+measured again if the sources, the commit or the machine have changed since.
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Recording:
 
     @property
     def folder(self) -> Path:
-        """Folder where it is kept."""
+        """Folder where the recording is kept."""
         return HERE / self.study / "recorded" / self.name
 
     @property
@@ -68,7 +68,7 @@ class Recording:
 
     @property
     def mark(self) -> Path:
-        """File that marks it as measured to its end."""
+        """File that marks the recording as measured to its end."""
         return self.scratch.with_suffix(".whole")
 
 
@@ -119,7 +119,7 @@ def every() -> Iterator[Recording]:
 
 
 def selected(names: Sequence[str]) -> list[Recording]:
-    """The recordings that the names stand for. UsageError for a name that stands for none."""
+    """Recordings that the names stand for. UsageError for a name that stands for no recording."""
     known = list(every())
     for name in names:
         if not any(name in _names(each) for each in known):
@@ -133,8 +133,7 @@ def _names(recording: Recording) -> tuple[str, ...]:
 
 
 def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[str]:
-    """Lines before the start: how long all takes, and for each recording how long, and of which server the kept one
-    is."""
+    """Lines before the start: the duration of all, and for each recording its duration and the kept one's server."""
     took = {each: (0.0, 0.0) if each in done else _span_s(each) for each in chosen}
     least_s, most_s = (sum(seconds[place] for seconds in took.values()) for place in (0, 1))
     lines = [f"{counted(len(chosen), 'recording')}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -166,7 +165,7 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Version of a folder and those inside it: the first that is not today's, if there is one."""
+    """Version of a folder and of the folders inside it: the first version that is not today's, if there is one."""
     settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
     found = [version.of(each, settings) for each in _environments(folder)] if settings else []
     return next((each for each in found if not each.is_this), found[0]) if found else UNKNOWN
@@ -192,14 +191,14 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """True where it was measured to its end, with the sources that are here."""
+    """True where the recording was measured to its end, with the sources that are here."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 
 def measure(recording: Recording) -> int:
-    """Measures a recording, or goes on with it; gives the exit code of ``run``. Blocks. What ``run`` would not go on
-    with is begun anew. A recording whose sources were changed meanwhile gets no mark. Raises KeyboardInterrupt once
-    ``run`` has ended, too; a second one ends it at once."""
+    """Measures a recording, or goes on with it. Gives the exit code of ``run``. Blocks. A recording that ``run`` would
+    refuse to go on with is begun anew. A recording whose sources were changed meanwhile gets no mark. Raises
+    KeyboardInterrupt once ``run`` has ended, too. A second KeyboardInterrupt ends ``run`` at once."""
     recording.mark.unlink(missing_ok=True)
     if recording.scratch.exists() and (why := _hindrance(recording.scratch)):
         print(f"begun anew: {why}", flush=True)

@@ -39,7 +39,7 @@ def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") ->
 
 
 def read(folder: Path) -> Content:
-    """Reads a folder of results, with all that its part says of it. Raises UsageError."""
+    """Reads a folder of results, and the content of its part. Raises UsageError."""
     name = read_sweep(folder).part
     parts = {name: PARTS[name][1]} if name in PARTS else {}
     found = content.read(folder, parts, recorded_beside(folder))
@@ -47,7 +47,7 @@ def read(folder: Path) -> Content:
 
 
 def recorded_beside(folder: Path) -> Mapping[str, Path]:
-    """The folders of the parts by which claims of a folder's part go: beside it, or in the study's own recordings."""
+    """Folders of the parts that decide claims of a folder's part: beside it, or in the study's own recordings."""
     name = read_sweep(folder).part
     if name not in PARTS:
         return {}
@@ -61,8 +61,8 @@ def recorded_beside(folder: Path) -> Mapping[str, Path]:
 
 
 def expected(folder: Path) -> Expected:
-    """Content that a folder should hold, computed anew. A sweep of ``compare`` is made anew of its two sides. Of a
-    sweep that no part here makes, nothing is known. Raises UsageError."""
+    """Content that a folder should hold, computed anew. A sweep of ``compare`` is made from its two sides. A sweep of
+    no part here has no expected content. Raises UsageError."""
     sweep = read_sweep(folder)
     digest = sha256((folder / SWEEP_FILE).read_bytes()).hexdigest()
     former = digest in FORMER_DESIGNS.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def beside(part: Part) -> tuple[str, ...]:
 
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
-    """Sweeps that a part makes of every scale that ``run`` could have had: by profile, clients, blocks and peers."""
+    """Sweeps of a part at every scale that ``run`` could have had: by profile, clients, blocks and peers."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     counts = sorted({arm.connections for arm in sweep.arms})
@@ -108,7 +108,7 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
         several = [scale, *(replace(scale, clients=tuple(counts[:most])) for most in range(1, len(counts) + 1))]
         looks = {usual.looks, *_few_blocks(study, part, usual), *([sweep.looks] if sweep.fixed else [])}
         for each, at in product(several, looks):
-            with suppress(ValueError):  # of a scale that could decide nothing
+            with suppress(ValueError):  # a scale without a decision
                 asked = replace(each, looks=at)
                 made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)
                 yield Design(made, part.runs(asked), {name: name for name in beside(part)})
@@ -124,7 +124,7 @@ def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, .
 
 
 def _foretold(folder: Path, found: Content) -> str:
-    """Predictions of a part for its arms, from the first measurements."""
+    """Predictions of a part for its arms, from its first measurements."""
     _, part = PARTS[found.judgement.sweep.part]
     assert part.first is not None
     assert part.foretell is not None
@@ -132,7 +132,7 @@ def _foretold(folder: Path, found: Content) -> str:
     told = [part.foretell(first, arm.setting) for arm in found.judgement.sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)
-    if text == prediction.text(kept, written_at):  # as it is read: with the defaults of factors that came later
+    if text == prediction.text(kept, written_at):  # as read, with the defaults of later factors
         return (folder / FORETOLD_FILE).read_text(encoding="utf-8")
     return text
 

@@ -1,6 +1,7 @@
 """``run``: measures a part of a study and the parts that follow it, then draws and reports.
 
-It is a study's first part by the study's name, or any part by its own; ``all`` is every study's first (``run_all``).
+The name of a study stands for its first part. Each part has a name of its own. ``all`` is the first part of every study
+(``run_all``).
 """
 
 import argparse
@@ -51,7 +52,7 @@ RESULTS = Path("results")
 """Folder of the folders of results, unless another is given."""
 
 BUSY_SHARE = 0.04
-"""Share of the cores' time that others may take: an idle machine's own services took 1 to 2 % here."""
+"""Largest share of the cores' time that others may take. An idle machine's own services took 1 to 2 % here."""
 
 INTERRUPTED_EXIT = 130
 
@@ -134,7 +135,7 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
-    """Measures a part and what belongs to it into a folder, and writes its report."""
+    """Measures a part and its companions into a folder, and writes the report."""
     study, part = PARTS[name]
     on = bench(CATALOG, seed=options.seed)
     if options.cluster is not None:
@@ -146,7 +147,7 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 
 
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
-    """A part, as it is measured into a folder; what was foretold there belongs to it."""
+    """A part as it is measured into a folder, with the predictions that the folder has."""
     study, part = PARTS[name]
     others = [each for each in study.parts if each != name]
     scale = scale_of(study, part, options)
@@ -155,7 +156,7 @@ def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
         scale = replace(scale, foretell=partial(part.foretell, judged(folder / part.first)))
     try:
         sweep = _sweep(part, scale)
-    except UsageError:  # measuring it says so, in a line of its own
+    except UsageError:  # measuring it prints the line
         return Planned(name, 0.0, 0.0, unmeasured)
     beside_s = _after_s(study, part, scale)
     if part.first:
@@ -166,7 +167,7 @@ def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
 
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
-    """The files and folders that measuring a part leaves beside its sweep."""
+    """Files and folders that measuring a part leaves beside its sweep."""
     return (
         *([FORETOLD_FILE] if part.first else []),
         *(kind_of(plan).form.plan_file for plan in part.runs(scale)),
@@ -197,7 +198,7 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
 
 
 def conclusion(found: Content) -> list[str]:
-    """The answers as sentences; then the undecided ones with the reason, and the command that would decide them."""
+    """Answers as sentences. An undecided answer has its reason, and the command that would decide it."""
     lines = [""]
     for answer in found.answers:
         lines += [answer.question, f"  {answer.sentence}"]
@@ -244,7 +245,7 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 
 
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
-    """The sweep that is measured before a part, where it has one."""
+    """The sweep that is measured before a part, if there is one."""
     assert part.first is not None
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
@@ -273,7 +274,7 @@ def _foreign(clients: Iterable[str]) -> Iterator[Mapping[str, LoadProgram]]:
 
 
 def _say_busy(progress: Progress, first: Block) -> None:
-    """Warns after the first block where the machine is too busy for small differences."""
+    """Warns after the first block if the machine is too busy for small differences."""
     stolen_s = sum(each.steal_ticks for each in first.rounds) * TICK_S
     foreign_s = sum(each.foreign_ticks or 0 for each in first.rounds) * TICK_S
     lasted_s = sum(each.duration_s for each in first.rounds) * first.cores
@@ -309,7 +310,7 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """A part's sweep. Raises UsageError for one that its number of blocks, or of clients, could not decide."""
+    """A part's sweep. UsageError where this number of blocks or clients could not decide it."""
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:

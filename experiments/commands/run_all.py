@@ -1,7 +1,8 @@
-"""``run all``: the main part of every study and what belongs to it, one after the other; then the index of all.
+"""``run all``: the main part of every study with its companions, one after the other; then the index of all studies.
 
-Each goes into a folder of its own inside one, so that it can be resumed. A study that fails loses no other: its error
-is one line, and the exit code is 1. Left out: how a study is measured, which is given, and the other parts of studies.
+Each study goes into a folder of its own, so that it can be resumed. A study that fails does not end the others: its
+error is one line, and the exit code is 1. Left out: how a study is measured, which is a parameter, and the other parts
+of studies.
 """
 
 import sys
@@ -29,7 +30,7 @@ KNOWN = (StockServiceError, OSError)
 """Errors of measuring whose cause lies outside of it."""
 
 Measure = Callable[[str, Path], Content]
-"""Measures a study's main part into a folder, goes on where that was begun, and writes its report. Blocks."""
+"""Measures a study's main part into a folder, or goes on where that was begun, and writes its report. Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,15 @@ class Planned:
 
     name: str
     least_s: float
-    """Seconds that it takes if its first look decides it, about."""
+    """Seconds, about, if its first look decides."""
     most_s: float
-    """Seconds that it takes if only its last look decides it."""
+    """Seconds, about, if only its last look decides."""
     others: tuple[str, ...]
-    """Parts of the study that are not measured."""
+    """Parts of the study that are not measured here."""
     sweep: Sweep | None = None
-    """The sweep to be measured; None where these options do not fit it: measuring it says so."""
+    """The sweep to be measured; None where these options do not fit it. Measuring it prints the reason."""
     beside: tuple[str, ...] = ()
-    """Files and folders that measuring leaves beside the sweep's."""
+    """Files and folders that measuring leaves beside the sweep's own."""
 
 
 def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measure: Measure, again: str) -> int:
@@ -66,7 +67,7 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
             if each.name not in done:
                 print(f"\n{each.name} ({number} of {len(planned)})", file=sys.stderr)
             found[each.name] = read(own) if each.name in done else measure(each.name, own)
-        except Exception as error:  # whatever it is, the other studies are measured
+        except Exception as error:  # whatever the error is, the other studies are measured
             failed[each.name] = _line(error)
             print(f"{each.name} failed: {failed[each.name]}", file=sys.stderr)
     print("\n" + "\n".join(concluded(planned, found, failed)))
@@ -78,8 +79,7 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
 
 
 def is_whole(folder: Path, planned: Planned) -> bool:
-    """True where the study was measured into the folder to its end: its report is there, with all that belongs beside
-    it."""
+    """True where the study was measured into the folder to its end: its report is there, with all its files."""
     if not all((folder / name).exists() for name in (report.MARKDOWN, *planned.beside)):
         return False
     try:
@@ -92,7 +92,7 @@ def is_whole(folder: Path, planned: Planned) -> bool:
 
 
 def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[str]:
-    """Lines before the start: the studies, the folder, how long it takes, and the studies that are left out."""
+    """Lines before the start: the studies, the folder, the duration, and the studies that are left out."""
     to_do = [each for each in planned if each.name not in done]
     least_s, most_s = sum(each.least_s for each in to_do), sum(each.most_s for each in to_do)
     lines = [f"{len(planned)} studies into {folder}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -105,7 +105,7 @@ def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[
 
 
 def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: Mapping[str, str]) -> list[str]:
-    """A line for each study: its first answer, or why it has none."""
+    """A line for each study: its first answer, or the reason why it has none."""
     lines = []
     for each in planned:
         answers = found[each.name].answers if each.name in found else ()
@@ -115,18 +115,18 @@ def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: 
 
 
 def check_new(folder: Path) -> None:
-    """Refuses a folder that holds results, unless they are to be gone on with. Raises UsageError."""
+    """Refuses a folder that holds results, unless ``--resume`` goes on with them. Raises UsageError."""
     if any(folder.glob(f"*/{SWEEP_FILE}")) or (folder / SWEEP_FILE).exists():
         raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
 
 
 def span(least_s: float, most_s: float) -> str:
-    """Two durations, or one where they are alike."""
+    """Two durations, or one if they are shown alike."""
     least, most = duration(least_s), duration(most_s)
     return least if least == most else f"{least} to {most}"
 
 
 def _line(error: Exception) -> str:
-    """An error in one line; with its kind where it is a fault of ours."""
+    """An error in one line, with its type where it is a bug of ours."""
     said = " ".join(str(error).split())
     return said if isinstance(error, KNOWN) else f"{type(error).__name__}: {said}"

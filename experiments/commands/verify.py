@@ -1,4 +1,4 @@
-"""``verify``: computes a recording anew, and names what differs."""
+"""``verify``: computes a recording anew, and names the differences."""
 
 import argparse
 
@@ -14,7 +14,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line for each difference, in the folder and in those that it holds, however deep."""
+    """Prints a line for each difference, in the folder and in the folders inside it, at any depth."""
     inside = sorted(file.parent for file in options.results.rglob(SWEEP_FILE))
     folders = inside or [options.results]
     found = [each for folder in folders for each in differences(folder, expected)]

@@ -63,7 +63,7 @@ EXITS = {
 """Meaning of each exit code."""
 
 BEGINS = "Each block starts {started} anew, and takes some 6 s: longer on a busy machine or with slow servers."
-"""Line said at once: the first block says nothing else until its servers have started."""
+"""First line, printed at once: the first block prints no other before its servers have started."""
 
 RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
 
@@ -74,13 +74,13 @@ UNEQUAL = (
 """Hint where one side runs already and the other one is started."""
 
 UNREAD = "{side}'s processor time is not read: {why}."
-"""Hint on a server that runs already and whose process cannot be read, with the reason."""
+"""Hint for a server that runs already and whose process cannot be read, with the reason."""
 
 ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more than the threads, to tell them apart."
 )
-"""Hint where the sides differ in their pools alone, or may do so, since one connection does not fill them."""
+"""Hint where the sides differ, or may differ, in their pools alone: one connection does not fill a pool."""
 
 ON_DISK = (
     "A stock server that was started by hand keeps its stocks on disk, and one that is started here in memory. A Trade "
@@ -89,7 +89,7 @@ ON_DISK = (
 """Hint where trades go to a server that runs already."""
 
 _OF_A_POOL = {"workers", "executor"}
-"""Factors whose effect needs several requests at once."""
+"""Factors whose effect needs several concurrent requests."""
 
 _DEFAULTS = dict(setting().levels)
 
@@ -177,8 +177,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
-    """Lines printed before the first block: the servers that are started, and warnings where conditions are unequal or
-    the load may not tell the sides apart."""
+    """Lines before the first block: the servers that are started, and warnings where conditions are unequal or the load
+    may not tell the sides apart."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:
@@ -222,7 +222,7 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
 
 
 def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
-    """Refuses what does not go together. Raises UsageError."""
+    """Refuses options that do not go together. Raises UsageError."""
     check(*sides)
     if options.proto is not None and options.call is None:
         raise UsageError("--proto", str(options.proto), "with --call")
@@ -257,8 +257,7 @@ def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> Clien
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
-    """The method of ``--call`` by its whole name, as a running server or its file declares it. A command is started for
-    it."""
+    """The full name of the method of ``--call``, from a running server or from its file. Starts a command for this."""
     if options.mix is not None:
         raise UsageError("--call", options.call, "no --mix beside it")
     server = Arm(of).server

@@ -1,8 +1,8 @@
 """The load of both sides: checks that it can speak to them, and measures how soon they answer it.
 
-Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. The others are load
-programs: where our client would be the limit, they drive both sides. They send one request again and again, in a
-closed loop, on connections that they keep; so loads that are anything else are refused by name.
+Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. The other clients are load
+programs: where our client would be the limit, they drive both sides. They send one request again and again, in a closed
+loop, on kept connections. Other loads are refused by name.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from stock_service.trading.catalog_file import load as load_catalog
 from stock_service.trading.model import Status
 
 _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
-"""Factors of the load that such a program can only have at their defaults."""
+"""Factors of the load that must be at their defaults for a load program."""
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
 """Requests of routes, in JSON."""
@@ -38,16 +38,16 @@ ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswit
 NAMED = "Requests name the stocks of --catalog: give the one that the server has."
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
-"""Seconds for which a server is asked beforehand; the second number where nothing was answered within the first."""
+"""Seconds of a first load on a server; the second number where no reply came within the first."""
 
 
 def option(factor: str) -> str:
-    """The option of a factor of the load: ``--rate-hz``; ``--load`` says which client."""
+    """Name of the option for a factor of the load: ``--rate-hz``. ``--load`` is the option for the client."""
     return "--load" if factor == "client" else f"--{factor.replace('_', '-')}"
 
 
 def check(a: Setting, b: Setting) -> None:
-    """Refuses loads that differ, and those that a load program does not send. Raises UsageError."""
+    """Refuses sides with different loads, and loads that a load program does not send. Raises UsageError."""
     for name, level in a.of("load"):
         if b[name] != level:
             given = f"{name}={a.text(name)} for A, {name}={b.text(name)} for B"
@@ -82,7 +82,7 @@ def check(a: Setting, b: Setting) -> None:
 
 
 def _check_mix(of: Setting) -> None:
-    """Refuses requests of ours that a service of ours does not answer. Raises UsageError."""
+    """Refuses requests that a service of ours does not answer. Raises UsageError."""
     service = of.text("service")
     if service not in OURS:
         return
@@ -109,11 +109,11 @@ def programs(of: Setting) -> Iterator[Mapping[str, LoadProgram]]:
 
 
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
-    """The mean response of the slower side under this load, in s; 0 where nothing needs to be known beforehand.
+    """Mean response time of the slower side under this load, in s; 0 where it is not needed.
 
-    Asked are servers that are not ours, and all that a load program is to load: our own client checks every reply. A
-    line of ``said`` names a side that does not know a stock that it is asked for. Blocks for some 0.5 s a server.
-    Raises ProgramFailed or a Fault where a server does not answer.
+    Loads servers that are not ours, and every server before a load program, with our own client, which checks every
+    reply. A line of ``said`` names a side that does not know a stock. Blocks for some 0.5 s a server. Raises
+    ProgramFailed or a Fault where a server does not answer.
     """
     asked = [each for each in sides if each["rate_hz"] is None and _is_unknown(each)]
     return max((_mean_response_s(each, on, said) for each in asked), default=0.0)

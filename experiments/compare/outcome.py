@@ -1,6 +1,7 @@
-"""Result of a comparison: one sentence, a small table, JSON, and the exit code for somebody's CI.
+"""Result of a comparison: one sentence, a small table, JSON, and an exit code for CI.
 
-The sentence is ``show.sentences``' own. Table and verdict are of the same blocks: what a gate left out is in neither.
+The sentence is that of ``show.sentences``. Table and verdict are of the same blocks, without those that a gate left
+out.
 """
 
 import math
@@ -49,10 +50,10 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
         7: "its processor time",
     },
 }
-"""Gates that need what a load program does not give, by program, each with what is missing."""
+"""Gates that need values which a load program does not give: by program, each with the missing value."""
 
 LOST_SAID = 0.02
-"""Share of lost slices over which they are mentioned."""
+"""Share of lost slices from which they are mentioned."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 """Exit codes of ``--fail-if``: the whole interval is beyond the limit; the limit lies inside it after the last look."""
@@ -60,8 +61,7 @@ BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit that must not be passed: B slower, or faster, than A by more than a share. ``ratio`` is the limit of B ÷
-    A."""
+    """A limit of ``--fail-if``: B slower, or faster, than A by more than a share. ``ratio`` is the limit of B ÷ A."""
 
     text: str
     ratio: float
@@ -71,7 +71,7 @@ class Limit:
         return at.low > self.ratio if self.ratio > 1 else at.high < self.ratio
 
     def is_inside(self, at: Estimate) -> bool:
-        """True where the limit lies inside the interval, so that the answer is not known."""
+        """True where the limit lies inside the interval, so that the result is not known."""
         return at.low <= self.ratio <= at.high
 
 
@@ -85,15 +85,15 @@ class Side:
     p99_us: float | None
     """None where there are too few requests for this percentile."""
     server_cpu_us: float | None
-    """Server's processor time for each request; None for a process that was not started here."""
+    """The server's processor time for each request; None for a process that was not started here."""
     p99_needs: int | None
     """Requests with which there would be a 99th percentile, where these are too few."""
     requests: int
     errors: int
     lost_share: float
-    """Share of its slices in which a pause outlasted the slice; these slices are in no pair."""
+    """Share of its slices that a pause outlasted. These slices are in no pair."""
     load_limited: bool | None
-    """True where its latency is that of client and server together; None where the load's processor time is not
+    """True where the latency is that of client and server together; None where the load's processor time is not
     recorded."""
 
 
@@ -109,9 +109,9 @@ class Outcome:
     seed: int
     """Seed that drew cores, requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
-    """Blocks that are in no number here, each with its reason."""
+    """Blocks that are left out of all numbers, each with its reason."""
     rounds: str
-    """A sentence on the rounds that are in no number here, since others took the cores."""
+    """A sentence on the rounds that are left out of all numbers, since others took the cores."""
     not_checked: tuple[str, ...]
     """Measurements that the load does not record, by the gate that needs them."""
     confidence: float
@@ -119,13 +119,13 @@ class Outcome:
     low: float | None
     high: float | None
     whole_ratio: float | None
-    """Ratio of whole means, with nothing trimmed; the next two are the ends of its interval."""
+    """Ratio of whole means, with nothing trimmed. The next two are the ends of its interval."""
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
     """None where the comparison was interrupted, or stands at no declared look."""
     blocks_needed: int | None
-    """Number of blocks in all that decide with 80 % power; only where the verdict is INCONCLUSIVE."""
+    """Number of blocks in all that decide with 80 % power. Only where the verdict is INCONCLUSIVE."""
     refusals: tuple[str, ...]
     sentence: str
     environment: Environment
@@ -194,7 +194,7 @@ def sentence(judgement: Judgement) -> str:
 
 
 def table(of: Outcome) -> Iterator[str]:
-    """Table of both sides, a line each, under a heading; then facts that belong beside them."""
+    """Table of both sides, a line each, under a heading; then facts beside them."""
     yield f"{'':2}{'mean':>10}{'p50':>10}{'p99':>10}{'server CPU':>13}   server"
     for name, side in (("A", of.a), ("B", of.b)):
         numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
@@ -217,7 +217,7 @@ def table(of: Outcome) -> Iterator[str]:
 
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:
-    """Sentence on the blocks that would decide a limit which lies inside the interval; empty for any other."""
+    """Sentence on the blocks that would decide a limit which lies inside the interval; empty for other limits."""
     judged = judgement.judged.get(COMPARED)
     if limit is None or judged is None or not judged.rulings or judged.refusals or not limit.is_inside(judged.typical):
         return ""
@@ -234,7 +234,7 @@ def undecided(judgement: Judgement, limit: Limit | None) -> str:
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
-    """Exit code for somebody's CI: 0 where the limit is kept, or none is given."""
+    """Exit code for CI: 0 where the limit is kept, or without a limit."""
     judged = judgement.judged.get(COMPARED)
     if limit is None:
         return 0
@@ -273,7 +273,7 @@ def _served(of: Setting) -> str:
 
 
 def _load(of: Setting) -> str:
-    """The client that sends, and the factors of its load that are not at their defaults; a method of ``--call`` by that
+    """The client that sends, and the factors of its load that are not at their defaults; for ``--call`` the method's
     name."""
     own = dict(of.of("load"))
     called = "/" in of.text("mix")
@@ -290,7 +290,7 @@ def _comparison(judgement: Judgement) -> Comparison:
 
 
 def _left_out(judgement: Judgement) -> list[str]:
-    """A sentence for each block that is in no number, and why."""
+    """A sentence for each block that is left out of all numbers, with the reason."""
     judged, comparison = judgement.judged.get(COMPARED), _comparison(judgement)
     found = []
     for block in judgement.blocks:
@@ -311,7 +311,7 @@ def _time(value_us: float | None) -> str:
 
 
 def _numbers(of: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    """An estimate's value and both ends of its interval; None for each that is not there."""
+    """An estimate's value and both ends of its interval; None for a missing one."""
     if of is None:
         return None, None, None
     return (of.value, of.low, of.high) if has_interval(of) else (of.value, None, None)

@@ -1,8 +1,8 @@
-"""``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, keeps what is seen.
+"""``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, and keeps the
+screen.
 
-Kept are the line that is rewritten, as it stood at the end of the second block and of the last, and what is printed in
-the end. It goes to standard output, and into the file as a picture, which ``README.md`` shows. Left out: colours, of
-which ``compare`` has none; what stands on the screen between these moments.
+It keeps the rewritten line at the end of the second block and of the last block, and the final output. They go to
+standard output, and into the file as a picture, which ``README.md`` shows. Left out: the screen between these moments.
 """
 
 import os
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def in_terminal(command: Sequence[str]) -> tuple[str, int]:
-    """The text that a program writes to a terminal, and its exit code. Blocks until the program has ended."""
+    """Text that a program writes to a terminal, and the program's exit code. Blocks until the program has ended."""
     ours, its = pty.openpty()
     try:
         termios.tcsetwinsize(its, (40, COLUMNS))
@@ -56,7 +56,7 @@ def in_terminal(command: Sequence[str]) -> tuple[str, int]:
     try:
         while part := os.read(ours, 65536):
             parts.append(part)
-    except OSError:  # EIO: nobody has the terminal's other end any more
+    except OSError:  # EIO: the other end of the terminal is closed
         pass
     finally:
         os.close(ours)
@@ -64,7 +64,7 @@ def in_terminal(command: Sequence[str]) -> tuple[str, int]:
 
 
 def screen(said: str) -> list[str]:
-    """The rewritten line at the ends of two blocks, and what was printed behind it."""
+    """The rewritten line at the ends of two blocks, and the output after it."""
     *states, end = said.replace("\r\n", "\n").split(REWRITTEN)
     last_of = {match[1]: state.strip() for state in states if (match := _BLOCK.match(state))}
     seen = list(last_of.values())

@@ -1,11 +1,11 @@
 """The sweep of two settings, commands or addresses: A and B side by side, and each beside itself.
 
-The pair A and B stands in every round; where both have one transport, twice, since their ratio may be near 1. Among
-them stands an A/A pair of each transport: the same setting as two processes, under the same loads. Where somebody's
-process is given by its address, the pair is two loads on it.
+The pair A and B is in every round, and twice where both have the same transport, since their ratio may be near 1. Each
+transport also has an A/A pair: the same setting as two processes, under the same loads. For a process that is given by
+its address, the A/A pair is two loads on it.
 
-Slices serve both, or windows where either needs them: by its load, or as it takes 5 ms or more to answer. A window has
-twenty mean responses, and lasts half a second at least.
+Both sides are measured in slices. They are measured in windows where a side needs these for its load, or takes 5 ms or
+more to answer. A window has twenty mean responses, and lasts half a second at least.
 """
 
 import re
@@ -28,7 +28,7 @@ ROUNDS, WINDOW_ROUNDS = 30, 4
 """Rounds of a block: in slices, and in windows."""
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
-"""Mean responses that a window lasts, and its longest duration in seconds."""
+"""Least length of a window in mean responses, and its longest duration in seconds."""
 
 LOOKS = (10, 14, 20)
 
@@ -36,8 +36,8 @@ LOOKS = (10, 14, 20)
 def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
     """The setting that one side's words stand for. ``load`` is the load of both sides.
 
-    Words that begin with a transport or with FACTOR=LEVEL are a setting; HOST:PORT is a server that runs; all else is a
-    command. ``transport`` is what those two speak. Raises UsageError.
+    Words that begin with a transport or with FACTOR=LEVEL are a setting. HOST:PORT is a server that runs. Other words
+    are a command. ``transport`` is that of a command or a running server. Raises UsageError.
     """
     first = words.split()[0] if words.split() else ""
     if first in PROTOCOLS or re.fullmatch(r"[a-z_]+=\S*", first):
@@ -48,16 +48,16 @@ def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
 
 
 def is_running(of: Setting) -> bool:
-    """True where a side is a server that runs already. Raises UsageError for a port that is none."""
+    """True where a side is a server that runs already. Raises UsageError for a port out of range."""
     return running_at(Arm(of).server) is not None
 
 
 def sweep(
     a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None, response_s: float = 0.0
 ) -> Sweep:
-    """The sweep that compares them. It goes on while the interval holds ``limit``.
+    """The sweep that compares two sides. It goes on while the interval holds ``limit``.
 
-    ``response_s``: the slower side's mean response, where it was measured. UsageError for one process twice.
+    ``response_s``: the slower side's mean response time, where it was measured. UsageError for the same process twice.
     """
     if a == b and is_running(a):
         raise UsageError("a server", b.text("service"), "another address than A's")
@@ -77,7 +77,7 @@ def sweep(
 
 
 def again(of: Sweep) -> Sweep:
-    """The sweep that compares the two sides of another one; how long its turns are was measured beforehand."""
+    """The sweep that compares the two sides of another sweep, with turns of the same length."""
     headline = next(each for each in of.comparisons if each.family == "headline")
     looks = of.looks if of.fixed else LOOKS
     made = sweep(headline.below.setting, headline.above.setting, looks, of.seed, of.apart_from)

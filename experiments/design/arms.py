@@ -1,8 +1,8 @@
 """Arms, groups and comparisons: the servers and loads that are measured side by side, and the ratios asked of them.
 
 An **arm** is a server under a load. A **group** is two to six arms that stand side by side in a round. A **comparison**
-asks for the ratio of two arms of one group; it names the factors in which they differ, and is refused if they differ in
-anything else: so no effect can be ascribed to one factor while two differ. Two copies of one server make an A/A pair.
+asks for the ratio of two arms of one group; it names the factors in which they differ. It is refused if they differ in
+another factor, so that no effect is ascribed to one factor while two differ. Two copies of one server make an A/A pair.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from experiments.design.levels import Level
 from experiments.design.setting import Setting
 
 GROUP_ARMS = range(1, 7)
-"""Arms that a group may have; one alone is measured without being compared."""
+"""Numbers of arms that a group may have. An arm alone is measured without a comparison."""
 
 Kind = Literal["ratio", "growth", "per client", "same"]
 """``ratio``: A ÷ B against 1. ``growth``: more clients ÷ fewer, against 1 and against the ratio of the clients.
@@ -24,7 +24,7 @@ Measure = Literal["response", "cpu", "wall"]
 which is 1 ÷ throughput."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
-"""Key of a server process: the levels of its factors, and which copy it is."""
+"""Key of a server process: the levels of its factors, and the number of the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """Name that no other arm has; it reads back as the setting, without the copy."""
+        """Name of the arm, which no other arm has. It reads back as the setting, without the copy."""
         return f"{self.setting} (again)" if self.copy == 1 else f"{self.setting}" + f" ({self.copy})" * bool(self.copy)
 
     @property
@@ -112,12 +112,12 @@ def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
 
 
 def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -> tuple[Group, ...]:
-    """The same groups, and every load of an A/A pair's first server on its second too, as often.
+    """The same groups, with every load of an A/A pair's first server on its second server too, as often.
 
-    Two processes of one setting are equal only as long as they carry the same: an executor keeps the threads that it
-    started, and memory, caches and connections are of all loads. In the stock study a second server that carried
-    fewer loads answered sooner by 0.5 % over 11 runs. A load stands on the second server in the group where it stands
-    on the first, if that has room, else in a group of its own.
+    Two processes of one setting are equal only while they carry the same loads: an executor keeps the threads that it
+    started, and all loads share memory, caches and connections. In the stock study a second server that carried fewer
+    loads answered sooner by 0.5 % over 11 runs. A load stands on the second server in the group where it stands on the
+    first, if that has room, else in a group of its own.
     """
     found = list(groups)
     for pair in (each for each in comparisons if each.kind == "same"):
@@ -134,7 +134,7 @@ def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -
 
 
 def by_name(comparisons: tuple[Comparison, ...]) -> Mapping[str, Comparison]:
-    """Comparisons by their names. ValueError for a name that two have."""
+    """Comparisons by their names. ValueError for a name that two comparisons have."""
     named = {each.name: each for each in comparisons}
     if len(named) != len(comparisons):
         raise ValueError("two comparisons of one name")

@@ -10,11 +10,11 @@ from stock_service.rpc.errors import UsageError
 class Demands:
     """Mean seconds that one request takes of each resource. Each is 0 or more; ``lock_s`` is processor time too.
 
-    Raises UsageError where they are not, or where a request needs nothing of a worker.
+    Raises UsageError for a negative demand, or where a request needs no resource of a worker.
     """
 
     gil_s: float
-    """Processor time that holds the GIL: the transport's own and the service's."""
+    """Processor time that holds the GIL: of the transport and of the service."""
     free_s: float
     """Processor time that releases the GIL: hashing, compressing, the kernel's work for a call."""
     wait_s: float
@@ -50,10 +50,10 @@ class Demands:
 
     @property
     def service_s(self) -> float:
-        """The time in a worker that no other request disturbs."""
+        """Time in a worker that other requests do not lengthen."""
         return self.gil_s + self.free_s + self.wait_s
 
     @property
     def response_s(self) -> float:
-        """The response time of one client alone."""
+        """Response time with one client alone."""
         return self.service_s + self.overhead_s

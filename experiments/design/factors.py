@@ -1,9 +1,10 @@
-"""Factors: what an experiment may vary, one line each in ``FACTORS``.
+"""Factors: the quantities that an experiment may vary, one line each in ``FACTORS``.
 
-A level is plain: a text, a number, a yes or no, or nothing. Each factor says what it changes: the options that a server
+A level is a plain value: a text, a number, a yes or no, or nothing. A factor changes either the options that a server
 is started with, or the fields of the load plan. A new factor is one value and one line in the table. It then is a
-column of the results, a word of ``compare``, and a part of every arm's name. Recordings made before it read as if it
-had stood at its default. Left out: which levels go together; servers and load plans refuse what they lack.
+column of the results, a word of ``compare``, and a part of every arm's name. Recordings that were made before read as
+if the factor had stood at its default. Left out: which levels go together. Servers and load plans refuse levels that
+they lack.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,37 +56,37 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
     **{f"{size}B": ("-metadata-bytes", str(size), "-metadata-new") for size in (100, 2560, 15360)},
 }
 """Header blocks of a call on gRPC, by the options of ``GRPC_GO``. Metadata of a given size has a part that is new in
-each call. With a deadline or a traceparent each block differs, too; a token is the same in each."""
+each call. With a deadline or a traceparent each block differs, too. A token is the same in each call."""
 
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
-"""Our transports, and those that peers alone speak."""
+"""Transports of our servers, and those that only peers speak."""
 
 PROCESSES_MAX = 16
-"""Processes of a server that is measured: on few cores more of them are not ready within the time of a start."""
+"""Most processes of a server that is measured. On few cores more processes are not ready in the time of a start."""
 
 OWN_EXECUTOR = "own"
-"""Executor of a server that is not ours."""
+"""Executor of a server that is not our own."""
 
 EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
-"""Executors whose names for people are not their levels with spaces."""
+"""Executors whose names for people differ from their levels."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
 """Placement of server and load: a core each, or anywhere."""
 
 SLICED_MS_MAX = 5.0
-"""Work in a request that a slice can serve, in milliseconds."""
+"""Longest work in a request that a slice can serve, in milliseconds."""
 
 SLICED_LEN_MAX = 2000
-"""Numbers in a request that a slice can serve: our sorts take 5 ms for them."""
+"""Most numbers in a request that a slice can serve: our sorts take 5 ms for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor: one thing that may vary."""
+    """A factor: one quantity that may vary."""
 
     name: str
     of: Literal["server", "load"]
-    """Side that has the level. Two servers that differ in a factor of the server are two processes."""
+    """Side that has the level. Servers at two levels of a server's factor are two processes."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
     """Level where none is given: fixed, or computed from the factors before it in the table."""
@@ -97,9 +98,9 @@ class Factor:
     wire: bool = False
     """True where the factor changes the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
-    """Tells if a load at this level cannot be served in slices."""
+    """True for a load that cannot be served in slices at this level."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
-    """Fault which shows that an arm at these levels did not have its level of this factor; None where none was seen."""
+    """Fault which shows that an arm at these levels did not have its level of this factor; None for no fault."""
 
     former: Mapping[str, str] = field(default_factory=dict)
     """Levels that only recordings of earlier versions have, each with its name for people."""
@@ -112,7 +113,7 @@ class Factor:
             raise UsageError(self.name, text, self.kind.allowed) from error
 
     def default_among(self, levels: Levels) -> Level:
-        """The default where the factors before it stand at these levels."""
+        """The default level, with the earlier factors at these levels."""
         return self.default(levels) if callable(self.default) else self.default
 
 
@@ -164,13 +165,13 @@ def _own_executor(levels: Levels) -> Level:
 
 def _own_dispatch(levels: Levels) -> Level:
     transport = str(levels["transport"])
-    if transport not in TRANSPORTS:  # a peer's own
+    if transport not in TRANSPORTS:  # a peer's size
         return "request"
     return str(getattr(load(transport), "DEFAULT_DISPATCH", "request"))
 
 
 def _own_size(levels: Levels) -> Level:
-    """Default size of a peer's echo, which has no message of its own: the default of its client."""
+    """Default size of a peer's echo message: the default of its client."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
@@ -179,7 +180,7 @@ def _timeout(level: Level) -> Mapping[str, object]:
 
 
 def _work(name: str, text: str) -> Factor:
-    """Work in a request; the kinds add up."""
+    """Work in a request. The kinds of work add up."""
     option = f"--{name.replace('_', '-')}"
     kind, least = number(0, WORK_MS_MAX), SLICED_MS_MAX
     return Factor(name, "server", kind, 0.0, text, _option(option), windows=lambda level: float(str(level)) >= least)

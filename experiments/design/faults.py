@@ -1,4 +1,5 @@
-"""Faults: what a block saw of a server that shows that a level of a factor was not kept. Gate 3 asks each factor."""
+"""Faults: observations of a server in a block which show that a level of a factor was not kept. Gate 3 asks each
+factor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +18,11 @@ class Watched:
     processes: int | None
     """Processes of the server, with a parent among several; None as above, or where a recording does not say."""
     connections: int | None
-    """Open connections of the server then; None as above, or where they are closed after each window."""
+    """Open connections of the server at that time; None as above, or where they are closed after each window."""
     updates: int
     """Answered updates of the price updater beside the arm."""
     at_work: int | None = None
-    """Threads of the server's executor that ran requests; None: not known."""
+    """Threads of the server's executor that ran requests; None where this is not known."""
 
 
 def few_threads(levels: Levels, seen: Watched) -> str | None:
@@ -31,7 +32,7 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
         or levels["executor"] not in ("static-pool", "leader-followers")
         or seen.threads is None
     ):
-        return None  # somebody else's server has no pool of ours; other executors start threads as they need them
+        return None  # a server of others has no pool of ours; other executors start threads as they need them
     declared, processes = int(str(levels["workers"])), int(str(levels["processes"]))
     least = processes * (declared + 1) + (processes > 1)  # the main threads, and with several processes their parent
     if seen.threads >= least:
@@ -41,7 +42,7 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
 
 
 def one_thread(levels: Levels, seen: Watched) -> str | None:
-    """A pool of several threads hands each request to a thread: one alone runs them only where none waits."""
+    """Fault where one thread of a pool ran all requests: a pool of several threads uses several if requests wait."""
     pooled = levels["executor"] in ("static-pool", "thread-pool") and int(str(levels["workers"])) > 1
     others_wait = levels["rate_hz"] is None and int(str(levels["clients"])) * int(str(levels["connections"])) > 1
     if not pooled or not others_wait or seen.at_work != 1:
@@ -51,7 +52,7 @@ def one_thread(levels: Levels, seen: Watched) -> str | None:
 
 def other_processes(levels: Levels, seen: Watched) -> str | None:
     if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
-        return None  # somebody else's server starts what it likes
+        return None  # a server of others starts the threads that it likes
     declared = int(str(levels["processes"]))
     if seen.processes == declared + (declared > 1):
         return None
@@ -71,7 +72,7 @@ def no_update(levels: Levels, seen: Watched) -> str | None:
 
 
 def not_told(name: str, default: Level, *programs: str) -> Callable[[Levels, Watched], str | None]:
-    """The fault of a factor that only the clients of some peers have, and these load programs."""
+    """The fault of a factor that only some peers' clients have, and these load programs."""
 
     def fault(levels: Levels, _: Watched) -> str | None:
         served = str(levels["service"]), str(levels["language"]), str(levels["transport"])

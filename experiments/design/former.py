@@ -8,14 +8,14 @@ from experiments.design.levels import Level
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """A name that a factor once had, and its levels then."""
+    """A former name of a factor, and the factor's levels at that time."""
 
     now: str
     """Name of today's factor."""
     read: Callable[[Level], Level]
-    """Turns a level of then into the level of today …"""
+    """Turns a former level into today's level …"""
     written: Callable[[Level], Level]
-    """… and back."""
+    """… and today's level into the former one."""
 
 
 def _times(factor: float) -> Callable[[Level], Level]:
@@ -28,7 +28,7 @@ thread they are the same. Several at once had their ``extra_us`` side by side.""
 
 
 def renewed(levels: Mapping[str, Level]) -> dict[str, Level]:
-    """Levels by the factors' names of today."""
+    """Levels under the factors' names of today."""
     found = {}
     for name, level in levels.items():
         former = FORMER.get(name)

@@ -1,4 +1,4 @@
-"""Levels of factors as texts and as values: what kinds there are, how each is read and shown. Pure."""
+"""Levels of factors as texts and as values: the kinds of levels, and how each is read and shown. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Levels = Mapping[str, Level]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Kind of a factor's levels: how they are read, and in words which there are."""
+    """Kind of a factor's levels: how a level is read, and the allowed levels in words."""
 
     parse: Callable[[str], Level]
     """Gives the level that a text stands for. Raises ValueError."""

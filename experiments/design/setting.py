@@ -1,7 +1,8 @@
 """Settings: a level of every factor. Written as words, such as ``grpc workers=8 clients=5``, quoted as in a shell.
 
-The transport may stand alone as the first word; every other word is ``FACTOR=LEVEL``. What is not said is at its
-default. A setting's text says the transport and what is not at its default, and reads back as the same setting.
+The transport may stand alone as the first word; every other word is ``FACTOR=LEVEL``. Other factors are at their
+defaults. A setting's text has the transport and the factors that are not at their defaults. It reads back as the same
+setting.
 """
 
 import shlex
@@ -22,7 +23,7 @@ class Setting:
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels: a judgement asks for it some 100,000 times."""
+    """Hash of the levels, kept since a judgement asks for it some 100,000 times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))
@@ -31,7 +32,7 @@ class Setting:
         return self._hash
 
     def __reduce__(self) -> tuple[type["Setting"], tuple[tuple[tuple[str, Level], ...]]]:
-        """Parts for a copy, which may be in another process, where hashes differ."""
+        """Parts for a copy, which may be in another process. Hashes differ there."""
         return Setting, (self.levels,)
 
     def __getitem__(self, factor: str) -> Level:
@@ -50,12 +51,14 @@ class Setting:
 
     @property
     def executor(self) -> str:
-        """Executor by its name for people, as set or recorded: ``static pool``. Every text takes it from here."""
+        """Executor under its name for people, as set or recorded: ``static pool``. Every text takes the name from
+        here."""
         level = "event loop" if self["dispatch"] == "loop" else self.text("executor")
         return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 
     def but(self, **levels: Level) -> "Setting":
-        """The same setting at other levels; defaults that follow from those are taken anew. Raises UsageError."""
+        """The same setting at other levels. Defaults that follow from these levels are computed anew. Raises
+        UsageError."""
         return setting(**(dict(self.said()) | levels))
 
     def said(self) -> Iterator[tuple[str, Level]]:
@@ -100,7 +103,7 @@ def _setting(levels: Mapping[str, Level], recorded: bool) -> Setting:
 
 
 def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
-    """The setting that words stand for; what they do not say is as in ``base``. Raises UsageError."""
+    """The setting that words stand for. Factors without a word are as in ``base``. Raises UsageError."""
     levels: dict[str, Level] = dict(base or {})
     said: set[str] = set()
     try:

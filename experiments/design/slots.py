@@ -16,13 +16,13 @@ from experiments.design.arms import ServerKey
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 
 LEAD_RESPONSES, COUNTED_RESPONSES, RESERVE_RESPONSES = 3, 20, 6
-"""Parts of a slice in mean response times, at least."""
+"""Least length of each part of a slice, in mean response times."""
 
 _WARM_UP_NS = 60_000_000
 """Length of each arm's warm-up, before the slices are drawn."""
 
 COUNTED_S_MAX = 0.25
-"""Longest counted part that a slow arm may make: a slower one is measured in windows."""
+"""Longest counted part of a slice for a slow arm. A slower arm is measured in windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Slot:
 
     round: int
     appearance: int
-    """Slices of one appearance of a group have the same number: two of them make a pair."""
+    """Number of the appearance of a group. Slices of one appearance make pairs."""
     turn: Turn
 
 
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
-    """The round, the appearance and the arm of every slice or window of a block, in order."""
+    """Round, appearance and arm of every slice or window of a block, in order."""
     rng, places = random.Random(seed), {arm: place for place, arm in enumerate(sweep.arms)}
     appearance = 0
     for number in range(sweep.rounds):
@@ -49,12 +49,12 @@ def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
 
 
 def starts(sweep: Sweep, seed: str) -> tuple[ServerKey, ...]:
-    """The servers of a block, in the order in which they start."""
+    """Servers of a block, in the order in which they start."""
     return tuple(random.Random(f"{seed}/starts").sample(sweep.servers, len(sweep.servers)))
 
 
 def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
-    """The seed of every draw for a block. It depends on nothing else."""
+    """Seed of every draw for a block. It depends on these values alone."""
     return f"{sweep.seed}/{number}/{attempt}"
 
 

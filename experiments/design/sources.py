@@ -1,8 +1,8 @@
-"""Sources of an arm: which files of this project its server, its client and its peer are made of, by its setting.
+"""Sources of an arm: the files of this project that its server, its client and its peer are made of, by its setting.
 
 ``SOURCES`` is a table of rows: a pattern of files, and the arms that they count for. A file belongs to the first row
 whose pattern has it. So a new file counts where its folder does, and a change of one transport touches no arm of
-another. ``VERSIONS`` is the same for programs that are none of ours. What measures and judges is no part of an arm.
+another transport. ``VERSIONS`` is the same for programs of others. Code that measures and judges is no part of an arm.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,13 +37,13 @@ class Source:
 
 
 def _at(**levels: object) -> When:
-    """Selects arms that have each factor at one of these levels; a level alone stands for itself."""
+    """Selects arms that have each factor at one of these levels. A level alone stands for a list of one."""
     wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
     return lambda arm: all(arm[name] in each for name, each in wanted.items())
 
 
 def _runs(module: str) -> When:
-    """A server that a command starts from this module."""
+    """Selects arms whose server is started by a command with this module."""
     return lambda arm: module in str(arm["service"])
 
 
@@ -86,13 +86,13 @@ def _on(*transports: str) -> When:
 
 
 def _run_by(executor: str) -> Source:
-    """An executor of its own file."""
+    """Row of an executor, whose file is its own."""
     file = f"stock_service/rpc/concurrency/{executor.replace('-', '_')}.py"
     return Source(file, _both(_our_server, _at(executor=executor)))
 
 
 def _served(service: str, messages: str) -> tuple[Source, Source]:
-    """A service of the studies, and its messages."""
+    """Rows of a service of the studies, and of its messages."""
     server = Source(
         f"experiments/services/{service}.py", _both(_our_server, _at(service=(service, f"{service}-twice")))
     )
@@ -179,10 +179,10 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""Every row; special ones stand before general ones."""
+"""Every row. Special rows stand before general ones."""
 
 NO_SOURCES = ("_test.go",)
-"""Endings of the names of files that lie among sources, and that no arm runs."""
+"""Endings of the names of files that lie among sources and that no arm runs."""
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {
@@ -203,7 +203,7 @@ VERSIONS: Mapping[str, When] = MappingProxyType(
         "python": _or(_ours, _at(language=PYTHON)),
     }
 )
-"""Programs of others that an arm runs on, and the arms that do."""
+"""Programs of others that an arm runs on, and the arms that run on them."""
 
 
 def counted(setting: Setting) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""A sweep: groups of arms, the comparisons asked of them, and how many blocks of how many rounds it takes.
+"""A sweep: groups of arms, comparisons of these arms, and the numbers of blocks and rounds.
 
-Looks are the numbers of blocks at which a sweep is judged, declared beforehand; it ends at the first at which every
-headline comparison is decided. Each look has its share of the level (Bonferroni), so that looking often calls no more
-equal arms different. A sweep whose first look could not decide however clear the data were is refused.
+Looks are the numbers of blocks at which a sweep is judged. They are declared beforehand. The sweep ends at the first
+look at which every headline comparison is decided. Each look has its share of the level (Bonferroni), so that more
+looks do not call more equal arms different. A sweep is refused if its first look could not decide even with the
+clearest data.
 
 Why 2^(1 − n): with n blocks the exact sign-flip test gives no p under that, and Holm multiplies it by the family.
 """
@@ -17,36 +18,36 @@ from experiments.design.limits import BLOCKS_MAX, LIMITS, Limits
 from experiments.design.setting import Setting
 
 SERVERS_MAX = 11
-"""Servers alive at once: each is idle but in its own slices."""
+"""Most servers alive at once. Each is idle outside its own slices."""
 
 ROUNDS_MIN = 4
-"""Rounds of a block, however slow its arms are."""
+"""Fewest rounds of a block, also for slow arms."""
 
 SLICED_MAX = 64
-"""Connections that a slice can serve."""
+"""Most connections that a slice can serve."""
 
 PAIRS_NEAR_1, PAIRS = 60, 15
-"""Pairs of slices in a block, at least: where the ratio is expected within 10 % of 1, and else."""
+"""Fewest pairs of slices in a block: where the ratio is expected within 10 % of 1, and elsewhere."""
 
 BLOCKS_MIN = 6
-"""Fewest blocks with which a test can reach p < 0.05, however clear the data: with 5 the least p is 2 ÷ 2^5."""
+"""Fewest blocks with which a test can reach p < 0.05 with the clearest data: with 5 blocks the least p is 2 ÷ 2^5."""
 
 REPEATED_SHARE = 5
-"""One of so many blocks may be run again."""
+"""One of this number of blocks may be run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Lengths of a slice; a round trip that takes longer makes it longer, see ``slots``."""
+    """Lengths of a slice. A longer round trip makes it longer, see ``slots``."""
 
     counted_s: float = 0.02
-    """Length of the counted part, at least."""
+    """Least length of the counted part."""
     lead_s: float = 0.003
-    """Length of the part before it, at least: the load settles."""
+    """Least length of the part before it, in which the load settles."""
     reserve_s: float = 0.006
-    """Length of the part behind it, at least: until the last counted request is answered."""
+    """Least length of the part after it, until the last counted request is answered."""
     block_s: float = 60.0
-    """Longest time of all slices of a block together: where arms are slow it has fewer rounds, but ``ROUNDS_MIN``."""
+    """Longest time of all slices of a block. With slow arms a block has fewer rounds, but at least ``ROUNDS_MIN``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,11 @@ class Windows:
     warm_up_s: float = 0.1
     duration_s: float = 0.5
     calls: int = 1000
-    """Calls of each client, where a peer's own client makes the load in a closed loop. With a rate: as many as are due
-    in ``duration_s``."""
+    """Calls of each client, where a peer's own client makes the load in a closed loop. With a rate: the calls that are
+    due in ``duration_s``."""
     in_turn: bool = False
     """True where a group's servers are started for its turn and stopped after it, so that a sweep may have more servers
-    than may be alive at once. Else all are alive through a block."""
+    than may be alive at once. Else all servers are alive through a block."""
 
 
 Turns = Slices | Windows
@@ -88,15 +89,16 @@ class Sweep:
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Somebody's limit: a ratio that must lie outside the headline intervals for the sweep to end early."""
+    """Limit of somebody: a ratio that must lie outside the headline intervals for the sweep to end early."""
     fixed: bool = False
     """True where a fixed number of blocks was asked for, in place of the looks that its part has."""
     timeline: bool = False
-    """True where servers stamp each request's stages. It costs about 1 µs a request: for sweeps without verdicts."""
+    """True where servers stamp the stages of each request. A stamp costs about 1 µs a request, so that only sweeps
+    without verdicts have it."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
     """Every arm once, in the groups' order."""
     places: Mapping[Arm, int] = field(init=False, repr=False, compare=False)
-    """Place of each arm among them."""
+    """Place of each arm among all arms."""
     servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
     """Every server process of a block once."""
 
@@ -149,7 +151,7 @@ class Sweep:
 
     @property
     def has_verdicts(self) -> bool:
-        """True where it has enough blocks to decide anything."""
+        """True where the number of blocks is enough to decide."""
         return self.looks[0] >= BLOCKS_MIN
 
     def pairs(self, comparison: Comparison) -> int:

@@ -1,10 +1,9 @@
-"""One-off costs in a mean: that of N calls is a + b ÷ N, where a call costs a, and b is paid once. Pure.
+"""One-off costs in a mean: the mean of N calls is a + b ÷ N, where a call costs a, and b is paid once. Pure.
 
 Each block has a mean for each N, and its own a and b by least squares on 1 ÷ N; the intervals are Student's t over the
 blocks' values. A block in which fewer than two N were answered has none. The first call and connecting are timed apart,
-so that b is also seen as it is (``paid_once``): what the fit says and what was seen should agree. Runs in which the
-hypervisor took the cores are left out, by the rule that rounds of a sweep are left out by, without a look at their
-times.
+so that b is also measured directly (``paid_once``). The fit and the measured value should agree. Runs in which the
+hypervisor took the cores are left out by the same rule as rounds of a sweep. The rule does not look at their times.
 """
 
 import math
@@ -30,7 +29,7 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """The largest share by which the mean over the blocks, at any N, is off the mean of the blocks' fits there."""
+    """Largest deviation, as a share, of the blocks' mean at any N from the mean of their fits."""
 
     def at(self, calls: float) -> float:
         """Mean that the fit gives for this number of calls, µs."""
@@ -43,11 +42,11 @@ class ColdJudged:
 
     rows: Sequence[ColdRow] = ()
     is_whole: bool = True
-    """True where all blocks of the plan were measured: fewer decide no claim."""
+    """True where all blocks of the plan were measured. Fewer blocks decide no claim."""
 
 
 def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LIMITS) -> ColdJudged:
-    """Rows of all blocks, of the runs that were not robbed of time."""
+    """Rows of all blocks, without the runs that were robbed of time."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return ColdJudged(found, len(blocks) >= plan.blocks)
 
@@ -56,7 +55,7 @@ def cell_interval(
     values: Sequence[ColdRow], cell: ColdCell, name: str, confidence: float = CONFIDENCE
 ) -> Estimate | None:
     """A column of a cell, such as ``connect_us`` or ``first_call_us``: the geometric mean over the blocks, since times
-    are positive and some blocks' are many times others'. None for no value."""
+    are positive and some are many times others. None where there is no value."""
     own = [getattr(row, name) for row in values if row.cell == cell]
     seen = [math.log(each) for each in own if each]
     return ratio_interval(seen, confidence) if seen else None
@@ -65,7 +64,8 @@ def cell_interval(
 def paid_once(
     values: Sequence[ColdRow], setting: Setting, with_connect: bool, confidence: float = CONFIDENCE
 ) -> Estimate | None:
-    """Costs that a run paid once, as seen and not fitted: the first call over the others, and connecting if asked for.
+    """Costs that a run paid once, as measured: the first call's time beyond a later call's, with connecting if asked
+    for.
 
     A block's value is the mean over its N. None where no run had a second call.
     """
@@ -80,8 +80,8 @@ def paid_once(
 def one_off(
     values: Sequence[ColdRow], setting: Setting, with_connect: bool, confidence: float = CONFIDENCE
 ) -> OneOff | None:
-    """The fit for a setting over its N; ``with_connect``: of means that connecting is spread over too, as where a
-    program connects inside its first timed call. None where no block has two N."""
+    """The fit for a setting over its N. ``with_connect``: of means that include connecting, for a program that connects
+    inside its first timed call. None where no block has two N."""
     by_block: dict[int, dict[int, float]] = {}
     for row in values:
         if row.cell.setting == setting:

@@ -1,9 +1,9 @@
 """Reports of receivers, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
 
-A block's value of a cell is its run's. Runs in which the hypervisor took the cores are left out, by the rule that
-rounds of a sweep are left out by. A ratio's interval is Student's t on the logarithms. Two cells differ where it
-excludes 1, and Holm's p, over all ratios that are asked together, is under the level. What is said of several ratios
-at once takes their intervals at Bonferroni's level.
+A block's value of a cell is that of its run. Runs in which the hypervisor took the cores are left out by the same rule
+as rounds of a sweep. A ratio's interval is Student's t on the logarithms. Two cells differ where the interval excludes
+1, and Holm's p over all ratios of the family is under the level. A statement on several ratios at once takes their
+intervals at Bonferroni's level.
 """
 
 import math
@@ -35,7 +35,7 @@ class DeliveryRatio:
 
     @property
     def differs(self) -> bool:
-        """True where the two are told apart."""
+        """True where the two cells are told apart."""
         return self.p_holm < 1 - CONFIDENCE and not self.ratio.low <= 1 <= self.ratio.high
 
 
@@ -45,17 +45,17 @@ class DeliveryJudged:
 
     rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True
-    """True where all blocks of the plan were measured: fewer decide no claim."""
+    """True where all blocks of the plan were measured. Fewer blocks decide no claim."""
 
 
 def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limits = LIMITS) -> DeliveryJudged:
-    """Rows of all runs that were not robbed of time."""
+    """Rows of all runs, without those that were robbed of time."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return DeliveryJudged(found, len(blocks) >= plan.blocks)
 
 
 def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estimate | None:
-    """Geometric mean over the blocks, as all values are positive. None where there is no value."""
+    """Geometric mean over the blocks, since all values are positive. None where there is no value."""
     logs = list(_logs(values, of, value).values())
     return ratio_interval(logs, CONFIDENCE) if logs else None
 
@@ -63,7 +63,7 @@ def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estima
 def ratios(
     values: Sequence[DeliveryRow], pairs: Sequence[tuple[Setting, Setting]], value: Value
 ) -> tuple[DeliveryRatio, ...]:
-    """The ratio of each pair, above ÷ below, as one family; those without a common block are left out."""
+    """Ratio above ÷ below of each pair, as one family. Pairs without a common block are left out."""
     seen = []
     for above, below in pairs:
         over, under = _logs(values, above, value), _logs(values, below, value)
@@ -79,6 +79,6 @@ def ratios(
 
 
 def _logs(values: Sequence[DeliveryRow], of: Setting, value: Value) -> dict[int, float]:
-    """The logarithm of each block's value."""
+    """Logarithm of each block's value."""
     seen = {row.block: value(row) for row in values if row.cell.setting == of}
     return {block: math.log(each) for block, each in seen.items() if each}

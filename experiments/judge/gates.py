@@ -1,9 +1,8 @@
 """Gates: reasons that keep a verdict back, judged on data that were really collected.
 
-Twenty rules guard a conclusion; each is enforced where it is strongest. Ten cannot be broken by construction, and are
-listed with what rules them out in ``README.md``. The others are here, under their numbers. A gate touches the
-comparison it concerns and no other. What is wrong with a single block leaves out that block alone (``block_refusals``);
-what is wrong with all of them keeps the verdict back. Pure.
+Twenty rules guard a conclusion. Ten rules cannot be broken by construction: ``README.md`` lists them with the reason.
+The other ten are gates here, under their numbers. A gate touches only the comparison that it concerns. A fault of a
+single block leaves out that block alone (``block_refusals``). A fault of all blocks keeps the verdict back. Pure.
 """
 
 import math
@@ -25,16 +24,16 @@ from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""Bytes that acknowledge a request and its reply apart, which Linux does 40 ms after either; and bytes of a connection
-from its begin to its end."""
+"""Bytes of the acknowledgements of a request and its reply, which Linux sends 40 ms after either; and bytes of a
+connection from its beginning to its end."""
 
 CHANCE = 4.0
-"""Standard deviations by which the number of a Poisson process may be off: 6 in 100,000."""
+"""Standard deviations by which the count of a Poisson process may be off: 6 of 100,000 runs are further off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusal of a conclusion by a gate: the gate's number, and the seen value beside the allowed one."""
+    """Refusal of a conclusion by a gate: the gate's number, and the measured value beside the allowed one."""
 
     gate: int
     said: str
@@ -62,8 +61,8 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
 
 
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
-    """Faults of an arm's part in a block, whatever it is compared with. Each is asked for once a comparison and figure,
-    so the last results are kept."""
+    """Faults of an arm in a block, whatever the arm is compared with. Every comparison and figure asks for them, so
+    that the last results are kept."""
     return _arm_refusals(Same(sweep), Same(block), arm)
 
 
@@ -83,7 +82,7 @@ def _refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: the arms' bytes a request differ, where no declared factor changes them on the wire."""
+    """Gate 2: the arms' bytes a request differ, though no declared factor changes the bytes."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
@@ -95,7 +94,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 3: what a declared factor should have changed was not seen; each factor says what that is."""
+    """Gate 3: a declared factor did not change what it should change. Each factor says what that is."""
     seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
@@ -131,7 +130,7 @@ def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     """Gate 6: each connection is either waiting for a reply or thinking, so that both fill the time.
 
-    Requests that were begun and never written down are told by their own count, made where they are sent.
+    Requests that were begun and never written down have a count of their own, made where they are sent.
     """
     if seen.unrecorded:
         yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never written down")
@@ -146,7 +145,7 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 7: an open loop that did not send what was due, in its windows together, beyond what chance draws."""
+    """Gate 7: an open loop whose sends differ from the due ones, over all its windows, by more than chance explains."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
@@ -168,9 +167,9 @@ def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 5: the first half of the blocks' rounds says one thing and the second another.
+    """Gate 5: the first halves of the blocks contradict their second halves.
 
-    Their intervals stand on two sides of 1; or one lies inside 0.95 to 1.05 and the other wholly outside.
+    Their intervals stand on two sides of 1; or one interval lies inside 0.95 to 1.05 and the other wholly outside.
     """
     if len(blocks) < 2:
         return
@@ -193,7 +192,7 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
-    """Gate 7, a note: the load side's share of its core while it sent. None where its program does not say it."""
+    """Gate 7, a note: the load side's share of its core while it sent. None where its program does not report it."""
     place = sweep.places[arm]
     spent = active = 0.0
     for block in blocks:
@@ -204,10 +203,10 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
 
 
 def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
-    """Gate 7: the share of its core that the load took where it limited a closed loop; None where it did not.
+    """Gate 7: the load's share of its core where it limited a closed loop; None where it did not.
 
-    Then response times and rates are those of client and server together. An A/A pair asks nothing about a server, and
-    processor time is the server's own: neither is touched.
+    Then response times and rates are those of client and server together. The gate does not concern an A/A pair, which
+    asks nothing about a server, nor processor time, which is the server's own.
     """
     if comparison.kind == "same" or comparison.measure == "cpu":
         return None
@@ -219,8 +218,8 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     """Gate 7, a note: true where an arm's times are those of client and server together.
 
-    In a closed loop the load side took over 80 % of its core, as far as that is known. In an open one late sends, at
-    their 99th percentile, are over a tenth of the response time's.
+    In a closed loop the load side took over 80 % of its core, if its share is known. In an open loop the 99th
+    percentile of late sends is over a tenth of that of the response time.
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
@@ -235,12 +234,12 @@ def _is_late(limits: Limits, seen: ArmSeen) -> bool:
 
 
 def far_end(of: Estimate) -> float:
-    """Distance from 1, on the log scale, of the end of an interval that is further away."""
+    """Distance from 1, on the log scale, of the interval's end that is further away."""
     return max(abs(math.log(of.low)), abs(math.log(of.high)))
 
 
 def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
-    """Gate 20: an effect that is smaller than what equal arms of its transport showed."""
+    """Gate 20: an effect that is smaller than the difference between equal arms of its transport."""
     if abs(math.log(of.value / against)) >= end:
         return None
     return Refusal(20, f"equal arms of its transport were told apart, by up to {math.expm1(end):.1%}")
@@ -248,9 +247,9 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
 
 @lru_cache(512)
 def _wire_bytes(of: Same[Sweep], in_block: Same[Block], arm: Arm) -> float:
-    """Bytes of a request on the wire, from the quietest tenth of the slices; 0 where they were not read.
+    """Bytes of a request on the wire, from the tenth of the slices with the least; 0 where they were not read.
 
-    What is counted is all that the loopback carries: other programs' traffic can only add to it.
+    The loopback's counter has the traffic of all programs, so that others can only add to it.
     """
     sweep, block = of.it, in_block.it
     own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.places[arm]))
@@ -260,8 +259,7 @@ def _wire_bytes(of: Same[Sweep], in_block: Same[Block], arm: Arm) -> float:
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Bytes that a request may take in a window beyond those on an open connection that is soon answered; 0 in
-    slices."""
+    """Bytes that a request may take in a window beyond those on an open connection with a quick reply; 0 in slices."""
     own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.places[arm]))
     requests = ratios.column(block.slices.requests)[own]
     if isinstance(sweep.turns, Slices) or not requests.any():

@@ -1,4 +1,4 @@
-"""Points: what figures and tables show of one arm, over the blocks. Whole means, percentiles, processor time.
+"""Points: the values of one arm over the blocks, for figures and tables: whole means, percentiles, processor time.
 
 A mean's interval is Student's t over the logarithms of the blocks' means, so that no end is under 0. Percentiles come
 from the histograms of all blocks together, and are given only where enough independent requests lie beyond them (gate
@@ -35,7 +35,7 @@ class Point:
     request: str
     blocks: int
     mean_us: Estimate | None
-    """None where nothing was answered."""
+    """Whole mean; None where no request was answered."""
     times: Times
     """Times of all blocks."""
     errors: int
@@ -43,16 +43,16 @@ class Point:
     effective: float
     server_cpu_us: Estimate | None
     load_share: float | None
-    """The load side's share of its core; None where its program does not say it."""
+    """The load side's share of its core; None where its program does not report it."""
     lost_share: float
-    """Share of its slices that are in no pair."""
+    """Share of the arm's slices that are in no pair."""
     load_limited: bool
     """True where the latency is that of client and server together (gate 7)."""
     windows: int
     starved_clients: int
     """Starved clients of all windows together."""
     refusals: tuple[Refusal, ...]
-    """Refusals of gates against the arm, in any block."""
+    """Refusals of the arm by gates, in any block."""
 
     @property
     def starved_each(self) -> float:
@@ -60,7 +60,7 @@ class Point:
         return self.starved_clients / self.windows if self.windows else 0.0
 
     def percentile_us(self, percent: float) -> float | None:
-        """A percentile; None where the requests do not carry it."""
+        """A percentile; None where the requests are too few for it."""
         if not self.times.count or not is_carried(percent, self.effective):
             return None
         _, highest, counts = self.times.buckets()
@@ -69,7 +69,7 @@ class Point:
 
 
 def points(sweep: Sweep, blocks: Sequence[Block]) -> dict[tuple[Arm, str], Point]:
-    """Every point of a sweep, by arm and request type; ``all`` of them too. Each figure asks for them, so the last
+    """Every point of a sweep, by arm and request type, and by ``all``. Each figure asks for them, so that the last
     results are kept."""
     return dict(_points(Same(sweep), Same(tuple(blocks))))
 
@@ -121,7 +121,7 @@ def _over_blocks(blocks: Sequence[Block], value: Callable[[Block], float | None]
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
-    """The stages that servers stamped, of each block that has them, by request type and of all."""
+    """The stages that servers stamped, in each block that has them: by request type, and of all requests."""
     place = sweep.arms.index(arm)
     names = dict.fromkeys(name for block in blocks for name in block.arms[place].stages)
     return {

@@ -26,8 +26,7 @@ _T = TypeVar("_T")
 
 
 class Same(Generic[_T]):
-    """An object as a key: equal to itself alone, whatever others hold. For results that are kept together with what
-    they were made of, which nothing changes."""
+    """An object as a key, equal to itself alone. For cached results of objects that never change."""
 
     __slots__ = ("it",)
 
@@ -42,8 +41,8 @@ class Same(Generic[_T]):
 
 
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    """A column of a block's slices as an array, to be read. Each column is asked for once a comparison and arm, so the
-    last arrays are kept."""
+    """A column of a block's slices as an array, to be read. Each comparison and arm asks for it, so that the last
+    arrays are kept."""
     return _array(Same(values))
 
 
@@ -55,23 +54,24 @@ def _array(of: Same[Sequence[int]]) -> npt.NDArray[np.int64]:
 
 
 def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
-    """True where others took so much of a round that it is left out."""
+    """True where other processes took so much of a round that the round is left out."""
     return limits.robbed(seen.lost_ticks, seen.duration_s, cores)
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:
-    """True where others took over half of a block's rounds: it is run again once, and stands then whole, marked."""
+    """True where other processes took over half of a block's rounds. Such a block is run again once; the second one
+    counts, marked."""
     return 2 * sum(is_robbed(limits, each, block.cores) for each in block.rounds) > len(block.rounds)
 
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Marks the slices of a block that make pairs: those that are kept, in rounds that were not robbed."""
+    """Marks the slices of a block that make pairs: kept slices in rounds that were not robbed."""
     kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
     return kept
 
 
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Marks the slices that are in whole means: the kept ones, and those that were answered late."""
+    """Marks the slices that whole means have: kept slices, and slices that were answered late."""
     fates = column(block.slices.fate)
     counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
     return counting
@@ -123,7 +123,7 @@ def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """The block's log-ratio of whole means, where the arms stood side by side; late answers are in them too."""
+    """The block's log-ratio of whole means, where the arms stood side by side. Late answers are in the means too."""
     totals, counts = _columns(block, comparison)
     arms, appearances = column(block.slices.arm), column(block.slices.appearance)
     of_both = [appearances[arms == sweep.places[arm]] for arm in (comparison.above, comparison.below)]
@@ -139,7 +139,7 @@ def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 
 def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | None:
-    """The whole mean response of an arm in a block; None where nothing was counted."""
+    """The whole mean response of an arm in a block; None where no request was counted."""
     chosen = used_whole(sweep.limits, block) & (column(block.slices.arm) == arm)
     count = int(column(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
     return float(column(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
@@ -165,7 +165,7 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 def _slices(
     sweep: Sweep, block: Block, comparison: Comparison
 ) -> tuple[dict[int, tuple[int, float]], dict[int, tuple[int, float]]]:
-    """Slices of both arms by appearance: the slice's place and its mean. Only slices that have one."""
+    """Slices of both arms by appearance: the place and the mean of each slice that has a mean."""
     totals, counts = _columns(block, comparison)
     counting = used(sweep.limits, block) & (totals > 0) & (counts > 0)
     arms = column(block.slices.arm)
@@ -177,7 +177,7 @@ def _slices(
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Sums of each slice, and the number of requests that each sum is over."""
+    """Sum of each slice, and the number of requests in it."""
     slices = block.slices
     if comparison.measure != "response":
         spent = slices.server_cpu_ns if comparison.measure == "cpu" else slices.active_ns

@@ -1,7 +1,7 @@
 """Use of servers by themselves: start-up, memory and idle processor time, with intervals over repetitions. Pure.
 
-Intervals are Student's t over the repetitions' values. None of these quantities can be negative, so that an interval
-that would reach under 0 ends there.
+Intervals are Student's t over the repetitions' values. These quantities are never negative, so that an interval that
+would reach under 0 ends there.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ class Holding:
     connections: int
     resident_mib: Estimate
     added_mib: Estimate
-    """Memory above that of the same process without connections, within each repetition; 0 for none."""
+    """Memory beyond that of the same process without connections, within each repetition; 0 for no connections."""
     idle_share: Estimate
-    """Share of a core, while nobody sent."""
+    """Share of a core while no requests came."""
     threads: int
-    """Most threads that were seen."""
+    """Largest number of threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class LoneJudged:
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """Values by ascending connections, none first."""
+    """Values by ascending connections. The first has no connections."""
 
     def with_connections(self, connections: int) -> Holding | None:
         """Values with this number of connections; None where it was not measured."""

@@ -1,14 +1,14 @@
 """Statistics over blocks: intervals, tests, and how many blocks would decide. Pure.
 
 The unit is the block, not the request: requests of one block are not independent. A comparison has one value a block,
-the logarithm of a ratio; its interval is Student's t on those. A difference must also survive an exact sign-flip test:
-if the arms were the same, each block's value would as likely have the other sign. Its source is Fisher, "The Design of
-Experiments", 1935, section 21. Holm's correction goes over the family of tests, which is declared before the data is
-seen (Holm 1979, "A simple sequentially rejective multiple test procedure").
+the logarithm of a ratio. Its interval is Student's t on these values. A difference must also survive an exact sign-flip
+test: if the arms were the same, each block's value would as likely have the other sign. Its source is Fisher, "The
+Design of Experiments", 1935, section 21. Holm's correction goes over the family of tests, which is declared before the
+data is seen (Holm 1979, "A simple sequentially rejective multiple test procedure").
 
 numpy and scipy compute what they have. A part of scipy is loaded when it is first named: so no module here imports one
-by name, and a command that judges nothing starts at once. Quantiles are from ``scipy.special``, as ``scipy.stats``
-has them from there, and takes a second or two to load.
+by name, and a command that judges nothing starts at once. Quantiles are from ``scipy.special``, as ``scipy.stats`` has
+them from there, and takes a second or two to load.
 """
 
 import math
@@ -28,7 +28,7 @@ SPREAD_FROM = 3
 """Runs from which on there is a range, a deviation between runs and a prediction interval."""
 
 POWER = 0.8
-"""Chance that the stated number of blocks decides, if what was seen so far holds."""
+"""Probability that the stated number of blocks decides, if mean and spread stay as they are."""
 
 _ROUNDING = 1e-12
 """Largest difference of two sums that count as equal, as a share of the sum of the values' magnitudes."""
@@ -50,22 +50,22 @@ class Estimate:
     n: int
 
     def over(self, unit: float) -> "Estimate":
-        """The same in another unit, of which one is ``unit`` of its own."""
+        """The same estimate in another unit."""
         return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
 
 
 def exact(value: float) -> Estimate:
-    """A value that has no interval, such as a document's."""
+    """An estimate without an interval, such as a document's value."""
     return Estimate(value, -math.inf, math.inf, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Distance between the true ratios of earlier runs of one version: the deviation of their logarithms."""
+    """Deviation of the true log-ratios between earlier runs of one version."""
 
     tau: float
     freedom: int
-    """Runs less versions."""
+    """Number of runs minus number of versions."""
     runs: int
     tau_high: float
     """The upper limit of tau, with 95 %."""
@@ -74,13 +74,13 @@ class Deviation:
 
     @property
     def reach(self) -> float:
-        """Difference by which a further run, as far away in time, may move the logarithm of a ratio, with 95 %: that of
-        two runs."""
+        """Largest change of a ratio's logarithm by a further run, as far away in time, with 95 %: the difference of two
+        runs."""
         return float(scipy.special.stdtrit(self.freedom, 0.975)) * math.sqrt(2) * self.tau
 
 
 def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """The mean of independent values with Student's t interval. ValueError for none at all."""
+    """Mean of independent values with Student's t interval. ValueError where there are none."""
     if not values:
         raise ValueError("no values to take a mean of")
     seen, n = np.asarray(values, dtype=np.float64), len(values)
@@ -92,18 +92,17 @@ def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """The mean of values that cannot be negative, with an interval that is not either. ValueError for none."""
+    """Mean of values that are never negative, with an interval that ends at 0. ValueError where there are none."""
     estimate = mean_interval(values, confidence)
     return replace(estimate, low=max(0.0, estimate.low))
 
 
 def median_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """The median of independent values, and the interval of it between two of them. ValueError for none.
+    """Median of independent values, and its interval between two of them. ValueError where there are none.
 
-    The interval goes from the k-th least to the k-th greatest. It covers the median with at least this confidence,
-    whatever the distribution, and k is the largest with which it does. Of ten values it goes from the 2nd to the 9th
-    for 95 %. Of five values not even the least and the greatest do, so it is unbounded (David and Nagaraja, *Order
-    Statistics*, 2003, section 7.1).
+    The interval goes from the k-th least to the k-th greatest. It covers the median with at least this confidence, for
+    any distribution, and k is the largest possible. For 95 % and ten values it goes from the 2nd to the 9th. Five
+    values are too few, so that it is unbounded (David and Nagaraja, *Order Statistics*, 2003, section 7.1).
     """
     if not values:
         raise ValueError("no values to take a median of")
@@ -125,7 +124,7 @@ def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Esti
 
 
 def sign_flip_p(values: Sequence[float]) -> float:
-    """Two-sided p of the mean being 0: the share of all assignments of signs whose sum is as far from 0 as the seen.
+    """Two-sided p-value of a mean of 0: the share of all sign assignments whose sum is at least as far from 0.
 
     Exact: the sums of either half's assignments, 2^(n ÷ 2) of them, are matched by sorting one half. At least 2 ÷ 2^n;
     1 for fewer than two values, or where one is no number. ValueError for over ``BLOCKS_MAX``.
@@ -137,7 +136,7 @@ def sign_flip_p(values: Sequence[float]) -> float:
 
 @lru_cache(16384)
 def _sign_flip_p(values: tuple[float, ...]) -> float:
-    """The same, remembered: each look, and each set of looks, asks again for values that it shares with others."""
+    """The same p-value, cached: each look asks again for values that it shares with others."""
     seen = np.asarray(values, dtype=np.float64)
     if len(seen) < 2 or not np.isfinite(seen).all():
         return 1.0
@@ -170,7 +169,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float) -> float:
-    """The mean without that share of the values at either end (Yuen 1974). ValueError for none."""
+    """Mean without this share of the values at either end (Yuen 1974). ValueError where there are none."""
     ascending = np.sort(np.asarray(values, dtype=np.float64))
     if not len(ascending):
         raise ValueError("no values to take a mean of")
@@ -179,7 +178,7 @@ def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float
 
 
 def blocks_min(family: int, level: float) -> int:
-    """The fewest blocks that can show a difference in a family of this many tests, however clear the data.
+    """Smallest number of blocks that can show a difference in a family of this many tests, with the clearest data.
 
     The sign-flip test gives no p under 2 ÷ 2^n, and Holm multiplies the least of a family by its size.
     """
@@ -193,9 +192,9 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
     """Number of blocks in all that decide with 80 % power, if mean and spread stay as they are; None: over 1000, or
     unknown.
 
-    ``values`` are logarithms of ratios to what they are tested against; ``about`` is what counts as no difference.
-    Power by the usual sum of two quantiles of Student's t; a difference must show at Holm's strictest step, which is
-    Bonferroni's. An interval can reach beyond what counts as no difference at either end: both chances are added.
+    ``values`` are logarithms of ratios ÷ the tested value; ``about`` is the zone that counts as no difference. Power by
+    the usual sum of two quantiles of Student's t; a difference must show at Holm's strictest step, which is
+    Bonferroni's. An interval can leave that zone at either end: both probabilities are added.
     """
     if len(values) < 2:
         return None
@@ -211,12 +210,12 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
         return error == 0 or _share_beyond(n, (mean - low) / error - plain, (high - mean) / error - plain) <= 1 - POWER
 
     fewest = max(blocks_min(family, level), len(values) + 1)
-    n = bisect_left(range(_BLOCKS_LOOKED_AT + 1), True, lo=fewest, key=decides)  # more blocks never decide less
+    n = bisect_left(range(_BLOCKS_LOOKED_AT + 1), True, lo=fewest, key=decides)  # more blocks never decide worse
     return n if n <= _BLOCKS_LOOKED_AT else None
 
 
 def _share_beyond(n: int, *ends: float) -> float:
-    """Sum of the chances that Student's t, for n values, is over each of these ends."""
+    """Sum of the probabilities that Student's t, for n values, is over each of these ends."""
     return float(sum(scipy.special.stdtr(n - 1, -end) for end in ends))
 
 

@@ -14,12 +14,12 @@ TOTAL = "TOTAL"
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """One kind on one server, or all together: JMeter's columns. KB are 1024 bytes."""
+    """One kind on one server, or all kinds together: the columns of JMeter. KB are 1024 bytes."""
 
     server: Setting
     kind: str
     samples: int
-    """Samples of all repetitions, errors too."""
+    """Samples of all repetitions, with errors."""
     errors: int
     throughput_hz: Estimate
     received_kb_s: Estimate
@@ -34,7 +34,7 @@ class StressJudged:
     rows: tuple[StressRow, ...]
 
     right: dict[Setting, int]
-    """Number of keys whose final state is as it should be, over the repetitions; by server."""
+    """Number of keys with a right final state, over the repetitions, by server."""
     wrong: dict[Setting, int]
 
     def row(self, server: Setting, kind: str) -> StressRow | None:
@@ -58,12 +58,12 @@ def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits
 
 
 def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:
-    """A row of kinds that ran together, from the first one's begin to the last one's end; none without runs."""
+    """A row of kinds that ran together, from the beginning of the first to the end of the last; no row without runs."""
     if not runs:
         return []
     rates: list[tuple[float, float, float]] = []
     for kinds in runs:
-        answered = [each for each in kinds if each.requests]  # the others have no first request, and no last one
+        answered = [each for each in kinds if each.requests]  # the others have no first request and no last request
         began_ns = min((each.began_ns for each in answered), default=0)
         lasted_s = (max((each.ended_ns for each in answered), default=0) - began_ns) / 1e9
         sums = (

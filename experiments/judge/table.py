@@ -3,7 +3,7 @@
 The unit is the block. A ratio's value in a block is the mean of its pairs' log-ratios. It is LESS or MORE if its
 interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. It is
 EQUIVALENT if it is neither, and the interval lies inside 0.95 to 1.05. A ratio of times or rates is never EQUIVALENT
-where the load was near its limit: the load decides them then. A verdict needs values of ``BLOCKS_MIN`` blocks.
+where the load was near its limit, since the load then decides it. A verdict needs values of ``BLOCKS_MIN`` blocks.
 
 Two sorts of cells are left out. From the first sort the hypervisor took the cores: the rule is the one for rounds of a
 sweep, and ignores the measured values. The second sort has more errors than gate 4 lets pass.
@@ -26,7 +26,7 @@ def _rate_kb(of: int, seen: CellSeen) -> float:
 
 
 def _mean_share(seen: CellSeen) -> float:
-    """Mean share over the time that the samples fill; over all of the load for a cell too short for two samples."""
+    """Mean share over the time of the samples; over the whole load for a cell that is too short for two samples."""
     return seen.sampled_cpu_s / seen.sampled_s if seen.sampled_s else seen.server_cpu_s / seen.load_s
 
 
@@ -45,13 +45,13 @@ def _memory_max(block: Block[CellSeen], seen: CellSeen) -> float | None:
 
 
 def _cpu_max(seen: CellSeen) -> float | None:
-    """Largest sample of the server's share of a core, in %. Never under the samples' mean, weighted by length."""
+    """Largest sample of the server's share of a core, in %. It is never under the samples' mean, weighted by length."""
     most = _most(seen.cpu_samples)
     return None if most is None else 100 * most
 
 
 SAMPLES_MIN = 5
-"""With fewer samples than this the largest sample is not taken."""
+"""With fewer samples than this there is no largest sample."""
 
 QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
@@ -70,8 +70,8 @@ QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = 
     "throughput_hz": lambda _, seen: seen.requests / seen.total_s,
 }
 """Quantities of a cell in a block, by name. ``cpu_us``: the server's processor time a request. Percentages of
-processors are of one core, those of memory of the machine's; KB are 1024 bytes, as ``ab`` has them. None: too little
-was seen."""
+processors are of one core, those of memory of the machine's; KB are 1024 bytes, as ``ab`` has them. None: too few
+samples."""
 
 OF_THE_LOAD = frozenset(
     {
@@ -85,7 +85,8 @@ OF_THE_LOAD = frozenset(
         "throughput_hz",
     }
 )
-"""Times and rates. Near its limit the load decides a part of them, and they are more alike than the servers are."""
+"""Quantities that are times and rates. Near its limit the load decides a part of them, so that they differ less than
+the servers do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class CellJudged:
     """Estimate of above ÷ below."""
     p_holm: float
     verdict: Verdict | None
-    """None: too few blocks for any verdict, or not all that were planned."""
+    """None: too few blocks for any verdict, or fewer than were planned."""
     load_limited: bool = False
     """True where it is a ratio of times or rates, and the load was near its limit in one of its cells (gate 7): it
     cannot be EQUIVALENT."""
@@ -118,7 +119,7 @@ class TableJudged:
     limits: Limits = LIMITS
 
     def values(self, cell: Cell, quantity: str) -> list[float]:
-        """A quantity of a cell, of each block that counts; none where one of them lacks it."""
+        """A quantity of a cell, of each block that counts; empty where a block lacks it."""
         place = self.plan.cells.index(cell)
         found = [
             QUANTITIES[quantity](block, block.runs[place].seen)
@@ -144,7 +145,7 @@ class TableJudged:
 
 
 def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = LIMITS) -> TableJudged:
-    """Judges what there is; verdicts only with all blocks of the plan, and ``BLOCKS_MIN`` at least."""
+    """Judges the blocks so far. Verdicts need all blocks of the plan, and ``BLOCKS_MIN`` at least."""
     blocks = tuple(block.by_place() for block in blocks)
     confidence, whole = 1 - limits.level, len(blocks) >= max(plan.blocks, BLOCKS_MIN)
     logs = {ratio.name: _log_ratios(blocks, ratio, limits) for ratio in plan.ratios}
@@ -165,7 +166,7 @@ def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = 
 
 
 def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> dict[int, float]:
-    """Each block's value of a ratio; none for a block in which no pair is whole."""
+    """Each block's value of a ratio. A block without a whole pair has no value."""
     of, found = QUANTITIES[ratio.quantity], {}
     for block in blocks:
         logs = []
@@ -182,7 +183,8 @@ def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Lim
 
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
-    """True where a cell of a block is used: nobody took its cores, and its requests did not end in errors (gate 4)."""
+    """True where a cell of a block counts: its cores were not taken, and its requests did not end in errors (gate
+    4)."""
     seen = run.seen
     asked = seen.load_requests + seen.errors
     return block.counts(run, limits) and seen.errors <= limits.errors_share * asked

@@ -5,8 +5,8 @@ neither and the interval lies inside 0.95 to 1.05. Otherwise it is INCONCLUSIVE,
 decide. Growth with the clients has two verdicts, against 1 and against the number of clients. Around that number lies
 the same zone as around 1: an interval from 1.92 to 1.96 with twice the clients is SUBLINEAR by less than 5 %. An
 interval's confidence is 1 − the look's level. A sweep that stands at no look has no verdicts: its numbers are shown,
-and how many blocks it has of how many. Where the load took over 80 % of its core in a closed loop, the times are those
-of client and server together: then there is no verdict on the server. Steps of a curve and ratios of cells are ruled by
+with the blocks done and planned. Where the load took over 80 % of its core in a closed loop, the times are those of
+client and server together: then there is no verdict on the server. Steps of a curve and ratios of cells are ruled by
 the same test (``ruled``), in words of their own: GROWS, FALLS, FLAT; LESS, MORE, EQUIVALENT. Pure.
 """
 
@@ -95,13 +95,13 @@ class Judged:
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
     """Blocks that gates left out of it, with the refusals."""
     equivalent: tuple[float, float] = (0.95, 1.05)
-    """Within these two, a ratio counts as no difference."""
+    """Both ends of the zone in which a ratio counts as no difference."""
     load_share: float | None = None
-    """Share of its core that the load took, where that made it the limit: then there are no rulings …"""
+    """Share of its core that the load took, where the load was the limit. Then there are no rulings …"""
     together: tuple[Ruling, ...] = ()
-    """… but those on client and server together."""
+    """… but these rulings, on client and server together."""
     between: Deviation | None = None
-    """Deviation between earlier runs on such a machine; None where too few are known."""
+    """Deviation between earlier runs on such a machine; None where too few runs are known."""
 
     @property
     def verdict(self) -> Verdict:
@@ -110,12 +110,13 @@ class Judged:
 
     @property
     def decided(self) -> bool:
-        """True where there are rulings, and none is INCONCLUSIVE."""
+        """True where there are rulings, and no ruling is INCONCLUSIVE."""
         return bool(self.rulings) and all(each.verdict is not Verdict.INCONCLUSIVE for each in self.rulings)
 
     @property
     def is_settled(self) -> bool:
-        """True where more blocks would change nothing: it is decided, or no verdict on the server can be had."""
+        """True where more blocks would change nothing: the comparison is decided, or cannot have a verdict on the
+        server."""
         return self.decided or bool(self.together)
 
     @property
@@ -134,7 +135,7 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """The same judgement; where the load was the limit, its rulings are those on client and server together."""
+        """The same judgement. Where the load was the limit, its rulings are those on client and server together."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
@@ -162,9 +163,9 @@ class Judgement:
     sweep: Sweep
     blocks: tuple[Block, ...]
     judged: Mapping[str, Judged]
-    """Judged comparisons by name; those that have no value yet are missing."""
+    """Judged comparisons by name. A comparison without a value yet is missing."""
     look: int | None
-    """The number of blocks that it was judged at; None: it stands at no look, and has no verdicts."""
+    """Number of blocks of the look; None: the sweep stands at no look, and has no verdicts."""
 
     @property
     def confidence(self) -> float:
@@ -173,14 +174,14 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """True where every headline comparison is settled, and no interval of theirs holds the limit of the sweep, if
-        it has one."""
+        """True where every headline comparison is settled, and none of their intervals holds the sweep's limit, if it
+        has one."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
     @property
     def as_clients_see_it(self) -> "Judgement":
-        """The same with verdicts on client and server together where there are none on the server."""
+        """The same with verdicts on client and server together, for comparisons without verdicts on the server."""
         return replace(self, judged={name: one.as_clients_see_it for name, one in self.judged.items()})
 
     def _is_decided(self, one: Judged) -> bool:
@@ -203,7 +204,7 @@ def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
 
 
 def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
-    """Judges the comparisons' values, by name; without verdicts, unless the sweep stands at a look."""
+    """Judges the comparisons' values, by name. Verdicts need a sweep that stands at a look."""
     families: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for each in sweep.comparisons:
         families[each.family] += [(each.name, against) for against in _tested_against(each)]
@@ -225,8 +226,8 @@ def contradict(one: Judged, other: Judged) -> bool:
     """True where two runs say opposite things of a comparison.
 
     One says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one says that the difference is under 5 %,
-    and the other's interval lies wholly outside 0.95 to 1.05. So it is with growth beside the clients. Where the load
-    was the limit in both, the statements are those on client and server together.
+    and the other's interval lies wholly outside 0.95 to 1.05. The same holds for growth against the clients. Where the
+    load was the limit in both runs, the statements are those on client and server together.
     """
     if not (one.rulings or other.rulings):
         one, other = one.as_clients_see_it, other.as_clients_see_it
@@ -240,7 +241,7 @@ def contradict(one: Judged, other: Judged) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A comparison's log-ratio of each block that no gate leaves out, by the block's number."""
+    """A comparison's log-ratio in each block that no gate leaves out, by the block's number."""
 
     comparison: Comparison
     typical: Mapping[int, float]
@@ -252,7 +253,7 @@ class Values:
 
 
 def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:
-    """A comparison's value of each block that no gate leaves out; None where there is none."""
+    """A comparison's value in each block that no gate leaves out; None where there is none."""
     typical: dict[int, float] = {}
     whole: dict[int, float] = {}
     dropped: dict[int, tuple[Refusal, ...]] = {}
@@ -281,7 +282,7 @@ def _tested_against(comparison: Comparison) -> tuple[float, ...]:
 
 
 def _family(sweep: Sweep, tests: Sequence[tuple[str, float]], values: Mapping[str, Values]) -> list[Ruling]:
-    """The rulings on all tests of a family; those without a value count as if nothing spoke for them."""
+    """Rulings on all tests of a family. A test without a value counts as one with p = 1."""
     logs = [_against(values.get(name), against) for name, against in tests]
     adjusted = holm([sign_flip_p(each) for each in logs])
     return [
@@ -323,8 +324,8 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 
 
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
-    """The same judgements, but INCONCLUSIVE for an effect smaller than that of an A/A pair of its transport that was
-    called different, or whose halves contradict each other. Of several pairs, the worst counts."""
+    """The same judgements, with INCONCLUSIVE for an effect that is smaller than that of an A/A pair of its transport
+    that was called different, and for halves that contradict each other. Of several pairs, the worst counts."""
     ends: dict[str, float] = {}
     for one in judged.values():
         told_apart = one.verdict in (Verdict.FASTER, Verdict.SLOWER) or bool(one.refusals)

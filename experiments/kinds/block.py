@@ -11,22 +11,22 @@ Observed = TypeVar("Observed")
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[Observed]):
-    """One place of a plan, a server or a cell, as it was observed; and the machine meanwhile."""
+    """One place of a plan, a server or a cell, as it was observed; and how much time other processes took meanwhile."""
 
     place: int
     seen: Observed
     machine: RoundSeen | None = None
-    """None: recorded before the machine was watched in runs of this kind."""
+    """None in a block that was recorded before runs of this kind watched the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block(Generic[Observed]):
-    """One block, its runs in the order in which they ran."""
+    """One block: its runs, in the order in which they ran."""
 
     number: int
-    """From 1."""
+    """Number of the block, from 1."""
     started_at: str
-    """ISO 8601, a label."""
+    """Start of the block, ISO 8601. A label."""
     duration_s: float
     cores: int
     memory_mib: float

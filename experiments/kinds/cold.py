@@ -1,8 +1,8 @@
 """Cold runs: a number of calls of a fresh client process on a fresh connection, several runs a block, in random order.
 
-A **cell** is a setting and a number of calls N. Connecting and the first call are paid once a run. So a mean over a
-run's calls falls with N as a + b ÷ N, though no call becomes faster. A block starts its servers afresh, and warms them
-by calls that count nowhere: only the client is cold. Pure.
+A **cell** is a setting and a number of calls N. A run pays for connecting and for its first call once. So the mean over
+a run's calls falls with N as a + b ÷ N, though no call becomes faster. A block starts its servers afresh, and warms
+them with calls that do not count. Only the client is cold. Pure.
 """
 
 import random
@@ -18,15 +18,15 @@ from experiments.kinds.block import Block
 from experiments.peers import PEER_CLIENT
 
 BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
-"""Seconds, about: for the start of a block's servers, for the process of our client and for that of a peer's, and for a
-call."""
+"""Seconds, about: for the start of a block's servers, for a process of our client, for a process of a peer's client,
+and for a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColdCell:
     """A setting with one client, the number of calls in a run, and the number of runs in a block.
 
-    A mean of few calls varies more, and costs less: such a cell wants more runs.
+    A mean of few calls varies more and takes less time, so that such a cell has more runs.
     """
 
     setting: Setting
@@ -49,7 +49,7 @@ class ColdPlan:
     blocks: int
     seed: int = 1
     warm_up_calls: int = 200
-    """Calls of an uncounted run on each server, before the others."""
+    """Calls of a warm-up run on each server, before the runs that count."""
 
     def __post_init__(self) -> None:
         if not self.cells or len({(each.setting, each.calls) for each in self.cells}) != len(self.cells):
@@ -87,25 +87,25 @@ def _lasts_s(cell: ColdCell) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ColdRow:
-    """One cell in one block: means over those of its runs that were answered whole."""
+    """One cell in one block: means over the runs in which every call was answered."""
 
     block: int
     cell: ColdCell
     runs: int
     errors: int
-    """Calls of all its runs that got no valid reply; such a run is in no mean here."""
+    """Calls that got no valid reply, in all runs of the cell. A run with such a call is in no mean here."""
     connect_us: float
     first_call_us: float
     rest_us_mean: float | None
-    """Of the other calls; None for runs of one call."""
+    """Mean of the later calls; None for runs of one call."""
     mean_us: float
-    """Of all calls of a run, the first among them."""
+    """Mean of all calls of a run, the first call too."""
     with_connect_us: float
-    """The same with connecting added, spread over the calls."""
+    """The same mean with the time of connecting, spread over the calls."""
 
 
 def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:
-    """A row for each cell of which a run was answered whole."""
+    """A row for each cell that has a run with every call answered."""
     for place, cell in enumerate(plan.cells):
         own = [run.seen for run in block.runs if run.place == place]
         whole = [each for each in own if not each.errors and each.rest == cell.calls - 1]

@@ -1,7 +1,7 @@
 """Runs that receivers report on: each on a fresh server, which says at its end what it received, and when.
 
-A **cell** is a setting and for how many seconds its client sends. Its server is asked for nothing else, so that all it
-tells is of that run. Pure.
+A **cell** is a setting and the number of seconds for which its client sends. Nothing else is sent to its server, so
+that the server's report is of that run alone. Pure.
 """
 
 import random
@@ -14,17 +14,17 @@ from experiments.design.setting import Setting
 from experiments.kinds.block import Block
 
 START_S = 0.5
-"""Seconds for a run beside its own, about."""
+"""Seconds, about, for the rest of a run: its start and its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCell:
-    """A setting with one client, how long it sends, and the number of blocks that have it."""
+    """A setting with one client, the seconds of its sends, and the number of blocks that have the cell."""
 
     setting: Setting
     seconds: int
     blocks: int | None = None
-    """Number of the first blocks that have it; None for all. A cell that varies little needs fewer."""
+    """Number of the first blocks that have the cell; None: all blocks. A cell that varies little needs fewer."""
 
     @property
     def arm(self) -> Arm:
@@ -34,7 +34,7 @@ class DeliveryCell:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPlan:
-    """Plan of such runs. Raises ValueError for one that cannot be carried out."""
+    """Plan of delivery runs. Raises ValueError for a plan that cannot be carried out."""
 
     study: str
     part: str
@@ -66,32 +66,32 @@ class DeliveryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """One run, as the receiver saw it and as the sender did. Times are nanoseconds, added up."""
+    """One run, as the receiver and the sender report it. Times are sums in nanoseconds."""
 
     seconds: tuple[int, ...]
-    """Messages that came in each whole second since the first."""
+    """Messages that came in each whole second after the first message."""
     timed: int
     """Messages that the receiver timed: all but the first."""
     answer_ns: int
-    """Of those: from when a message had come until its reply was sent."""
+    """Sum over the timed messages: from the arrival of a message until its reply was sent."""
     cycle_ns: int
-    """Of those: the same from before the receive, so that waiting for the message is in it."""
+    """The same sum from before each receive, so that the wait for the message is in it."""
     answered: int
-    """Messages that the sender had a reply to, all but the first; 0 where nothing comes back."""
+    """Messages to which the sender got a reply, without the first; 0 where no replies come back."""
     response_ns: int
-    """Of those: from the send to the whole reply, at the sender."""
+    """Sum over these messages, at the sender: from the send until the whole reply had come."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """One run of one block. A mean is None where nothing is counted in it."""
+    """One run of one block. A mean is None where it has nothing to count."""
 
     block: int
     cell: DeliveryCell
     received_hz: float
-    """Messages a second, mean of the whole seconds."""
+    """Messages a second: the mean of the whole seconds."""
     seconds: tuple[int, ...]
-    """Messages of each of them."""
+    """Messages of each whole second."""
     answer_us: float | None
     cycle_us: float | None
     response_us: float | None

@@ -1,8 +1,8 @@
 """Predictions for a sweep's arms, with their time: ``foretold.json`` in its folder, written before its first block.
 
-Numbers have six digits, so that another machine's arithmetic computes the same file. Left out: the blocks from which
-the demands were made, which lie in a folder inside; how a study predicts. The file ends with a digest of the rest, so
-that an edited one is refused.
+Numbers have six digits, so that another machine's arithmetic computes the same file. Left out: the blocks that gave the
+demands, which lie in a folder inside; how a study predicts. The file ends with a digest of the rest, so that an edited
+file is refused.
 """
 
 import math
@@ -23,35 +23,35 @@ FORETOLD_FILE = "foretold.json"
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """A prediction, and the values that it was made from."""
+    """A prediction, and the values that it was computed from."""
 
     setting: Setting
     demands: Demands
     workers: int
     """Workers of each process in the model."""
     cores: float
-    """Cores that the server may use; fewer than the machine has where the load runs on them too."""
+    """Cores that the server may use: fewer than the machine has where the load runs on the same machine."""
     processes: int
     capacity_hz: float
-    """Throughput that no load can go beyond."""
+    """Upper bound of the throughput, for any load."""
     limit: str
-    """Resource that is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    """Resource that is busy at this bound: ``gil``, ``cores``, ``lock`` or ``workers``."""
     throughput_hz: float
-    """Replies a second: of the closed loop, or of the open loop's rate as far as the capacity allows it."""
+    """Replies a second: of the closed loop; or of the open loop, its rate up to the capacity."""
     response_s: float
-    """Mean of a closed loop; 99th percentile of an open loop, inf where the queue grows without end."""
+    """Mean response time of a closed loop; 99th percentile of an open loop, inf where the queue grows without end."""
     useful_workers: int
-    """The smallest pool that gets 95 % of the throughput of any pool, with these clients."""
+    """Size of the smallest pool that reaches 95 % of the throughput of any pool, with these clients."""
     knee_clients: float
-    """Number of clients from which on requests queue."""
+    """Number of clients from which requests queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]
-"""Time of writing, ISO 8601 as blocks have it, and the predictions."""
+"""Time of writing, ISO 8601 as in blocks, and the predictions."""
 
 
 def text(foretold: Sequence[Foretold], written_at: str) -> str:
-    """The file's text."""
+    """Text of the file."""
     return plan_text(FORM, (written_at, tuple(foretold)))
 
 
@@ -61,7 +61,7 @@ def save(folder: Path, foretold: Sequence[Foretold], written_at: str) -> None:
 
 
 def load(folder: Path) -> Written:
-    """When it was written, and what was foretold. UsageError where there is none that can be read."""
+    """Time of writing, and the predictions. UsageError where no file can be read."""
     return read_plan(folder, FORM)
 
 
@@ -77,7 +77,8 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _read(content: dict[str, Any]) -> Written:
-    """Time and predictions of a file's content. JSON has null for an infinite time. Raises ValueError for an edit."""
+    """Time and predictions of a file's content. JSON has null for an infinite time. Raises ValueError for an edited
+    file."""
     if content.pop("digest") != _digest(content):
         raise ValueError("it was edited")
     endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]

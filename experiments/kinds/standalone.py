@@ -1,7 +1,7 @@
-"""Servers alone: how soon a server is ready, and what it uses while nobody sends it a request.
+"""Servers alone: time until a server is ready, and its memory and processor time while no requests come.
 
-Nothing is compared by turns here, as no load shares the machine with the server: each figure is its own. A repetition
-starts every server afresh, one after the other, in random order. Pure.
+No servers take turns here, since no load shares the machine with the server. A repetition starts every server afresh,
+one after the other, in random order. Pure.
 """
 
 import random
@@ -11,18 +11,19 @@ from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 
 HELD_MAX = 15_000
-"""Most connections held: half of the ports that a machine here gives its clients."""
+"""Largest number of connections that are held: half of the ports that a machine here gives its clients."""
 
 START_S = 0.8
 """Seconds for the start of a server, about."""
 
 IDLE_S_MAX = 250.0
-"""Longest time of a watch: under the 300 s after which servers here close an idle connection."""
+"""Longest time of a watch. It is under the 300 s after which servers here close an idle connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneServer:
-    """A server, and the numbers of connections that it is to hold: none at first, then each of ``held``, ascending."""
+    """A server, and the numbers of connections that it is to hold: first none, then each number of ``held``,
+    ascending."""
 
     setting: Setting
     held: tuple[int, ...] = ()
@@ -72,16 +73,16 @@ class StandalonePlan:
 
 @dataclass(frozen=True, slots=True)
 class HeldSeen:
-    """A server that holds so many connections, on each of which one call was answered before."""
+    """A server that holds this number of connections. One call was answered on each before."""
 
     connections: int
     resident_mib: float
-    """At the end of the watch; shared pages counted whole, so that it depends on nobody else."""
+    """Memory at the end of the watch. Shared pages are counted whole, so that it depends on no other process."""
     threads: int
     cpu_ns: int
     """Processor time of the server during the watch …"""
     watched_ns: int
-    """… which took so long."""
+    """… over this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,6 @@ class StartSeen:
     """One start of a server."""
 
     ready_ms: float
-    """From starting its process to its ready line."""
+    """Time from the start of its process to its ready line."""
     held: tuple[HeldSeen, ...]
-    """By ascending connections, none first."""
+    """States by ascending connections. The first has no connections."""

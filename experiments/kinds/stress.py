@@ -1,8 +1,9 @@
 """Stress: several kinds of request at once, each over many keys, and then the final state of every key.
 
-A **kind** is a request by a route, sent for each of its keys so many times, on connections that are made anew. Kinds of
-one round are sent at once; those of ``before`` come first, one after the other. Then every key is read, and must be
-as one of its last writers left it. Texts may hold ``{id}``, the key, and ``{turn}``, which of its requests it is. Pure.
+A **kind** is a request by a route. It is sent a number of times for each of its keys, each time on a new connection.
+Kinds of one round are sent at once. Kinds of ``before`` come first, one after the other. Then every key is read: its
+value must be that of one of its last writers. Texts may hold ``{id}``, the key, and ``{turn}``, the number of the
+request for this key. Pure.
 """
 
 import random
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 
 START_S, ANSWERED_HZ, READ_HZ = 1.0, 8000.0, 5000.0
-"""Seconds for a server beside its requests; requests a second, and reads of keys a second. All are about."""
+"""Seconds for a server beside its requests; requests a second; reads of keys a second. All are estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class StressKind:
     per_key: int = 1
     body: str = ""
     expect: str | None = None
-    """Body of every reply; None where all only have to be alike."""
+    """Body that every reply must have; None: all replies must have the same body."""
 
     @property
     def requests(self) -> int:
@@ -36,20 +37,20 @@ class StressKind:
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """A state to be read of each of these keys at the end: one of ``turns`` states, whole."""
+    """A state that each of these keys must have at the end: one of ``turns`` states, whole."""
 
     name: str
     request: str
     first_id: int
     keys: int
     state: str
-    """A JSON object with ``{id}`` and ``{turn}``; key order and spaces do not matter."""
+    """A JSON object with ``{id}`` and ``{turn}``. The order of keys and spaces do not matter."""
     turns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StressPlan:
-    """Plan of a stress test. Each setting is a server, fresh for each repetition."""
+    """Plan of a stress test. Each setting is a server, started afresh for each repetition."""
 
     study: str
     part: str
@@ -60,7 +61,7 @@ class StressPlan:
     connections: int
     """Connections of each kind."""
     blocks: int
-    """Number of repetitions, in each of which every server is tried once."""
+    """Number of repetitions. Each repetition tries every server once."""
 
     @property
     def lasts_s(self) -> float:
@@ -80,11 +81,11 @@ class KindSeen:
     """One kind on one server."""
 
     requests: int
-    """Answered as they should be."""
+    """Requests that got the right reply."""
     errors: int
     began_ns: int
     ended_ns: int
-    """Of one clock for all kinds."""
+    """Moments on one clock, the same for all kinds."""
     response_us: float
     received_bytes: int
     sent_bytes: int
@@ -92,12 +93,12 @@ class KindSeen:
 
 @dataclass(frozen=True, slots=True)
 class FinalSeen:
-    """The keys of one final state, read one by one."""
+    """Keys of one final state, which were read one by one."""
 
     right: int
     wrong: int
     turns: tuple[int, ...]
-    """Number of keys that stood at each turn."""
+    """Number of keys whose value was of each turn."""
 
 
 @dataclass(frozen=True, slots=True)

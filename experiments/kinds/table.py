@@ -1,9 +1,10 @@
 """Tables of cells: a server at a time under one load after the other, a fresh process for each server and connections.
 
-For tables that have more servers than a block may hold alive, and for what only a server by itself shows: its share of
-the cores, its memory while it works. A block measures every cell once. Its **starts** come in random order, and within
-a start its cells do, which differ in the requests alone. A **ratio** compares cells with cells: a block's value is the
-mean of the log-ratios of its pairs. Ratios are declared with the cells, before anything is seen. Pure.
+A table may have more servers than a block may hold alive. It also shows figures that need a server by itself: its share
+of the cores, and its memory while it works. A block measures every cell once. Its **starts** come in random order.
+Cells of one start differ in the requests alone, and come in random order too. A **ratio** compares cells with cells: a
+block's value is the mean of the log-ratios of its pairs. Ratios are declared with the cells, before anything is
+measured. Pure.
 """
 
 import random
@@ -15,41 +16,40 @@ from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting
 
 CLIENT = "c-http"
-"""Program that loads cells: it ends after a given number of requests, and tells the time of connecting from the
+"""Program that sends the load of cells. It ends after a given number of requests, and tells connecting from the
 rest."""
 
 SAMPLED_S = 0.1
 """Seconds between two readings of a server's processor time and memory …"""
 
 SHORT_SAMPLED_S = 0.01
-"""… and in a cell of under ``SHORT_S``."""
+"""… and in a cell that is shorter than ``SHORT_S``."""
 
 SHORT_S = 1.0
 
 TURNS_MIN = 5
-"""Fewest counted requests for each connection. Behind the last N requests connections are idle: by that the mean is
-under N ÷ throughput, by a tenth at most."""
+"""Fewest counted requests for each connection. While the last N requests are under way connections become idle, so that
+the mean is under N ÷ throughput, by a tenth at most."""
 
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
-"""Seconds for the start of a server, and for a cell beside its requests; requests a second. All are about."""
+"""Seconds for the start of a server, and for a cell beside its requests; requests a second. All are estimates."""
 
 Quantity = str
-"""Quantity that is compared: the name of one of ``judge.table.QUANTITIES``."""
+"""Name of the quantity that is compared, in ``judge.table.QUANTITIES``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A server under a load of a number of requests. Other requests, which count nowhere, are sent and end before
-    them."""
+    """A server under a load of a number of requests. Requests of a warm-up, which do not count, are sent before."""
 
     setting: Setting
     requests: int
     pinned: bool = True
-    """True where server and load have a core each; else both are free on all cores."""
+    """True where server and load have a core each; else both may use all cores."""
 
     @property
     def warm_up(self) -> int:
-        """Requests sent beforehand: one on each connection, and 100 at least."""
+        """Requests of the warm-up: one on each connection, and 100 at least."""
         return max(100, self.setting.whole("connections"))
 
     @property
@@ -124,32 +124,32 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class CellSeen:
-    """One cell in one block. Times and bytes are of its counted requests; what is of the load is of the warm-up too."""
+    """One cell in one block. Times and bytes are of its counted requests; fields of the load have the warm-up too."""
 
     requests: int
-    """Answered as they should be, of those that count."""
+    """Counted requests that got the right reply."""
     errors: int
-    """Of the load."""
+    """Errors of the load."""
     total_s: float
-    """From the first counted request's begin to the last one's end."""
+    """Time from the beginning of the first counted request to the end of the last one."""
     response_us: float
     connect_us: float
-    """A mean, as ``response_us``; what is left of that is processing."""
+    """Mean time of connecting. The rest of ``response_us`` is processing."""
     received_bytes: int
     sent_bytes: int
     load_requests: int
-    """Answered in the whole load …"""
+    """Answered requests of the whole load …"""
     load_s: float
-    """… which took so long …"""
+    """… its duration …"""
     server_cpu_s: float
-    """… and so much of the server's processor time …"""
+    """… the server's processor time in it …"""
     client_cpu_s: float
-    """… and of the client's."""
+    """… and the client's processor time."""
     sampled_s: float
-    """From the first sample to the last one: the server was at work at the first …"""
+    """Time from the first sample to the last one. The server was at work at the first …"""
     sampled_cpu_s: float
-    """… and took so much processor time until the last …"""
+    """… and took this processor time until the last …"""
     cpu_samples: tuple[float, ...]
-    """… which are these shares of a core, from each sample to the next one, of much the same length."""
+    """… which is these shares of a core, from each sample to the next one. Their times are nearly equal."""
     memory_samples_mib: tuple[float, ...]
-    """Resident, at the end of each."""
+    """Resident memory at the end of each."""

@@ -25,8 +25,8 @@ class HttpAsk:
 
     address: Address
     request: str
-    """Such as ``GET /entities/5``. The C file says how ``{id}`` and ``{turn}`` are filled in, here and in the next
-    two."""
+    """Such as ``GET /entities/5``. The C file says how ``{id}`` and ``{turn}`` are filled in: here, in ``body`` and in
+    ``expect``."""
     body: str = ""
     connections: int = 1
     kept: bool = False

@@ -1,7 +1,7 @@
-"""``make peers``: builds the peers that this machine can build, and says of each other one what is missing.
+"""``make peers``: builds the peers that this machine can build, and says for each other peer which tool is missing.
 
-A command that several peers share is run once, and commands of different languages run at the same time. A peer that
-lacks a tool is no failure; a command that fails is, and what it said is printed.
+A command that several peers share runs once, and commands of different languages run at the same time. A peer that
+lacks a tool is not a failure. A command that fails is one, and its output is printed.
 """
 
 import subprocess
@@ -15,14 +15,14 @@ from stock_service.rpc.process.command_line import Parser
 DESCRIPTION = "Builds the servers and clients in other languages that this machine can build; takes 1 to 4 minutes."
 
 BUILD_S = 600.0
-"""Longest time for a command; the first one on a machine fetches libraries, and compiles them."""
+"""Longest time for a command. The first command on a machine fetches libraries, and compiles them."""
 
 AT_ONCE = 2
-"""Commands that run at the same time; each has threads of its own besides."""
+"""Number of commands that run at the same time. Each has further threads of its own."""
 
 
 def main() -> int:
-    """Builds; gives the process's exit code. Blocks until all is built."""
+    """Builds. Gives the process's exit code. Blocks until all peers are built."""
     Parser("python -m experiments.peers", DESCRIPTION).parse_args()
     wanting = {name: missing(name) for name in PEERS}
     for name, lines in wanting.items():
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def _build(wanted: tuple[str, tuple[str, ...]], names: Iterable[str]) -> bool:
-    """Runs a build command, and marks its peers as built; says whether it could be."""
+    """Runs a build command, and marks its peers as built. True where the command succeeded."""
     language, command = wanted
     for name in names:
         stamp(name).unlink(missing_ok=True)

@@ -1,9 +1,10 @@
-"""Advice on a pool, from the demands of a request and a wish. Pure; the words are in ``words``.
+"""Advice on a pool, from the demands of a request and a wish. Pure. ``words`` puts the advice into words.
 
-The rule. Pools are 1, 2, 4 … 64. Advised is the smallest that comes within a few per cent of the best. Where no rate is
-wished, that is the best's highest rate; else it is the largest pool's p99 at that rate. A rate is carried where it is
-at most ``BUSIEST`` of the highest. More processes are advised only for a rate that one does not carry, and asyncio only
-where 64 threads are too few. So small errors of the demands seldom change the advice.
+The rule. Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool that comes within a few per cent of the best
+one. Without a wished rate, pools are compared by their highest rates. With one, they are compared by their p99 at that
+rate, against the largest pool. A pool carries a rate that is at most ``BUSIEST`` of its highest rate. Several processes
+are advised only for a rate that one process does not carry, and asyncio only where 64 threads are too few. So small
+errors of the demands seldom change the advice.
 """
 
 import math
@@ -18,24 +19,25 @@ from experiments.recommend.tail import tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""Pools that can be advised. Each is twice the one before, as a smaller difference is not worth a choice."""
+"""Pools that can be advised. Each has twice the threads of the one before, since a smaller difference is not worth a
+choice."""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
-"""Share of the best pool's highest rate with which a smaller pool is preferred; and factor on the largest pool's
-p99."""
+"""Share of the best pool's highest rate from which a smaller pool is preferred; and factor on the largest pool's p99 up
+to which it is."""
 
 BUSIEST = 0.8
-"""Share of its highest rate that a server should be asked for, at most: beyond it small changes make long queues."""
+"""Largest share of its highest rate that a server should be asked for. Beyond it small changes make long queues."""
 
 USUAL = 0.7
-"""Share of the highest rate at which the tail is told where no rate is wished."""
+"""Share of the highest rate at which the tail is predicted without a wished rate."""
 
 UNLIMITED = 512
-"""Requests at once that stand for any number, on a server without a pool."""
+"""Number of concurrent requests that stands for any number, on a server without a pool."""
 
 SHORT_OF = 0.5
-"""Share of the rate of a server without a pool, under which 64 threads are too few. A program that is written anew for
-asyncio should gain much."""
+"""Threads are too few where 64 of them reach less than this share of the rate of a server without a pool. A program
+that is rewritten for asyncio should gain much."""
 
 
 class Kind(StrEnum):
@@ -51,14 +53,14 @@ class Wish:
     """Wish: the rate and times that the server should reach."""
 
     cores: int
-    """Cores that it may use."""
+    """Cores that the server may use."""
     rate_hz: float | None = None
     target_p99_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice, before its predictions are computed."""
+    """A choice, whose predictions are not computed yet."""
 
     workers: int
     """Threads of each process; ``UNLIMITED`` for asyncio."""
@@ -66,7 +68,7 @@ class Choice:
     kind: Kind
 
     def highest_hz(self, demands: Demands, wish: Wish) -> float:
-        """Replies a second, at most."""
+        """Highest number of replies a second."""
         return capacity_hz(demands, self.workers, wish.cores, self.processes)
 
     def __str__(self) -> str:
@@ -79,17 +81,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A server of some size, with its predictions."""
+    """A server of one size, with its predictions."""
 
     workers: int
     """Threads of each process; ``UNLIMITED`` for asyncio."""
     processes: int
     highest_hz: float
-    """Replies a second, at most."""
+    """Highest number of replies a second."""
     limit: str
     """Resource that is busy at this rate; see ``Bounds.limit``."""
     rate_hz: float
-    """Rate at which the tail is told."""
+    """Rate at which the tail is predicted."""
     p99_s: float
     """99th percentile; inf where the server cannot keep up."""
 
@@ -101,13 +103,13 @@ class Advice:
     kind: Kind
     chosen: Size
     pools: tuple[Size, ...]
-    """Every pool, with the same number of processes."""
+    """Every pool, each with the same number of processes."""
     carried: bool
-    """True where the wished rate is carried and the wished p99 kept, or none is wished."""
+    """True where the wished rate is carried and the wished p99 is kept, and where there is no wish."""
     highest_in_target_hz: float | None
-    """The highest rate that keeps the wished p99; None where none is wished, 0 where no rate does."""
+    """Highest rate that keeps the wished p99; None without such a wish, 0 where no rate does."""
     changes: tuple[tuple[str, str], ...]
-    """Changes that would change the advice: each is a condition, and the advice under it."""
+    """Changes that would change the advice: each has a condition, and the advice under this condition."""
 
     def __str__(self) -> str:
         """The advice in a few words."""
@@ -134,7 +136,8 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """Applies the rule. More processes are for a rate that one does not carry, or a p99 that they keep."""
+    """Applies the rule. Several processes are for a rate that one process does not carry, or a p99 that it does not
+    keep."""
     choice = alone = _of_processes(demands, 1, wish)
     if wish.rate_hz is None:
         return choice
@@ -159,7 +162,7 @@ def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
 
 
 def _pool(demands: Demands, processes: int, wish: Wish) -> int:
-    """The smallest pool that comes near the best; see the rule."""
+    """The smallest pool that comes near the best one, by the rule."""
     highest_hz = {workers: capacity_hz(demands, workers, wish.cores, processes) for workers in POOLS}
     least_hz = RATE_NEAR * max(highest_hz.values())
     if wish.rate_hz is not None:
@@ -197,7 +200,7 @@ def _process_counts(cores: int) -> Iterator[int]:
 
 
 def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | None:
-    """The highest rate at which a server keeps the wished p99, within some per cent; 0 where none does."""
+    """Highest rate at which a server keeps the wished p99, within some per cent; 0 where no rate does."""
     if wish.target_p99_s is None:
         return None
     low, high = 0.0, 1.0

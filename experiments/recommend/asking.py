@@ -1,10 +1,10 @@
-"""Asks a running server: loads of some connections by turns, and its processor time meanwhile.
+"""Measures a running server: loads of several numbers of connections by turns, and the server's processor time.
 
-The loads are closed loops of the lean client, from one process. Levels are gone through by turns, so that a
-neighbour's noise hits no level alone. A level that is far from the best is asked once, and rounds end where they agree.
+The loads are closed loops of the lean client, from one process. The levels take turns, so that the noise of a neighbour
+hits no level alone. A level that is far from the best is loaded once. Rounds end where they agree.
 
-Processor time is that of the processes that listen on the port, and of those that they started. It is read where the
-system lets this user read it; elsewhere, and on another machine, it is None.
+Processor time is that of the processes that listen on the port, and of the processes that these started. It is read
+where the system lets this user read it. Elsewhere, and on another machine, it is None.
 """
 
 import contextlib
@@ -32,55 +32,54 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 GROWS = 1.05
-"""Least gain from twice the connections that counts as growth."""
+"""Smallest gain from twice the connections that counts as growth."""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
-"""Fewest and most rounds: they end in between where they agree."""
+"""Fewest and most rounds. Between them the rounds end where they agree."""
 
 AGREE = 1.06
 """Factor between a level's lowest rate and its highest under which rounds agree."""
 
 NEAR_BEST = 0.5
-"""Share of the best rate in the first round under which a level is not asked again."""
+"""A level whose rate in the first round is under this share of the best is not loaded again."""
 
 TRIES = 3
-"""Tries of a window during which something else took the cores."""
+"""Tries of a window during which other processes took the cores."""
 
 BUDGET_S = 15.0
 """Seconds after which no round may end; the first round runs in any case."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
-"""Time for which a load counts, at least and at most; between them, ``RESPONSES`` response times of one connection."""
+"""Shortest and longest counted time of a load. Between them it is ``RESPONSES`` response times of one connection."""
 
 RESPONSES = 20
 
 LONGER = 5
-"""Factor on the length of a window that is repeated, as nothing came back and nothing failed."""
+"""Factor on the length of a window that is repeated since no reply came and no request failed."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
-"""Seconds of warm-up before a window of a closed loop and of an open one: in an open one the first queue has to be
-gone."""
+"""Seconds of warm-up before a window of a closed loop, and of an open loop, whose first queue must be gone."""
 
 TIMEOUT_S = 10.0
-"""Longest time for a reply: slower servers cannot be asked here."""
+"""Longest time for a reply. Slower servers cannot be measured here."""
 
 NO_GIL = re.compile(r"python3\.\d+t\b")
-"""The program or library of a Python that was built without a GIL."""
+"""Words in the name of a program or library of a Python without a GIL."""
 
 _LINUX = platform.system() == "Linux"
 
 Watch = Callable[[str], None]
-"""Receives each step of the work, in a few words."""
+"""Function that receives each step of the work, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Address to ask, and the request to send."""
+    """Address of the server, and the request to send."""
 
     transport: str
     address: Address
     request: RequestType | None
-    """None for the stock service's lookup."""
+    """Method and payload; None for the stock service's Lookup."""
     stocks: tuple[str, ...]
 
     def plan(self, connections: int, duration_s: float, rate_hz: float | None = None, seed: int = 1) -> LoadPlan:
@@ -103,13 +102,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The processes of a server on this machine. Empty where it is on another machine, or this user may not read
+    """Processes of a server on this machine. Empty where the server is on another machine, or this user may not read
     them."""
 
     pids: tuple[int, ...]
 
     def processor_s(self) -> float | None:
-        """Processor time so far. None where it cannot be read."""
+        """Processor time so far; None where it cannot be read."""
         if not self.pids:
             return None
         try:
@@ -129,7 +128,7 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """The server that listens there: its processes and their children, as far as this user may read them."""
+    """Processes of the server that listens at the address, with their children, as far as this user may read them."""
     found: dict[int, None] = {}
     for pid in listening(address).pids:
         with contextlib.suppress(psutil.Error):  # it has ended
@@ -148,7 +147,8 @@ def _processor_s(pid: int) -> float:
 
 
 def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
-    """Every number of connections, up to where throughput stops growing. Blocks for half a minute at most.
+    """Measures every number of connections, up to the one where throughput stops growing. Blocks for half a minute at
+    most.
 
     Raises as ``loaded`` does.
     """
@@ -158,18 +158,18 @@ def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
 
 
 def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
-    """The response time of one connection. Blocks and raises as ``loaded`` does."""
+    """Response time with one connection. Blocks and raises as ``loaded`` does."""
     watch("1 connection")
     return 1 / loaded(asked, server, 1, WINDOW_S).throughput_hz
 
 
 def window_s(response_s: float) -> float:
-    """Time for which a load counts, where one connection has this response time."""
+    """Counted time of a load, where one connection has this response time."""
     return min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * response_s))
 
 
 def has_stopped(rates_hz: Sequence[float]) -> bool:
-    """True where the last two of rising levels gained nothing on those before."""
+    """True where the last two rising levels gained nothing over the levels before."""
     return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
 
 
@@ -180,9 +180,10 @@ def by_turns(
     watch: Watch,
     is_over: Callable[[Sequence[float]], bool] | None = None,
 ) -> tuple[Level, ...]:
-    """Every level once, until ``is_over``; then those near the best by turns, until rounds agree or the time is up.
+    """Measures every level once, until ``is_over``; then the levels near the best by turns, until rounds agree or the
+    time is up.
 
-    Without ``is_over`` all that is measured was started here, so that other programs are seen. Raises as ``load`` does.
+    Without ``is_over`` every server was started here, so that other programs are seen. Raises as ``load`` does.
     """
     load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()
@@ -206,7 +207,7 @@ def by_turns(
 
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
-    """Loads a level in a window in which nothing else took the cores, or in the last try. ``is_alone``: see
+    """Loads a level in a window during which no other process took the cores, or in the last try. ``is_alone``: see
     ``MachineWatch``."""
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
@@ -222,10 +223,10 @@ def _agree(rounds: Sequence[Load]) -> bool:
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
-    """Loads one window, and blocks for it; for longer windows after it where the machine stood still and nothing came
-    back.
+    """Loads one window, and blocks for it. Repeats it with longer windows where the machine stood still and no reply
+    came.
 
-    Raises Unavailable where nothing answers, KeyboardInterrupt after Ctrl-C.
+    Raises Unavailable where no server answers, KeyboardInterrupt after Ctrl-C.
     """
     before_s = server.processor_s()
     result = fleet.run(asked.plan(connections, window_s, rate_hz))

@@ -1,7 +1,8 @@
-"""The command ``recommend``: a service that is described, that runs, or that a command starts; then an advice.
+"""The command ``recommend``: advice for a service that is described, for one that runs, or for one that a command
+starts.
 
-Standard output has the advice. Standard error has what is being done. An answer about a server that runs takes 90 s at
-most. One about a service that is described takes seconds: more, where the description is far from any real one.
+Standard output has the advice, standard error the progress. Advice on a server that runs takes 90 s at most. Advice on
+a described service takes seconds, or longer for a description that is far from any real service.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.catalog_file import load as load_catalog
 
 RPC_MS = 0.15
-"""Processor time of an RPC itself, of gRPC in Python under load: 0.10 to 0.17 ms were measured."""
+"""Processor time of an RPC itself, for gRPC in Python under load: 0.10 to 0.17 ms were measured."""
 
 IO_VARIATION = 0.5
 """Variation of a described wait: a database that answers some requests twice as late as others."""
@@ -51,7 +52,7 @@ _BESIDE = (
     (("transport", "call", "data", "proto"), ("address", "start")),
     (("rate_hz", "target_p99_ms", "cores", "json", "figure"), ("service_ms", "address", "start")),
 )
-"""Options, each group with the options that name the service: one of the former needs one of the latter."""
+"""Options in groups, each with the options that name the service. An option of a group needs one of these."""
 
 _EPILOG = """\
 Say one of three things:
@@ -73,7 +74,7 @@ Exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """JSON of ``--json`` for a described service. Times in seconds, rates a second; an endless time is null."""
+    """JSON of ``--json`` for a described service. Times are in seconds, rates a second; an infinite time is null."""
 
     demands: Demands
     wish: Wish
@@ -182,7 +183,7 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
-    """The address to ask and the request to send. May ask the server by reflection."""
+    """Address of the server and the request to send. May ask the server by reflection."""
     stocks = tuple(stock.name for stock in load_catalog(CATALOG))
     request: RequestType | None = None
     if options.call is not None:

@@ -1,19 +1,19 @@
 """Throughput of a closed loop on an event loop, predicted: asyncio serves in rounds, by a clock of milliseconds.
 
-asyncio calls back whatever is ready, round by round (``BaseEventLoop._run_once``). A request takes several such turns.
-So requests that are there together go forward together. When nothing is ready the loop sleeps in epoll until the next
-timer, and that sleep is rounded up to a whole millisecond (``EpollSelector.select``). All timers that end within it are
-found together. So waits that began one after the other end together: requests gather into waves. While a wave waits the
-processor has nothing to do. The model of ``model`` knows no waves, and foretells more.
+asyncio calls all ready callbacks, round by round (``BaseEventLoop._run_once``). A request takes several such turns, so
+that concurrent requests advance together. Without a ready callback the loop sleeps in epoll until the next timer. That
+sleep is rounded up to a whole millisecond (``EpollSelector.select``), so that all timers of this millisecond end
+together. So waits that began one after the other end together: requests gather into waves. While a wave waits the
+processor is idle. The model in ``model`` has no waves, and predicts more.
 
-No formula gives that, so it is simulated, turn by turn. There are as many turns as grpcio's server on asyncio takes,
-which a test counts. They are taken to cost alike. The clients start together, as those of a load do.
+No formula gives this throughput, so that the loop is simulated, turn by turn. The number of turns is that of grpcio's
+server on asyncio, which a test counts. Every turn has the same cost here. The clients start together, as in a load.
 
-How near that comes depends on how full the loop is. With a wait of 10 ms and 0.2 ms of computing, waves of 16 requests
-are foretold within 2 %. On a selector that does not round, 16 clients got 1,390 replies a second in place of 1,200.
-Waves of 32 partly dissolve: 2,330 were measured, 1,940 are foretold. With 64 the costs of the turns decide. Alike, as
-here, they give 4,300. In the shares that one client has they give 3,400, and 3,850 were measured. Left out is the part
-of grpcio that runs beside the loop, on a thread of its own.
+The error depends on the load of the loop. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16
+requests is within 2 %. On a selector that does not round, 16 clients got 1,390 replies a second in place of 1,200.
+Waves of 32 partly dissolve: 2,330 were measured, 1,940 are predicted. With 64 the costs of the turns decide. Equal
+costs, as here, give 4,300; the costs that one client has give 3,400; 3,850 were measured. Left out is the part of
+grpcio that runs beside the loop, on a thread of its own.
 """
 
 import heapq
@@ -26,16 +26,16 @@ from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 CLOCK_S = 0.001
-"""Unit in which epoll counts time."""
+"""Unit in which epoll measures time."""
 
 TURNS_BEFORE, TURNS_AFTER = 8, 6
 """Turns of a request before its wait and after it, on the asyncio server of grpcio 1.85."""
 
 REPLIED_AFTER = 2
-"""The turn after the wait in which the reply is sent; the others tidy up."""
+"""The turn after the wait in which the reply is sent. Later turns clean up."""
 
 _STARTS = 3
-"""Number of simulations, each from another seed: waves may last, or dissolve after some time."""
+"""Number of simulations, each with another seed: waves may last, or dissolve after some time."""
 
 _REPLIES = 2_000
 """Replies of each simulation, after a tenth that does not count."""
@@ -45,8 +45,8 @@ _REPLIES = 2_000
 def event_loop_hz(demands: Demands, clients: int) -> float:
     """Replies a second to ``clients``, 1 or more, who each wait for their reply. Raises UsageError.
 
-    All processor time holds the loop. ``wait_s`` is what was asked of the loop's timer. Blocks for some 0.1 s of
-    computing, the first time that it is asked this; remembers 256 answers.
+    All processor time blocks the loop. ``wait_s`` is the delay that the loop's timer gets. The first call with these
+    values computes for some 0.1 s; 256 results are cached.
     """
     if clients < 1:
         raise UsageError("clients", str(clients), "1 or more")
@@ -54,16 +54,16 @@ def event_loop_hz(demands: Demands, clients: int) -> float:
 
 
 class _Loop:
-    """A loop and its clients. ``run`` once."""
+    """An event loop and its clients. Call ``run`` once."""
 
     def __init__(self, demands: Demands, clients: int, seed: int) -> None:
         self._demands = demands
         self._turn_s = demands.processor_s / (TURNS_BEFORE + TURNS_AFTER)
         self._random = Random(seed)
         self._now_s = 0.0
-        self._ready: deque[tuple[int, float]] = deque()  # a request's turns so far, and how slow it is
+        self._ready: deque[tuple[int, float]] = deque()  # number of turns so far, and the request's slowness
         self._arriving = [0.0] * clients
-        self._timers: list[tuple[float, float]] = []  # when it ends, and how slow its request is
+        self._timers: list[tuple[float, float]] = []  # end of the wait, and the request's slowness
         self._replied_at: list[float] = []
 
     def run(self) -> float:
@@ -76,7 +76,7 @@ class _Loop:
         return _REPLIES / (self._replied_at[_REPLIES + skipped - 1] - self._replied_at[skipped - 1])
 
     def _look(self) -> None:
-        """Takes the requests that have arrived and those that have waited; sleeps until there is one."""
+        """Takes the requests that have arrived and those whose wait has ended. Sleeps until there is one."""
         if not self._ready:
             next_s = self._arriving[0] if self._arriving else math.inf
             if self._timers:
@@ -90,7 +90,7 @@ class _Loop:
             self._ready.append((TURNS_BEFORE, heapq.heappop(self._timers)[1]))
 
     def _turn(self, turns: int, slowness: float) -> None:
-        """The next turn of a request; ``turns`` is the number that it has had."""
+        """Runs the next turn of a request; ``turns`` is the number of its turns so far."""
         self._now_s += self._turn_s * slowness
         turns += 1
         if turns == TURNS_BEFORE and self._demands.wait_s:
@@ -103,6 +103,6 @@ class _Loop:
             self._ready.append((turns, slowness))
 
     def _drawn(self) -> float:
-        """A drawn slowness of a request: 1 on average, of a gamma distribution."""
+        """Random slowness of a request: 1 on average, with a gamma distribution."""
         variation = self._demands.variation
         return self._random.gammavariate(variation**-2, variation**2) if variation else 1.0

@@ -1,8 +1,8 @@
-"""An advice by measurement: on a server that runs, or on one that a command starts at every size.
+"""Advice from measurements: of a server that runs, or of one that a command starts at every size.
 
-A server that runs is asked with more and more connections. A command is started with every pool, side by side, and each
-pool is loaded by turns. Either way ``seen`` says what follows. The p99 is measured last: of the server that runs, or of
-the pool that is advised.
+A server that runs is loaded with more and more connections. A command is started with every pool, side by side, and the
+pools take turns under load. In both cases ``seen`` gives the advice. The p99 is measured last: of the server that runs,
+or of the advised pool.
 """
 
 import math
@@ -19,27 +19,27 @@ from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 
 TAIL_S = 2.0
-"""Time for which a p99 is measured."""
+"""Duration of the measurement of a p99."""
 
 TAIL_NEAR = 1.25
-"""Factor within which a pool's p99 is near another's: two windows of one pool differ by as much."""
+"""Factor within which two pools' p99 count as equal: two windows of one pool differ by as much."""
 
 TAIL_CONNECTIONS = 64
 
 TAIL_HZ_MOST = 20_000.0
-"""The highest rate at which a tail is measured. One client process keeps to its schedule at 30,000/s on gRPC. At
-45,000/s it did not, and its late sends threw a server in C++ into seconds of timeouts."""
+"""Highest rate at which a tail is measured. One client process keeps to its schedule at 30,000/s on gRPC. At 45,000/s
+it did not, and its late sends drove a server in C++ into seconds of timeouts."""
 
 IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
-"""Shares of the highest rate that are tried, in this order, for one that keeps a wished p99."""
+"""Shares of the highest rate that are tried, in this order, for a rate that keeps a wished p99."""
 
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
-    """Findings of the server that is asked. Blocks for up to a minute. Raises as ``ask`` does."""
+    """Findings on a server that runs. Blocks for up to a minute. Raises as ``ask`` does."""
     watch("the client's own floor")
     try:
         floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
-    except Unavailable:  # nothing but its own library speaks this transport: the wait is told with what that adds
+    except Unavailable:  # only its own library speaks this transport: the wait includes the library's time
         floor_s = 0.0
     server = server_at(asked.address)
     if not server.pids:
@@ -50,8 +50,7 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
 
 
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
-    """Findings of the servers that a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and
-    ProgramFailed."""
+    """Findings on servers that a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and ProgramFailed."""
     found = _of_processes(template, 1, asking, wish, watch)
     if wish.rate_hz is None or found.carried(wish) or not started.takes_processes(template):
         return found
@@ -76,7 +75,7 @@ def _of_processes(template: str, processes: int, asking: Callable[[Address], Ask
 
 
 def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
-    """The smallest pool that carries a rate with a p99 near the largest pool's. ``tail_of`` measures a p99."""
+    """The smallest pool that carries a rate with a p99 near that of the largest pool. ``tail_of`` measures a p99."""
     carrying = [level for level in found.levels if rate_hz <= BUSIEST * level.throughput_hz]
     largest = tail_of(carrying[-1].at_once, rate_hz)
     tails = [largest]
@@ -89,9 +88,10 @@ def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float]
 
 
 def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) -> Found:
-    """The p99 at the wished rate, or at the usual share of the highest; or the highest rate that kept the wished p99.
+    """The p99 at the wished rate, or at the usual share of the highest rate; or the highest rate that kept the wished
+    p99.
 
-    Not at a rate that one client process does not send. ``tail_of`` measures one.
+    None for a rate that one client process does not send. ``tail_of`` measures a p99.
     """
     most_hz = min(TAIL_HZ_MOST, (USUAL if wish.rate_hz is None else BUSIEST) * found.highest_hz)
     if wish.target_p99_s is None or wish.rate_hz is not None:

@@ -47,14 +47,14 @@ class Bounds:
     """Bounds that no load can go beyond."""
 
     capacity_hz: float
-    """Replies a second to any number of clients, at most."""
+    """Largest number of replies a second to any number of clients."""
     limit: str
-    """Resource that is busy then: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    """Resource that is busy at that rate: ``gil``, ``cores``, ``lock`` or ``workers``."""
     response_s: float
-    """The response time of one client alone."""
+    """Response time with one client alone."""
 
     def throughput_hz(self, clients: int) -> float:
-        """Replies a second to ``clients``, at most."""
+        """Largest number of replies a second to ``clients``."""
         return min(self.capacity_hz, clients / self.response_s)
 
     @property
@@ -65,14 +65,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Throughput and response time of a closed loop of some clients."""
+    """Throughput and response time of a closed loop with a number of clients."""
 
     throughput_hz: float
-    """Replies a second, of all clients together."""
+    """Replies a second to all clients together."""
     response_s: float
     """Mean response time: from a request's send to its reply."""
     useful_workers: int
-    """The least pool (of each process) that reaches ``USEFUL_SHARE`` of the throughput of any pool."""
+    """Size of the smallest pool (of each process) that reaches ``USEFUL_SHARE`` of the throughput of any pool."""
     knee_clients: float
     """Number of clients at which the two asymptotes meet: with more clients, requests queue."""
 
@@ -112,14 +112,14 @@ def predict(demands: Demands, workers: int, clients: int, cores: float = 1, proc
 
 
 def capacity_hz(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> float:
-    """Replies a second where every worker always has a request: the most that any number of clients gets."""
+    """Replies a second while every worker has a request: the largest number for any number of clients."""
     bound_hz = bounds(demands, workers, cores, processes).capacity_hz
     full_hz = processes * inside_hz(demands, workers, _each(cores, processes))[-1]
     return between(min(full_hz, bound_hz), bound_hz, demands.variation)
 
 
 def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
-    """The throughput for times of this variation, from that of exponential times and the bound of constant ones.
+    """Throughput for times of this variation, between that of exponential times and the bound of constant times.
 
     The square root is found by simulation: with a variation of 0.5 seven tenths of the gap are left.
     """
@@ -127,7 +127,7 @@ def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
 
 
 def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, processes: int) -> float:
-    """Replies a second, over all ways in which clients are spread over processes."""
+    """Replies a second, averaged over all ways in which clients are spread over processes."""
     found_hz = 0.0
     for here in range(1, clients + 1):
         share = math.comb(clients, here) * (1 / processes) ** here * (1 - 1 / processes) ** (clients - here)
@@ -137,12 +137,12 @@ def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, p
 
 
 def _each(cores: float, processes: int) -> float:
-    """The cores of a process: its part of all, but at least one, which it has while the others are at rest."""
+    """Cores of a process: its part of all cores, but at least one, which it has while other processes are idle."""
     return max(1.0, cores / processes)
 
 
 def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> float:
-    """Replies a second of one process. At most ``workers`` requests are inside, and the others queue."""
+    """Replies a second of one process. At most ``workers`` requests are in workers, and the other requests queue."""
     rates = inside_hz(demands, clients, cores)
     pooled = [rates[min(there, workers) - 1] for there in range(1, clients + 1)]
     bound_hz = bounds(demands, workers, cores).throughput_hz(clients)
@@ -151,17 +151,17 @@ def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> fl
 
 @cache
 def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
-    """Replies a second with 1, 2 … ``inside`` requests in workers all the time."""
+    """Replies a second with 1, 2 … ``inside`` requests in workers at all times."""
     at_processor = [processor_hz(demands, count, cores) for count in range(1, inside + 1)]
     lock_hz = 1 / demands.lock_s if demands.lock_s else math.inf
     return tuple(min(alternating_hz(demands.wait_s, at_processor[:count]), lock_hz) for count in range(1, inside + 1))
 
 
 def processor_hz(demands: Demands, count: int, cores: float) -> float:
-    """Requests a second that the processor completes, with ``count`` of them there all the time; inf where they need
-    none.
+    """Requests a second that the processor completes while it always has ``count`` requests; inf for requests that need
+    no processor time.
 
-    The states are how many of them need the GIL: one of these has it, and the others wait.
+    A state is the number of requests that need the GIL: one of these has it, and the others wait.
     """
     ups, downs = [], []  # from one state to the next, and back
     for at_gil in range(count + 1):
@@ -179,9 +179,10 @@ def processor_hz(demands: Demands, count: int, cores: float) -> float:
 
 
 def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
-    """Rounds a second of customers who are by turns away and at a station; there is one customer for each of ``rates``.
+    """Rounds a second of customers who are alternately away and at a station. There is one customer for each of
+    ``rates``.
 
-    ``rates`` are those of the station with 1, 2 … customers; inf where it takes no time.
+    ``rates`` are the rates of the station with 1, 2 … customers; inf for a station that takes no time.
     """
     customers = len(rates)
     if math.isinf(rates[-1]):
@@ -193,12 +194,12 @@ def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
 
 
 def birth_death(ups: Sequence[float], downs: Sequence[float]) -> list[float]:
-    """The shares of time in states 0, 1 … of a chain that goes up from each but the last, and down from each but the
-    first."""
+    """Shares of time in the states 0, 1 … of a chain that moves up from each state but the last, and down from each but
+    the first."""
     logs = [0.0]
     for up, down in zip(ups, downs, strict=True):
         logs.append(logs[-1] + math.log(up) - math.log(down))
-    highest = max(logs)  # taken out, so that no power overflows
+    highest = max(logs)  # factored out, so that no power overflows
     weights = [math.exp(each - highest) for each in logs]
     whole = sum(weights)
     return [weight / whole for weight in weights]

@@ -1,13 +1,13 @@
 """Findings of measuring a server, and the advice: the pool that is enough, and what limits the rate. Pure.
 
-One model for both ways of measuring. A server works some requests at once, and its rate is a function of how many. A
-pool of N workers is N requests at once. Connections in a closed loop are too, as each sends again once it is answered.
-So ``--start`` reads the rate off pools, and ``--address`` off connections. The advice is the smallest number that gives
-the best rate within ``RATE_NEAR``. No rate is said that was not seen.
+Both ways of measuring have one model: a server's rate is a function of the number of concurrent requests. A pool of N
+workers has N concurrent requests. N connections in a closed loop have N, too, since each sends again after its reply.
+So ``--start`` measures rates of pools, and ``--address`` rates of connections. The advice is the smallest number whose
+rate is within ``RATE_NEAR`` of the best. Every stated rate was measured.
 
-Connections deviate from workers in one case. Where requests only compute, a connection is at the client or on the wire
-for much of its time, and several are needed to keep one worker busy. Then one worker is enough where the GIL is the
-limit, and one for each core elsewhere.
+Connections differ from workers in one case. Where requests only compute, a connection is at the client or on the wire
+for much of the time, so that one busy worker needs several connections. Then the advice is one worker where the GIL is
+the limit, and one worker for each core elsewhere.
 """
 
 from collections.abc import Sequence
@@ -19,25 +19,25 @@ from clients.load.record.result import CLIENT_CPU_LIMIT
 from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, Choice, Kind, Wish
 
 WAIT_LEAST_S = 0.0003
-"""A shorter wait cannot be told from threads that wake up late."""
+"""Shortest wait that can be told from threads that wake up late."""
 
 BUSY = 0.75
-"""Share of the GIL, or of the free cores, in use: a server whose throughput stops growing under this share is held back
-by something else than the processor."""
+"""Share of the GIL, or of the free cores, in use. A server whose throughput stops growing under this share is limited
+by something other than the processor."""
 
 ALL_CORES = 0.85
-"""The same of all cores together, where there is a GIL: what the kernel computes for one thread is beside the GIL."""
+"""The same share of all cores together, where there is a GIL: the kernel computes for one thread beside the GIL."""
 
 RATE_FAIR = 0.9
-"""Share of the best rate in the middle round under which a level is not near it, whatever one round did."""
+"""A level under this share of the best rate in the middle round is not near it, whatever its other rounds show."""
 
 ONE_AT_A_TIME = 1.5
-"""Fewer requests at once than this are one: the rate with one worker is known within some per cent."""
+"""Fewer concurrent requests than this count as one: the rate with one worker is known within some per cent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One window of a load on some connections, and what was seen. Times in seconds."""
+    """One window of a load on a number of connections. Times are in seconds."""
 
     connections: int
     throughput_hz: float
@@ -45,14 +45,15 @@ class Load:
     processor_s: float | None
     """Processor time of the server for each request; None where it cannot be read."""
     client_share: float
-    """Share of a core that the client took; beyond ``CLIENT_CPU_LIMIT`` this is the throughput of both together."""
+    """Share of a core that the client took. Beyond ``CLIENT_CPU_LIMIT`` the throughput is that of client and server
+    together."""
     is_disturbed: bool = False
     """True where other programs, or the hypervisor, took the cores meanwhile, and in every try before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One number of requests at once, measured by turns with the other levels."""
+    """One number of concurrent requests, measured by turns with other levels."""
 
     at_once: int
     """Workers of each process, or connections."""
@@ -76,36 +77,37 @@ class Level:
 
 
 class Limit(StrEnum):
-    """Limit that keeps the rate from growing."""
+    """Limit that stops the growth of the rate."""
 
     CLIENT = "client"
     CORES = "cores"
     GIL = "gil"
     INSIDE = "inside"
-    """The processor is at rest, and more requests at once add nothing: a lock or a pool of connections."""
+    """The processor is idle, and more concurrent requests add nothing: a lock or a pool of connections is the limit."""
     WORKERS = "workers"
-    """Nothing limits the rate yet: the largest level reached the most."""
+    """No limit yet: the largest level has the highest rate."""
     UNREAD = "unread"
-    """Unknown: more requests at once add nothing, and processor time cannot be read. The workers are not the limit."""
+    """Unknown limit: more concurrent requests add nothing, and processor time cannot be read. The workers are not the
+    limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The server's program, and where it runs."""
+    """Program of the server, and its machine."""
 
     has_gil: bool
-    """True where it is a Python with a GIL."""
+    """True for a Python with a GIL."""
     cores: int
-    """Cores of the machine."""
+    """Number of cores of the machine."""
     processes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The p99 that was measured in an open loop."""
+    """The p99 measured in an open loop."""
 
     workers: int
-    """Workers of the measured pool; a server that runs has its own."""
+    """Workers of the measured pool. A server that runs has its own pool."""
     rate_hz: float
     p99_s: float
 
@@ -117,19 +119,19 @@ class Found:
     workers: int
     processes: int
     by_workers: bool
-    """True where the levels are pools that were started; else they are connections to a server that ran."""
+    """True where the levels are pools that were started. Else they are connections to a server that runs."""
     levels: tuple[Level, ...]
     highest_hz: float
-    """Rate of the advised pool, or of a server that ran with as many requests at once. Replies a second, as seen."""
+    """Measured replies a second of the advised pool, or of a server that runs with as many concurrent requests."""
     limit: Limit
     at_a_time: float
-    """Number of requests at once that the best rate needs, if each takes its time alone."""
+    """Number of concurrent requests that the best rate needs, if each takes the time of a request alone."""
     alone_s: float
-    """The time of a request that meets no other: in its worker, or until its reply."""
+    """Time of a request without any other: in its worker, or until its reply."""
     processor_s: float | None
     """Processor time of a request, at the highest rate; None where it cannot be read."""
     tails: tuple[Tail, ...] = ()
-    """Tails, that of the advised pool last."""
+    """Tails. That of the advised pool is the last."""
 
     @property
     def best(self) -> Level:
@@ -137,7 +139,7 @@ class Found:
         return best_of(self.levels)
 
     def carried(self, wish: Wish) -> bool:
-        """True where the wished rate is carried and the wished p99 was kept; True where none is wished."""
+        """True where the wished rate is carried and the wished p99 was kept, and where there is no wish."""
         is_kept = wish.target_p99_s is None or (bool(self.tails) and self.tails[-1].p99_s <= wish.target_p99_s)
         return is_kept and (wish.rate_hz is None or wish.rate_hz <= BUSIEST * self.highest_hz)
 
@@ -152,10 +154,10 @@ def best_of(levels: Sequence[Level]) -> Level:
 
 
 def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
-    """The smallest level within ``RATE_NEAR`` of the best rate; for a wished rate the smallest that carries it.
+    """The smallest level within ``RATE_NEAR`` of the best rate; for a wished rate the smallest level that carries it.
 
-    Noise is not taken for a gain: a level within ``RATE_FAIR`` is also near the best if it did as much in one of the
-    rounds that nothing disturbed.
+    Noise does not count as a gain: a level within ``RATE_FAIR`` is also near the best if it reached the best rate in
+    one of the undisturbed rounds.
     """
     best = best_of(levels)
     return next(
@@ -166,8 +168,8 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 
 def is_near(level: Level, best: Level) -> bool:
-    """True where a level's rate is near the best one's: within ``RATE_NEAR`` in the middle round; or within
-    ``RATE_FAIR`` there, and in full in any undisturbed round."""
+    """True where a level's rate is near the best rate: within ``RATE_NEAR`` in the middle round; or within
+    ``RATE_FAIR`` there, and as high in any undisturbed round."""
     pairs = list(zip(level.rounds, best.rounds, strict=False))
     middle = median(own.throughput_hz / other.throughput_hz for own, other in pairs)
     in_full = any(
@@ -177,7 +179,7 @@ def is_near(level: Level, best: Level) -> bool:
 
 
 def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
-    """Findings of pools that were started, the smallest first. With several processes, each has such a pool."""
+    """Findings on pools that were started, the smallest first. With several processes, each has such a pool."""
     best, chosen = best_of(levels), enough(levels, wish.rate_hz)
     alone_s = program.processes * levels[0].at_once / levels[0].throughput_hz
     return Found(
@@ -194,9 +196,9 @@ def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
 
 
 def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wish: Wish) -> Found:
-    """Findings of connections to a running server, one connection first.
+    """Findings on connections to a running server, one connection first.
 
-    ``floor_s`` is what our client reads of a server that does nothing.
+    ``floor_s`` is the response time of a server that does nothing, as our client reads it.
     """
     best, alone_s = best_of(levels), 1 / levels[0].throughput_hz
     limited_by = limit(best, enough(levels) is levels[-1], program)
@@ -221,7 +223,7 @@ def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wi
 
 
 def limit(best: Level, grows: bool, program: Program) -> Limit:
-    """Limit of the rate. ``grows``: the best level is the largest, and no smaller one comes near."""
+    """Limit of the rate. ``grows``: the best level is the largest, and no smaller level comes near."""
     busy_cores, free_cores = best.busy_cores, program.cores - best.client_share
     if best.client_share > CLIENT_CPU_LIMIT:
         return Limit.CLIENT

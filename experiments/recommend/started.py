@@ -1,9 +1,9 @@
 """Starts a server at every size from a command with ``{workers}`` and ``{port}``, and measures each size.
 
-A command with ``{processes}`` is started with one, or with several for a rate that one does not carry. The servers are
-alive together and are loaded by turns, so that a neighbour's noise is the same for all. What a server prints goes where
-its errors go; one whose command has no ``{port}`` says where it listens, by its first line ``ready HOST:PORT``. However
-a server ends when it is told to, it is gone afterwards.
+A command with ``{processes}`` is started with one process, or with several for a rate that one does not carry. The
+servers are alive together and take turns under load, so that a neighbour's noise is the same for all. A server's output
+goes to its standard error. A server whose command has no ``{port}`` says its address by its first line ``ready
+HOST:PORT``. Every server is ended, with any exit code.
 """
 
 import contextlib
@@ -25,18 +25,19 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Beginning of a command whose output nobody reads: a full pipe would stop it."""
+"""Words before a command whose output is not read: a full pipe would stop it."""
 
 CONNECTIONS = 128
-"""Connections that load a size: twice as many as the largest has workers."""
+"""Connections that load a size: twice the workers of the largest size."""
 
 QUEUED_S = 0.5
-"""Time that requests may queue for one worker, as every window ends with that; slow servers get fewer connections."""
+"""Longest time for which requests may queue for one worker, since every window ends with it. Slow servers get fewer
+connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A server of some size, which runs."""
+    """A running server of one size."""
 
     asked: Asked
     server: Server
@@ -58,10 +59,10 @@ def check_command(template: str) -> None:
 def serving(
     template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
 ) -> Iterator[Mapping[int, Started]]:
-    """Starts servers of these sizes side by side: a size is the workers of each process. They are stopped after the
-    block.
+    """Starts servers of these sizes side by side, and stops them after the block. A size is the workers of each
+    process.
 
-    Raises ProgramFailed, and as ``asking`` does.
+    Raises ProgramFailed, and the errors of ``asking``.
     """
     with ExitStack() as running:
         ports = _free_ports(len(sizes) if PORT in template else 0)
@@ -77,7 +78,7 @@ def serving(
 
 
 class _Starting:
-    """A server that was started, and may not listen yet. Leaving ``with`` stops it, however it ends."""
+    """A server that was started, and may not listen yet. Leaving ``with`` stops it."""
 
     def __init__(self, template: str, workers: int, processes: int, port: int | None) -> None:
         self._port = port
@@ -89,12 +90,12 @@ class _Starting:
         self.program = Program([*(() if self._port is None else _SILENCED), path, *self._words[1:]])
 
     def listening(self) -> Address:
-        """Address where it listens. Blocks until it does; raises ProgramFailed."""
+        """Address of the server. Blocks until it listens. Raises ProgramFailed."""
         if self._port is None:
             return self.program.ready()
         try:
             self.program.listening(("127.0.0.1", self._port))
-        except ProgramFailed as error:  # names the command that was given, without what silences it
+        except ProgramFailed as error:  # names the given command, without the words that silence it
             raise type(error)(self._words, error.what, error.stderr) from error
         return "127.0.0.1", self._port
 
@@ -102,12 +103,12 @@ class _Starting:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ProgramFailed):  # it is gone, whatever its exit code: many servers have no clean one
+        with contextlib.suppress(ProgramFailed):  # with any exit code: many servers do not exit with 0
             self.program.stop()
 
 
 def _free_ports(count: int) -> list[int]:
-    """Free ports, ``count`` of them, no two alike."""
+    """``count`` different free ports."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -121,7 +122,7 @@ def takes_processes(template: str) -> bool:
 
 
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
-    """Greatest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
+    """Highest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
     largest = servers[max(servers)]
     response_s = alone_s(largest.asked, largest.server, watch)
     long_s = window_s(response_s)

@@ -7,7 +7,7 @@ No formula gives the tail of a pool whose workers share a GIL, so it is simulate
   the Python GIL*, 2010).
 - Cores are shared evenly.
 
-The seed is fixed: the same question has the same answer.
+The seed is fixed, so that the same values give the same result.
 """
 
 import math
@@ -26,7 +26,7 @@ SWITCH_S = 0.005
 """Seconds for which a thread keeps a GIL that others want: CPython's ``sys.getswitchinterval()``."""
 
 REQUESTS = 20_000
-"""Requests simulated, after a tenth that does not count: 200 of them lie beyond the 99th percentile."""
+"""Requests that are simulated and count, after a tenth that does not. 200 of them are beyond the 99th percentile."""
 
 
 @dataclass(slots=True)
@@ -34,9 +34,9 @@ class _Request:
     due_s: float
     process: int
     left_s: float = 0.0
-    """Processor time left of the part that the request is in."""
+    """Processor time that the request still needs in its part."""
     part: int = 0
-    """Part that the request is in. 0 and 3: with the GIL; 1: waiting; 2: without the GIL."""
+    """Part that the request is in: 0 and 3 with the GIL, 1 waiting, 2 without the GIL."""
 
 
 @lru_cache(maxsize=256)
@@ -49,10 +49,10 @@ def tail(
     cores: float = 1,
     processes: int = 1,
 ) -> float:
-    """The response time in seconds that this share of requests stays within; inf where the server cannot keep up.
+    """Response time in seconds that this share of requests keeps; inf where the server cannot keep up.
 
-    Open loop: requests are due at ``rate_hz`` at random moments, and a response time begins then. Blocks for some 0.2 s
-    of computing, the first time that it is asked this; remembers 256 answers. Raises UsageError.
+    Open loop: requests are due at ``rate_hz`` at random moments, and a response time begins then. The first call with
+    these values computes for some 0.2 s; 256 results are cached. Raises UsageError.
     """
     if not (rate_hz > 0 and 0 < quantile < 1 and workers >= 1):
         raise UsageError("a tail", f"{workers} workers, {rate_hz}/s, quantile {quantile}", "over 0; a quantile under 1")
@@ -63,7 +63,7 @@ def tail(
 
 
 class _Simulation:
-    """A server and its requests. Call ``run`` once. All running threads share the processor's speed."""
+    """A server and its requests. Call ``run`` once. All running threads share the processor."""
 
     def __init__(self, demands: Demands, workers: int, cores: float, processes: int) -> None:
         self._cores = cores
@@ -77,14 +77,14 @@ class _Simulation:
         self._held = [False] * processes
         self._now_s = 0.0
         self._work_s = 0.0
-        """Processor time that a thread would have had by now if it always ran."""
+        """Processor time that a thread would have by now if it had always run."""
         self._running: list[tuple[float, int, _Request]] = []
         self._waits: list[tuple[float, int, _Request]] = []
         self._number = 0
         self._responses: list[float] = []
 
     def run(self, rate_hz: float) -> list[float]:
-        """The response times of all requests that count, in no order."""
+        """Response times of all requests that count, in no order."""
         skipped, processes = REQUESTS // 10, len(self._idle)
         cores, running, waits, responses = self._cores, self._running, self._waits, self._responses
         arrival_s = self._random.expovariate(rate_hz)
@@ -134,7 +134,7 @@ class _Simulation:
             self._next_holder(request.process)
 
     def _part_done(self, request: _Request) -> None:
-        """Ends a thread's part on the processor, or its turn with the GIL."""
+        """Ends a thread's part on the processor, or its time with the GIL."""
         if request.part == 2:
             self._begin(request, 3)
             return
@@ -164,7 +164,7 @@ class _Simulation:
             self._idle[request.process] += 1
 
     def _put(self, heap: list[tuple[float, int, _Request]], at_s: float, request: _Request) -> None:
-        self._number += 1  # decides between equal times
+        self._number += 1  # orders events of equal time
         heappush(heap, (at_s, self._number, request))
 
     def _times(self, mean_s: float, variation: float) -> Callable[[], float] | None:

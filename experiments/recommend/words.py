@@ -12,20 +12,19 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.25, 0.25
-"""Share by which the model's rates and tails are off, at most, in nine of ten cases where a server's demands are known.
+"""Errors of the model's rates and tails, as shares, that nine of ten cases with known demands keep.
 
 In the recording of the study ``pool_size`` six rates of seven are within 10 %.
 """
 
 MEASURED_ERROR = 0.15
-"""Share by which a measured rate may be off when it is measured again, in nine of ten trials: see
-``tests/reliability/trials.py``."""
+"""Error of a measured rate, as a share, that nine of ten repetitions keep: see ``tests/reliability/trials.py``."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
-"""Shares of the highest rate at which the figure's tail has points."""
+"""Shares of the highest rate at which the figure has points of the tail."""
 
 LITTLE = 0.001
-"""Least gain that is said."""
+"""Smallest gain that is stated."""
 
 _LIMITS = {
     "gil": "the GIL: one thread computes at a time, so more threads add nothing",
@@ -36,7 +35,7 @@ _LIMITS = {
 
 
 def sentences(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
-    """The advice on a service that is described, a line each."""
+    """The advice on a described service, a line each."""
     yield f"Advice: {_advised(advice)}."
     yield _needs(demands)
     yield from _expected(wish, advice)
@@ -108,7 +107,7 @@ def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _as_the_same(gain: float, near: float) -> str:
-    """Words on a gain beyond a rate that is near the best one's; none on one that is worth a larger pool."""
+    """Words on a gain beyond a rate that is near the best one; empty for a gain that is worth a larger pool."""
     same = f"; within {percent(1 - near)} of the best counts as the same"
     return same if LITTLE <= gain <= 1 / near - 1 else ""
 
@@ -123,7 +122,7 @@ def table(advice: Advice) -> Iterator[str]:
 
 
 def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
-    """The advice on a server that was measured, a line each: what was measured comes first."""
+    """The advice on a measured server, a line each. The measurements come first."""
     where = "one process" if found.processes == 1 else f"{found.processes} processes"
     kind = "workers" if found.by_workers else "connections"
     rates = ", ".join(f"{level.at_once}: {_rate(level.throughput_hz)}" for level in found.levels)
@@ -147,7 +146,7 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def _limit(found: Found) -> str:
-    """Limit in words, with what that means for more workers."""
+    """Limit in words, with its meaning for more workers."""
     most = found.best.at_once
     match found.limit:
         case Limit.CLIENT:
@@ -167,8 +166,7 @@ def _limit(found: Found) -> str:
 
 
 def _inside(found: Found) -> str:
-    """Sentence on the lock or pool of connections that limits the rate, as far as the rates tell which of both it
-    is."""
+    """Sentence on the lock or pool of connections that limits the rate, as far as the rates tell them apart."""
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:
@@ -205,7 +203,7 @@ def measured_table(found: Found) -> Iterator[str]:
 
 
 def pictured(demands: Demands, wish: Wish, advice: Advice) -> Picture:
-    """The figure of a service that is described. Computes for a second."""
+    """Figure of a described service. Computes for a second."""
     chosen = advice.chosen
     rates_hz = [share * chosen.highest_hz for share in SHARES]
     shown = figure.Shown(
@@ -222,7 +220,7 @@ def pictured(demands: Demands, wish: Wish, advice: Advice) -> Picture:
 
 
 def measured_picture(wish: Wish, found: Found) -> Picture:
-    """The figure of a server that was measured."""
+    """Figure of a measured server."""
     shown = figure.Shown(
         advised=str(found),
         pool=found.workers if found.workers in {level.at_once for level in found.levels} else None,

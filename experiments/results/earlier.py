@@ -1,7 +1,7 @@
-"""Earlier whole runs of a study: each one's headline ratios, kept so that the deviation between runs is known.
+"""Earlier whole runs of a study: the headline ratios of each run, kept so that the deviation between runs is known.
 
 ``agree --keep`` writes them from folders of results, which need not be kept themselves. Runs of one version on one
-machine differ in their time alone. Left out: what is made of them, which is ``judge/agreement.py``'s.
+machine differ in their time alone. Left out: the statistics over runs, which ``judge/agreement.py`` has.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ EARLIER_FILE = "earlier_runs.json"
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A comparison's ratio in a run: its logarithm, and the variance of that over blocks."""
+    """A comparison's ratio in a run: its logarithm, and the variance of the logarithm over blocks."""
 
     log: float
     variance: float
@@ -32,26 +32,26 @@ class EarlierRun:
     """A whole run."""
 
     began_at: str
-    """ISO 8601 in UTC."""
+    """Start of the run, ISO 8601 in UTC."""
     version: str
     """Fingerprint of its sources, or its commit where it was recorded before there were fingerprints."""
     cpu_model: str
     cores: int
     ratios: dict[str, Ratio]
-    """By the names of the headline comparisons."""
+    """Ratios, by the names of the headline comparisons."""
 
     def is_before(self, run: Environment) -> bool:
-        """True where it was made earlier than another run, on such a machine."""
+        """True where this run was made earlier than another run, on such a machine."""
         return self.began_at < run.before.at and (self.cpu_model, self.cores) == (run.cpu_model, run.cores)
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Runs that are known of a study, by the time they began; none where none are kept. Raises UsageError."""
+    """Known runs of a study, by their start; empty where none are kept. Raises UsageError."""
     return load(STUDIES / name / EARLIER_FILE)
 
 
 def load(file: Path) -> tuple[EarlierRun, ...]:
-    """The runs that a file keeps; none where there is no such file. UsageError for one that cannot be read."""
+    """Runs that a file keeps; empty where there is no such file. UsageError for a file that cannot be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=tuple[EarlierRun, ...])
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def load(file: Path) -> tuple[EarlierRun, ...]:
 
 
 def save(file: Path, runs: Sequence[EarlierRun]) -> int:
-    """Adds runs to those that the file has, each once; returns the number that it then has. Raises OSError."""
+    """Adds runs to those of the file, each once. Returns the number of runs in the file then. Raises OSError."""
     kept = {run.began_at: run for run in (*load(file), *runs)}
     ordered = [kept[at] for at in sorted(kept)]
     write_at_once(file, msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")

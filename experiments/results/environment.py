@@ -1,7 +1,7 @@
 """Environment of a sweep: the machine, the software, and facts of the machine that move ratios from hour to hour.
 
 Kept beside the results as ``environment.json``, whose keys are the fields below. It is meant to be shared, so it names
-neither host nor user nor a path. What cannot be found out is ``unknown`` or null, never guessed.
+neither host nor user nor a path. A fact that cannot be found out is ``unknown`` or null. It is never guessed.
 """
 
 import hashlib
@@ -34,15 +34,15 @@ PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", "hdrhistogram", "psutil", "m
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 _WAKE_UPS = 50
-"""Wake-ups of a sleeping thread that are timed: some 60 ms."""
+"""Number of wake-ups of a sleeping thread that are timed, which takes some 60 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """State of the machine at one moment. The first four are the kernel's accounts since it started."""
+    """State of the machine at one moment. The first four are the kernel's counts since it started."""
 
     at: str
-    """ISO 8601 in UTC: a label."""
+    """Moment, ISO 8601 in UTC: a label."""
     load_1_min: float
     cpu_busy_s: float
     """Processor seconds of all cores that were not idle."""
@@ -50,9 +50,10 @@ class Busy:
     """Processor seconds that the hypervisor gave to others."""
     memory_available_mib: float
     fixed_work_us: float
-    """A fixed piece of work, the best of five: a neighbour on the same hardware makes it longer."""
+    """Time of a fixed piece of work, the best of five. A neighbour on the same hardware makes it longer."""
     wake_up_us: float
-    """From one thread's signal to another's waking, the median: a server pays it for each request it waits for."""
+    """Time from one thread's signal until another thread wakes, the median. A server pays it for each request that it
+    waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Environment:
     machine: str
     cpu_model: str
     cores: int
-    """Cores this process may use."""
+    """Cores that this process may use."""
     smt_siblings: bool | None
     """True where two of the cores are threads of one physical core, which slow each other."""
     hypervisor: bool | None
@@ -80,23 +81,23 @@ class Environment:
     """True where a tracked file differed from the commit."""
     before: Busy
     after: Busy | None = None
-    """None while the sweep is not done."""
+    """None until the sweep has ended."""
     changes: str | None = None
-    """A digest of what differed from the commit, so that two working trees can be told apart; None: not known."""
+    """Digest of the differences from the commit, so that two working trees can be told apart; None: not known."""
     languages: dict[str, str] = field(default_factory=dict)
     """Compiler or tool of the peers of each language here, in its own words."""
     interfaces: tuple[str, ...] | None = None
-    """Network interfaces that are up, but for the loopback; None: not known."""
+    """Network interfaces that are up, without the loopback; None: not known."""
     power: str = UNKNOWN
-    """``mains`` or ``battery``; a machine without a battery has the mains."""
+    """``mains`` or ``battery``. A machine without a battery has the mains."""
     processes: int | None = None
-    """Of the whole machine, as far as this one sees it; None: not known."""
+    """Processes on the whole machine, as far as this container sees them; None: not known."""
     sources: dict[str, str] = field(default_factory=dict)
-    """Fingerprint of what was measured (``fingerprint.py``); empty: recorded before there were any. A row that was
-    changed while it was measured has both digests."""
+    """Fingerprint of the measured sources (``fingerprint.py``); empty where it was recorded before fingerprints. A row
+    that was changed while it was measured has both digests."""
 
     def decisive(self) -> tuple[str, ...]:
-        """Facts that must be the same for blocks to be of one sweep, in words."""
+        """Facts that must be equal for blocks to be of one sweep, in words."""
         with_changes = f" with changes {(self.changes or UNKNOWN)[:12]}" if self.dirty else ""
         packages = [f"{name} {self.packages.get(name, UNKNOWN)}" for name in PACKAGES]
         commit = f"commit {self.commit[:12]}{with_changes}"
@@ -146,7 +147,7 @@ def busy() -> Busy:
 
 
 def wake_up_us() -> float:
-    """From one thread's signal to another's waking from sleep, the median of some."""
+    """Median time from one thread's signal until another thread wakes from sleep."""
     asleep, times_us = threading.Semaphore(0), []
     sent_ns = 0
 
@@ -171,7 +172,7 @@ def save(environment: Environment, folder: Path) -> None:
 
 
 def load(folder: Path) -> Environment:
-    """The environment kept in a folder of results. UsageError where there is none that can be read."""
+    """Environment that a folder of results keeps. UsageError where no file can be read."""
     file = folder / ENVIRONMENT_FILE
     try:
         return msgspec.json.decode(file.read_bytes(), type=Environment)
@@ -180,14 +181,14 @@ def load(folder: Path) -> Environment:
 
 
 def finish(folder: Path) -> None:
-    """Adds to a folder's environment how the machine is now, once, and which sources have changed since it began.
+    """Adds the machine's state now to a folder's environment, once, and the sources that have changed since it began.
     Raises UsageError, OSError."""
     kept = load(folder)
     save(replace(kept, after=kept.after or busy(), sources=fingerprint.lasting(kept.sources)), folder)
 
 
 def _smt_siblings() -> bool | None:
-    """True where two cores that this process may use are threads of one."""
+    """True where two cores that this process may use are threads of one physical core."""
     own = set(cores())
     shared = False
     for core in own:
@@ -215,7 +216,7 @@ def _read(path: Path) -> str:
 
 
 def _cpu_info(key: str) -> str | None:
-    """The first value of a key in /proc/cpuinfo."""
+    """First value of a key in /proc/cpuinfo."""
     for line in _read(Path("/proc/cpuinfo")).splitlines():
         name, _, value = line.partition(":")
         if name.strip() == key:
@@ -253,7 +254,7 @@ def _version(package: str) -> str:
 
 
 def _languages() -> dict[str, str]:
-    """The first line that each language's compiler says of its version; those that are not here are left out."""
+    """First line of each language's compiler on its version. Absent compilers are left out."""
     probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.build and peer.needs}
     found = {}
     for language, probe in probes.items():
@@ -291,7 +292,7 @@ def _git(*arguments: str) -> str | None:
 
 
 def _said(command: Sequence[str]) -> str | None:
-    """Output of a program; None where it is not there, or fails."""
+    """Output of a program; None where the program is absent or fails."""
     try:
         done = subprocess.run(
             command, cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10

@@ -34,17 +34,17 @@ from stock_service.rpc.errors import UsageError
 FORMAT = 1
 
 EDITION = 2
-"""Counts the changes of defaults, names and colours after which the texts and figures of older recordings cannot be
-computed anew. Every number still is. 2: executors are named, and three transports went."""
+"""Counts changes of defaults, names and colours. Texts and figures of recordings before the last change cannot be
+computed anew, while every number can. Edition 2: executors are named, and three transports went."""
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
 MEASURED = "one folder of results: what `python -m experiments run NAME` or `compare --out` has measured into"
 AS_WRITTEN = "the file as it was written: take it from a copy, or measure anew"
-"""Advice in errors: the allowed value where something else was given."""
+"""Advice in errors: the allowed value where another value was given."""
 
 _DIGITS = 16
-"""Of the digest that ends a line."""
+"""Length of a digest, in hexadecimal digits."""
 
 
 class Numbered(Protocol):
@@ -61,7 +61,7 @@ N = TypeVar("N", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[P, B]):
-    """Files of a kind of run, and how its plan stands in them."""
+    """Files of a kind of run, and the form of its plan in them."""
 
     plan_file: str
     plain: Callable[[P], dict[str, Any]]
@@ -70,12 +70,12 @@ class Form(Generic[P, B]):
     """Plan of plain values. Raises ValueError, LookupError, TypeError, AttributeError, UsageError."""
     blocks_file: str = ""
     block: type[B] | None = None
-    """Type of a block; None where nothing is observed."""
+    """Type of a block; None where nothing is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepFile:
-    """Content of ``sweep.json``, once places of arms are arms. A sweep has slices or windows."""
+    """Content of ``sweep.json``, with arms in the place of their numbers. A sweep has slices or windows."""
 
     study: str
     part: str
@@ -93,7 +93,7 @@ class SweepFile:
 
 
 def edition(folder: Path) -> int:
-    """The edition of the words that a folder's sweep was told in; see ``EDITION``. Raises as ``read_sweep``."""
+    """Edition of the words of a folder's sweep; see ``EDITION``. Raises as ``read_sweep``."""
     read_sweep(folder)
     return int(msgspec.json.decode((folder / SWEEP_FILE).read_bytes()).get("edition", 1))
 
@@ -110,7 +110,7 @@ def write_plan(folder: Path, form: Form[P, Any], plan: P) -> None:
 
 
 def read_plan(folder: Path, form: Form[P, Any]) -> P:
-    """The plan that a folder holds. UsageError where there is none, or one of another version."""
+    """Plan that a folder holds. UsageError where there is none, or a plan of another version."""
     file = folder / form.plan_file
     try:
         content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
@@ -134,7 +134,7 @@ def write_sweep(folder: Path, sweep: Sweep) -> None:
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """The sweep that a folder holds. UsageError where there is none, or one of another version."""
+    """Sweep that a folder holds. UsageError where there is none, or a sweep of another version."""
     return read_plan(folder, SWEPT)
 
 
@@ -150,7 +150,7 @@ def damage(error: Exception) -> str:
 
 
 def _no_results(folder: Path, name: str) -> str:
-    """Why a folder has no results in a file of this name, in words."""
+    """Reason why a folder has no results in a file of this name, in words."""
     if not folder.exists():
         return "no such folder"
     if not folder.is_dir():
@@ -194,7 +194,7 @@ SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _plain, _sweep, BLOCKS_FILE, Block)
 
 
 def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> None:
-    """Adds a block to the folder's; it is on the disk when this returns. Raises OSError."""
+    """Adds a block to the folder. The block is on the disk when this returns. Raises OSError."""
     line = msgspec.json.encode(block, enc_hook=_encoded)
     digests = digest((folder / form.plan_file).read_bytes()) + b" " + digest(line)
     with (folder / form.blocks_file).open("ab") as file:
@@ -204,12 +204,13 @@ def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> N
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder's sweep, every attempt, in order. UsageError where one, or the plan, was edited."""
+    """Every whole block of a folder's sweep, every attempt, in order. UsageError where a block or the plan was
+    edited."""
     return blocks_of(folder, SWEPT)
 
 
 def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
-    """Every whole block of a run; as ``read_blocks``."""
+    """Every whole block of a run. Raises as ``read_blocks``."""
     file, plan_file = folder / form.blocks_file, folder / form.plan_file
     plan = digest(plan_file.read_bytes()) if plan_file.exists() else b""
     blocks = []
@@ -229,12 +230,12 @@ def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
 
 
 def counting(blocks: Sequence[N]) -> tuple[N, ...]:
-    """Of each block the attempt that counts: the last."""
+    """The attempt of each block that counts: the last one."""
     return tuple({block.number: block for block in blocks}.values())
 
 
 def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
-    """Cuts off what a crash left behind the last whole block. Raises OSError."""
+    """Cuts off the incomplete line that a crash left behind the last whole block. Raises OSError."""
     file = folder / form.blocks_file
     whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
     write_at_once(file, whole)
@@ -251,7 +252,7 @@ def write_at_once(file: Path, content: bytes) -> None:
 
 
 def _lines(file: Path) -> list[bytes]:
-    """Every whole line; a torn one at the end is left out. UsageError for damage before the end."""
+    """Every whole line. An incomplete line at the end is left out. UsageError for damage before the end."""
     if not file.exists():
         return []
     content = file.read_bytes()
@@ -265,26 +266,26 @@ def _lines(file: Path) -> list[bytes]:
                 break  # a power cut leaves zeros
             raise UsageError(str(file), f"a file that is damaged behind line {len(lines)}", AS_WRITTEN) from error
         if not member.eof:
-            break  # torn
+            break  # an incomplete line
         lines.append(line.removesuffix(b"\n"))
         content = member.unused_data
     return lines
 
 
 def other_limits(sweep: Sweep) -> list[str]:
-    """The limits in which a sweep differs from this version's, in words."""
+    """Limits in which a sweep differs from this version's limits, in words."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
 
 
 def _edited_limits(folder: Path) -> str:
-    """Which limits an edited sweep states that are not this version's."""
+    """Limits that a sweep of an edited folder states and that differ from this version's."""
     found = other_limits(read_sweep(folder))
     return f", with {', '.join(found)}" if found else ""
 
 
 def digest(content: bytes) -> bytes:
-    """Digest that a file ends with, so that an edited one is known."""
+    """Digest of a content, written beside it so that an edited content is known."""
     return hashlib.sha256(content).hexdigest()[:_DIGITS].encode()
 
 

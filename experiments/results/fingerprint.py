@@ -1,9 +1,9 @@
 """A recording's fingerprint: digests of the sources that each of its arms was measured with.
 
-``environment.json`` keeps it as ``sources``: a digest for each row of ``design/sources.py``, and the versions of
-the programs of others. An arm's own fingerprint is that of the rows that count for its setting. A file in Python
-counts by its syntax tree: a docstring, a comment or another layout changes nothing. Any other file counts by its bytes.
-A recording from before there were fingerprints has none, and is of an earlier server.
+``environment.json`` keeps it as ``sources``: a digest for each row of ``design/sources.py``, and the versions of the
+programs of others. An arm's own fingerprint has the rows that count for its setting. A file in Python counts by its
+syntax tree, so that a docstring, a comment or another layout changes nothing. Any other file counts by its bytes. A
+recording that was made before fingerprints has none, and counts as one of an earlier server.
 """
 
 import ast
@@ -28,15 +28,15 @@ UNREAD = "could not be read"
 """Digest of a row whose sources could not be read at the end of the run."""
 
 ABSENT = "absent"
-"""The digest of a row that has no files here, and the version of a package that is not installed."""
+"""Digest of a row without files here, and version of a package that is not installed."""
 
 _THEN = ", then "
-"""Between the digests of a row that was changed during a run, and between two versions of a program."""
+"""Word between the two digests of a row that was changed during a run, and between two versions of a program."""
 
 _DIGITS = 16
 
 _OF_NO_WEIGHT = ("ctx", "kind", "type_comment", "type_params")
-"""Fields of a syntax tree that not every Python has, or that say nothing more."""
+"""Fields of a syntax tree that not every Python has, or that repeat other fields."""
 
 
 def taken(root: Path = ROOT) -> dict[str, str]:
@@ -47,23 +47,23 @@ def taken(root: Path = ROOT) -> dict[str, str]:
 
 
 def of_arm(sources: Sources, setting: Setting) -> dict[str, str]:
-    """An arm's own fingerprint: of each row that counts for it."""
+    """Fingerprint of an arm: the digest of each row that counts for it."""
     return {row: sources.get(row, ABSENT) for row in counted(setting)}
 
 
 def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
-    """The sources that a run began with. A row that differs by now has both digests, so that no arm with that row is of
+    """Sources that a run began with. A row that has changed since has both digests, so that no arm with the row is of
     any version. Blocks for some 0.3 s."""
     try:
         ended = taken(root)
-    except (OSError, SyntaxError):  # somebody edits them at this moment
+    except (OSError, SyntaxError):  # a file is being edited at this moment
         ended = dict.fromkeys(began, UNREAD)
     now = {row: ended.get(row, ABSENT) for row in began}
     return {row: then if then.split(_THEN)[-1] == now[row] else then + _THEN + now[row] for row, then in began.items()}
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Places, each once, that differ and count for any of these arms, and programs with both versions."""
+    """Places of the rows that differ and count for any of these arms, each once, and programs with both versions."""
     rows = dict.fromkeys(row for each in settings for row in counted(each))
     apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
     named = (PLACES.get(row, f"{row} ({a}{_THEN}{b})") for row, (a, b) in apart.items() if a != b)
@@ -83,7 +83,7 @@ def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 
 def _patterns(pattern: str) -> Iterator[str]:
-    """The patterns that one with braces stands for."""
+    """Patterns that a pattern with braces stands for."""
     parts = (part.split(",") if place % 2 else [part] for place, part in enumerate(re.split(r"[{}]", pattern)))
     return map("".join, product(*parts))
 
@@ -100,12 +100,12 @@ def _digest(root: Path, files: Iterable[str]) -> str:
 
 @cache
 def _tree(content: bytes) -> bytes:
-    """The syntax tree of a file in Python, alike on every Python that has its syntax."""
+    """Syntax tree of a file in Python, equal on every Python that has its syntax."""
     return repr(_shape(ast.parse(content))).encode()
 
 
 def _shape(node: object) -> object:
-    """A node as nested tuples. Bare texts, which docstrings are, and empty fields are left out."""
+    """A node as nested tuples. Statements that are a text alone, as docstrings are, and empty fields are left out."""
     if isinstance(node, list):
         return tuple(_shape(each) for each in node if not _is_text(each))
     if not isinstance(node, ast.AST):

@@ -1,4 +1,4 @@
-"""The machine at a moment: its cores, the ticks that each has had, and how fast a fixed piece of work goes."""
+"""The machine at a moment: its cores, the ticks of each core, and the speed of a fixed piece of work."""
 
 import os
 import timeit
@@ -13,7 +13,7 @@ IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL = range(4, 9)
 TICK_S = 0.01
 
 _CALIBRATION = 100_000
-"""Numbers added up: some 2 ms."""
+"""Count of numbers that are added up: some 2 ms."""
 
 
 def cores() -> tuple[int, ...]:
@@ -24,12 +24,12 @@ def cores() -> tuple[int, ...]:
 
 
 def stolen_ticks(of: Collection[int], stat: Path = _STAT) -> int:
-    """Ticks that the hypervisor took from these cores since the machine started; 0 where none says so."""
+    """Ticks that the hypervisor took from these cores since the machine started; 0 where the system does not say it."""
     return sum(ticks[STEAL] for ticks in core_ticks(of, stat))
 
 
 def core_ticks(of: Collection[int], stat: Path = _STAT) -> list[list[int]]:
-    """The line of each of these cores; none where the system says none. A number that it lacks is 0."""
+    """Line of each of these cores in ``/proc/stat``; empty where there are none. A missing number is 0."""
     names = {f"cpu{core}" for core in of}
     try:
         lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]

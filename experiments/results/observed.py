@@ -1,7 +1,7 @@
 """A block as it was observed: every slice's sums, every arm's histograms, every round's lost time. Plain values.
 
-All that is said later is computed from blocks: rows, ratios, verdicts, figures. Columns are lists with a value for each
-slice, in the order of the slices. Times are nanoseconds, but for histograms, which are HdrHistogram's own form.
+All results are computed from blocks: rows, ratios, verdicts, figures. Columns are lists with a value for each slice, in
+the order of the slices. Times are nanoseconds, but for histograms, which are HdrHistogram's own form.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ ALL = "all"
 """All request types together."""
 
 KEPT, STARTED_LATE, ANSWERED_LATE, SILENT, FAILED = range(5)
-"""Fates of a slice: it counts; a connection began too late; a counted request was answered after the slice's end;
-nothing was counted in it; its load could not be run at all."""
+"""Fates of a slice: it counts; a connection began too late; a counted request was answered after the slice's end; no
+request was counted in it; its load could not run at all."""
 
 FATES = ("kept", "started late", "answered late", "silent", "failed")
 
@@ -27,26 +27,26 @@ class SliceColumns:
 
     round: Sequence[int]
     appearance: Sequence[int]
-    """Slices of one appearance of a group have the same number."""
+    """Number of the group's appearance. Two slices with the same number may be a pair."""
     arm: Sequence[int]
-    """By its place among the sweep's arms."""
+    """Place of the arm among the sweep's arms."""
     fate: Sequence[int]
     counted_ns: Sequence[int]
     """Length of the counted part."""
     requests: Sequence[int]
-    """Answered in the whole slice, counted or not."""
+    """Requests answered in the whole slice, counted or not."""
     active_ns: Sequence[int]
-    """From the slice's begin to its last reply."""
+    """Time from the beginning of the slice to its last reply."""
     server_cpu_ns: Sequence[int]
-    """Of the slice's server, in the whole slice; 0 where it could not be read."""
+    """Processor time of the slice's server, in the whole slice; 0 where it could not be read."""
     client_cpu_ns: Sequence[int]
-    """Of all clients, in the whole slice."""
+    """Processor time of all clients, in the whole slice."""
     wire_bytes: Sequence[int]
-    """Of the loopback in the whole slice, headers included; 0 where it could not be read."""
+    """Bytes on the loopback in the whole slice, headers included; 0 where they could not be read."""
     counts: Mapping[str, Sequence[int]]
     """Counted requests that were answered, by request type."""
     sums_ns: Mapping[str, Sequence[int]]
-    """Their response times, added up."""
+    """Sum of their response times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Answered:
     errors: Mapping[str, int]
     """Requests that got no valid reply, by kind."""
     effective: float
-    """Number of independent requests that they are worth for the 99th percentile."""
+    """Number of independent requests that these are worth for the 99th percentile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +81,20 @@ class Window:
     """One window of an arm, where windows stand in for slices."""
 
     rate_hz: float | None
-    """Due a second, as declared; None: a closed loop."""
+    """Declared requests a second; None: a closed loop."""
     sent_hz: float
     """Requests sent a second, without those that were never sent."""
     answered_hz: float
-    """Replies that came within the window, a second."""
+    """Replies a second that came within the window."""
     starved_clients: int
-    """Connections that got no reply: a client is one, or several."""
+    """Connections that got no reply."""
     never_sent: int
     late_us_p99: float | None
     duration_s: float = 0.0
     arrival_faults: Sequence[str] = ()
     """Differences of the sends from the declared process."""
     clients_hz: Sequence[float] = ()
-    """Replies a second of each client, over its own time; none where its program does not say it."""
+    """Replies a second of each client, over its own time; empty where its program does not report it."""
     hosts: Sequence[HostSeen] = ()
     """Each host's share; none where the load was sent from this machine."""
 
@@ -104,19 +104,19 @@ class ArmSeen:
     """One arm in one block."""
 
     answered: Mapping[str, Answered]
-    """By request type, and ``all``."""
+    """Answered requests by request type, and ``all``."""
     think_ns: int = 0
-    """From a reply to the next request of the same connection, added up, between counted requests."""
+    """Sum of the times from a reply to the next request of the same connection, between counted requests."""
     span_ns: int = 0
-    """From each connection's first counted send to its last counted reply, added up over slices."""
+    """Sum over slices of the time from each connection's first counted send to its last counted reply."""
     unrecorded: int = 0
-    """Requests that its connections began and never wrote down; those of arms that share the connections too."""
+    """Requests that its connections began and never wrote down, with those of arms that share the connections."""
     updates: int = 0
-    """Updates that the price updater sent in its slices."""
+    """Updates that the price updater sent in the arm's slices."""
     update_errors: int = 0
     windows: Sequence[Window] = ()
     stages: Mapping[str, StageSummary] = field(default_factory=dict)
-    """By request type, and of all; where servers stamped them."""
+    """Stages by request type, and of all requests, where servers stamped them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +127,16 @@ class ServerSeen:
     connections: int
     memory_mib: float
     cpu_s: float
-    """Of its whole life."""
+    """Processor time over the server's whole life."""
     processes: int | None = None
-    """Number of its processes; None: recorded before that was counted."""
+    """Number of the server's processes; None in a recording that was made before they were counted."""
     kernel_share: float | None = None
-    """Of its processor time over the block's slices, the kernel's, as the system's clock ticks sampled it; None: too
-    little for a share, windows, or recorded before that was read."""
+    """The kernel's share of the server's processor time over the block's slices, sampled by clock ticks; None: too
+    little time for a share, windows, or a recording that was made before this was read."""
     at_work: int | None = None
-    """Threads of its executor that ran requests: each with a hundredth at least of what all of these computed over the
-    block's slices or windows. None: threads without a name, too little computed, or recorded before that was read."""
+    """Threads of the server's executor that ran requests: each computed at least a hundredth of what all threads
+    computed over the block. None: threads without a name, too little time, or a recording that was made before this was
+    read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +147,20 @@ class RoundSeen:
     steal_ticks: int
     """Ticks that the hypervisor took."""
     foreign_ticks: int | None = None
-    """Ticks of processes that are none of the sweep's; None: recorded before that was read, or not to be told."""
+    """Ticks of processes that are not the sweep's; None where they are not told, or in a recording made before they
+    were read."""
 
     @property
     def lost_ticks(self) -> int:
-        """Ticks that others took, whoever they were."""
+        """Ticks that the hypervisor and foreign processes took."""
         return self.steal_ticks + (self.foreign_ticks or 0)
 
 
 def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozenset[int]:
-    """The numbers of a block's rounds that are left out for all arms: those in which others took the cores.
+    """Numbers of a block's rounds that are left out for all arms: rounds in which other processes took the cores.
 
-    None where these are over half of them: such a block stands whole, marked. So a machine that is always busy has
-    numbers too.
+    Empty where these are over half of the rounds: such a block counts whole, and is marked. So a machine that is always
+    busy has numbers too.
     """
     robbed = [number for number, each in enumerate(rounds) if limits.robbed(each.lost_ticks, each.duration_s, cores)]
     return frozenset() if 2 * len(robbed) > len(rounds) else frozenset(robbed)
@@ -169,19 +171,19 @@ class Block:
     """One block. ``attempt`` counts from 1: a block that was robbed of time is run once more."""
 
     number: int
-    """From 1."""
+    """Number of the block, from 1."""
     attempt: int
     started_at: str
-    """ISO 8601, a label."""
+    """Start of the block, ISO 8601. A label."""
     duration_s: float
     pinned: bool
     calibration_us: float
-    """A fixed piece of work on the server's core, before the block."""
+    """Time of a fixed piece of work on the server's core, before the block."""
     slices: SliceColumns
     arms: Sequence[ArmSeen]
-    """In the sweep's order."""
+    """Arms in the sweep's order."""
     servers: Sequence[ServerSeen | None]
-    """In the sweep's order; None: a process that was not started here."""
+    """Servers in the sweep's order; None for a process that was not started here."""
     rounds: Sequence[RoundSeen]
     cores: int = 1
     """Cores that this machine had for servers and load."""

@@ -1,8 +1,8 @@
-"""A/A and A/B on this machine, whatever else it does: equal arms are equal, and an arm slowed by 5 % is found.
+"""A/A and A/B on this machine: equal arms are found equal, and an arm slowed by 5 % is found slower.
 
 A **triple** is the sweep of ``compare`` of an echo service: A, A again on a server of its own, and B. B's server
-computes longer over every request, by 5 % of A's typical response (the factor ``cpu_ms``). It computes and does not
-sleep: a sleep ends some 60 µs late. With one connection in a closed loop the response grows by just that. The number of
+computes longer over every request, by 5 % of A's typical response (the factor ``cpu_ms``). It does not sleep, since a
+sleep ends some 60 µs late. With one connection in a closed loop the response time grows by this time. The number of
 blocks is fixed, so nothing is corrected for looks. A's response is measured in a block of its own before.
 
 Minutes: a triple of each transport. Overnight: 60, of both transports in turn. With 5 % of false differences, more than
@@ -28,7 +28,7 @@ from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import NothingKept, found, measured
 
 INJECTED = 1.05
-"""B's response ÷ A's."""
+"""Ratio of B's response time to A's."""
 
 HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
 """Largest half width of an A/A pair's 95 % interval, by transport."""
@@ -106,9 +106,9 @@ def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
 
 
 def typical_us(sweep: Sweep, block: Block) -> float:
-    """The first arm's response: the median of its slices' means, as the typical ratio leaves the machine's pauses out.
+    """Response time of the first arm: the median of its slices' means, which leaves pauses of the machine out.
 
-    Raises NothingKept where nothing was answered in a slice that counts.
+    Raises NothingKept where no request was answered in a slice that counts.
     """
     totals, counts, arm = (
         np.asarray(column) for column in (block.slices.sums_ns[ALL], block.slices.counts[ALL], block.slices.arm)
@@ -120,7 +120,7 @@ def typical_us(sweep: Sweep, block: Block) -> float:
 
 
 def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
-    """The sweep of a triple; where there is nothing to inject, B is A once more."""
+    """The sweep of a triple. Without an injected slowness B is A once more."""
     plain = read(f"{transport} service=echo mix=echo")
     of = compared(plain, plain.but(cpu_ms=extra_us / 1000), (scale.blocks,), seed)
     return replace(of, rounds=scale.rounds)

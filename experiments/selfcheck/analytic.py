@@ -3,19 +3,19 @@
 A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals. Each queue has ten replications,
 with seeds and a process of their own. A cell is one statistic of one queue. Expected is theory plus the measured null
 round trip. The value of all replications together must be within 5 % + 100 µs of it. Its 95 % interval, Student's t on
-the replications' values, should cover it. The null round trip is the mean of the same load where service takes no time.
-It shifts every percentile alike as long as it is short.
+the replications' values, should cover it. The null round trip is the mean of the same load without service time. It
+shifts every percentile equally, as long as it is short.
 
-How much is needed was worked out beforehand: each queue was simulated, and a cell's standard deviation over
-replications taken. Responses are correlated over many requests, and the 99th percentile is the least certain cell. For
-5 % + 100 µs to be three standard errors it takes, in thousands of requests:
+The number of requests was computed beforehand, from simulations of each queue and a cell's standard deviation over
+replications. Responses are correlated over many requests, and the 99th percentile is the least certain cell. For 5 % +
+100 µs to be three standard errors it takes, in thousands of requests:
 
     S = 2 ms   c=1 ρ=.5: 118   c=2 ρ=.5: 29   c=4 ρ=.6: 27
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
 One queue of the first kind takes 250 a second, and would need eight minutes. So a server hosts several queues side by
-side, each with its own part of the Poisson process. The minutes' version has some four standard errors.
-Overnight has the longer table, at three and more.
+side, each with its own part of the Poisson process. The minutes' version has some four standard errors. Overnight has
+the longer table, at three and more.
 """
 
 import math
@@ -46,7 +46,7 @@ COVERING_SHARE = 0.75
 CONFIDENCE = 0.95
 
 NULL_S = 2.0
-"""Seconds for which the null round trip is measured."""
+"""Seconds of the measurement of the null round trip."""
 
 PERCENTILES = (50, 90, 99)
 
@@ -59,11 +59,11 @@ class Row:
 
     queue: Mmc
     side_by_side: int
-    """Queues on one server."""
+    """Number of queues on one server."""
     duration_s: float
     """Seconds of each replication."""
     warm_up_s: float
-    """Seconds before each replication: some ten times what the queue takes to forget that it began empty, 1 ÷ (μ (1 -
+    """Seconds before each replication: some ten times the relaxation time of a queue that begins empty, 1 ÷ (μ (1 -
     √ρ)²)."""
 
     @property
@@ -102,11 +102,11 @@ class Cell:
 
     @property
     def covers(self) -> bool:
-        """True where the interval holds the known value."""
+        """True where the interval covers the known value."""
         return self.low <= self.known <= self.high
 
     def within(self, share: float, ms: float) -> bool:
-        """True where the cell is off by no more than the sum of the share and the milliseconds."""
+        """True where the cell's error is within the share plus the milliseconds."""
         return abs(self.measured - self.known) <= share * self.known + ms
 
 
@@ -157,9 +157,9 @@ def measure(row: Row, replications: int, seed: int) -> list[Cell]:
 
 
 def cell(measured: float, replications: list[float], theory: float) -> Cell:
-    """One cell, from its value over all requests and those of the replications, two at least; in ms.
+    """One cell in ms, from its value over all requests and its values of the replications, two at least.
 
-    The interval is that of the logarithms' mean: a time is positive, and few replications do not reach below nothing.
+    The interval is computed on logarithms, so that it stays over 0 with few replications.
     """
     logs = np.log(replications)
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
@@ -169,7 +169,7 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
 
 
 def _null_ms(row: Row, seed: int) -> float:
-    """Mean time of a request besides its service and waiting, measured with the same load and a service of no time.
+    """Mean time of a request without its service and waiting, measured with the same load and a service time of 0.
 
     The server spins, as it does under the load to come.
     """

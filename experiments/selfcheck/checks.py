@@ -1,7 +1,7 @@
 """``python -m experiments selfcheck``: checks the instrument on this machine against results that are known beforehand.
 
 Every check gives findings; the command prints them as a table, keeps it with the machine's record, and exits with 1 if
-one did not pass. What needs a program that is not here is skipped, says how to get it, and counts as nothing.
+one did not pass. A check that needs an absent program is skipped, says how to get the program, and does not count.
 """
 
 import sys
@@ -23,7 +23,7 @@ IDLE_LOAD_MAX = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. ``run`` takes True where the check has the whole night."""
+    """One check. ``run`` takes True for the overnight version."""
 
     title: str
     run: Callable[[bool], list[Finding]]
@@ -47,7 +47,8 @@ CHECKS: dict[str, Check] = {
 
 
 def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
-    """Runs checks, prints their findings and keeps them in ``out``; True where all that ran passed. OSError."""
+    """Runs checks, prints their findings and keeps them in ``out``. True where all checks that ran passed. Raises
+    OSError."""
     out.mkdir(parents=True, exist_ok=True)
     began = environment.look()
     if began.before.load_1_min > IDLE_LOAD_MAX:

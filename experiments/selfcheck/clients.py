@@ -1,11 +1,11 @@
-"""Clients: on the same server the load client must read what other people's clients read.
+"""Clients: on one server our load client and clients of others must read the same times.
 
 Our own lean client and others take turns on one stock server. On gRPC the others are h2load and ghz, on sockets a C and
 a Go client (``measure/load_programs.py``). A turn is a window of a second in a closed loop, at one connection and at
-sixty-four. The order is reversed every other time. Ours must read what the C programs read (h2load is one): the median
-within 5 % and 10 µs, the 99th percentile within 20 %, either way. What is compared is the median over the turns of the
-ratio within a turn: the machine's own speed changes from one turn to the next. The figures of ghz and the Go client are
-shown beside. At 64 connections their own work is in what they read.
+sixty-four. The order is reversed every other time. Our readings must agree with those of the C programs (h2load is
+one): the median within 5 % and 10 µs, the 99th percentile within 20 %, in both directions. The compared value is the
+median over the turns of the ratio within a turn, since the machine's speed changes between turns. The figures of ghz
+and the Go client are shown beside. At 64 connections their readings include their own work.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ Loader = Callable[[Ask], Reading]
 OURS = "ours"
 
 THEIRS: Mapping[str, tuple[str, ...]] = {"grpc": ("h2load", "ghz"), "sockets": ("c", "go")}
-"""Other clients on each transport; ours must agree with the first, which is in C."""
+"""Other clients on each transport. Ours must agree with the first one, which is in C."""
 
 CONNECTIONS = (1, 64)
 
@@ -75,7 +75,7 @@ def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
 def read(
     transport: str, connections: int, programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> Mapping[str, list[Reading]]:
-    """Readings of every client, by its name, taken in turns."""
+    """Readings of every client by its name, taken in turns."""
     loaders: dict[str, Loader] = {OURS: partial(_own, transport)}
     for name in THEIRS[transport]:
         program = programs[name]

@@ -1,10 +1,10 @@
-"""Interleaving: a ratio does not depend on how long its slices are, nor on how many servers stand beside.
+"""Interleaving: a ratio depends neither on the length of its slices nor on the number of servers beside it.
 
-One pair, sockets ÷ gRPC with one client, is measured in counted parts of 20, 50 and 200 ms. It stands alone, and among
-as many servers as a sweep may have, which are loaded by turns like any arm. Every condition has a block in turn, again
-and again, so that none has an hour of its own. Its ratio is divided by that of 20 ms alone in the same turn. The mean
-over the turns must be within 5 %. Overnight there is one more condition: windows of 10 s, one server after the other.
-Short slices stand in for these.
+One pair, sockets ÷ gRPC with one client, is measured in counted parts of 20, 50 and 200 ms. It is measured alone, and
+among as many servers as a sweep may have, which take turns like any arm. The conditions take turns block by block, so
+that no condition has an hour of its own. Its ratio is divided by that of 20 ms alone in the same turn. The mean over
+the turns must be within 5 %. Overnight there is one more condition: windows of 10 s, one server after the other. Short
+slices stand in for these.
 """
 
 import math
@@ -28,13 +28,13 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A way in which the pair is measured."""
+    """A condition in which the pair is measured."""
 
     counted_s: float
     pairs: int
-    """Pairs of a block."""
+    """Number of pairs in a block."""
     among: bool = False
-    """True where other servers stand beside."""
+    """True where other servers take turns beside the pair."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Scale:
 
     turns: int
     conditions: tuple[Condition, ...]
-    """Conditions; the others are compared with the first."""
+    """Conditions. Each is compared with the first."""
     judged: bool = True
     """True where the conditions are judged; otherwise it is enough that every condition gave a ratio."""
 
@@ -57,7 +57,7 @@ class Scale:
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
 
 _ROUNDS = 4
-"""Most rounds of a block: the other servers stand once in each, and the pair as many times as it has to."""
+"""Most rounds of a block: the other servers have one turn in each round, and the pair as many as it needs."""
 
 _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
 

@@ -1,8 +1,7 @@
-"""The checks' way to the load client, and to the servers that it loads: the only place that knows a ``LoadPlan``.
+"""Load of the checks: starts the load client and the servers. Only this module knows ``LoadPlan``.
 
-A server has the first core that this process may use and whatever loads it the second, where there are two; programs
-that are none of ours too. A load that ends in any error is no evidence of anything: it raises, and the check that asked
-for it did not pass.
+Where there are two cores, a server has the first core that this process may use, and the load has the second, also for
+programs of others. A load with any error shows nothing: it raises, and its check does not pass.
 """
 
 import sys
@@ -24,18 +23,18 @@ from stock_service.rpc.errors import Fault, StockServiceError
 from stock_service.rpc.transports import Address
 
 STOCK = "GameStart"
-"""Stock that every request asks for."""
+"""Stock of every request."""
 
 Cores = tuple[int, ...] | None
-"""Cores that a process is kept to; None for any."""
+"""Cores that a process is kept to; None: any core."""
 
 
 class LoadFailed(StockServiceError):
-    """Error of a load that ended in errors, or showed nothing: it says which, in one line."""
+    """A load had errors, or showed nothing. The message names them in one line."""
 
 
 class NothingKept(LoadFailed):
-    """Error where no slice counts, or no pair: where other programs have the cores, all of a few slices may be late."""
+    """No slice or no pair counts. If other programs have the cores, all of a few slices may be late."""
 
 
 def server_cores() -> Cores:
@@ -51,14 +50,14 @@ def load_cores() -> Cores:
 
 
 def no_real_time() -> str:
-    """Reason why load and server cannot both have real-time priority, with what to do; empty where they can."""
+    """Reason why load and server cannot both have real-time priority, with a remedy; empty where they can."""
     if server_cores() is None:
         return "no second core here, for a load at real-time priority beside a server: use a machine with two"
     return "" if priority.allowed() else "no right to real-time priority here: run it on Linux as root"
 
 
 def lookups(transport: str, address: Address) -> LoadPlan:
-    """Lookups of one stock from one process on the load's core; closed loop, one connection, for ``replace``."""
+    """Plan of Lookups of one stock from one process on the load's core, in a closed loop of one connection."""
     return LoadPlan(
         transport=transport,
         address=address,
@@ -72,7 +71,7 @@ def lookups(transport: str, address: Address) -> LoadPlan:
 
 
 def run(plan: LoadPlan) -> LoadResult:
-    """Runs a load to its end. Blocks. Raises LoadFailed for any error in it, KeyboardInterrupt after Ctrl-C."""
+    """Runs a load to its end. Blocks. Raises LoadFailed for any error of a request, KeyboardInterrupt after Ctrl-C."""
     result = fleet.run(plan)
     if result.interrupted:
         raise KeyboardInterrupt
@@ -82,12 +81,12 @@ def run(plan: LoadPlan) -> LoadResult:
 
 
 def times(result: LoadResult) -> RequestResult:
-    """Times of all requests of a run; it has replies, as ``run`` gave it."""
+    """Times of all requests of a run that has replies."""
     return result.requests[ALL]
 
 
 def known(value: float | None) -> float:
-    """A number that must be there, as there were replies."""
+    """A number that is there in a run with replies."""
     assert value is not None
     return value
 
@@ -101,7 +100,7 @@ def measured(sweep: Sweep, number: int) -> Block:
 def queue_server(options: Options) -> Iterator[tuple[Program, Address]]:
     """A server of known service times on the server's core: the process and its address. Raises ProgramFailed.
 
-    Where there is no core for it alone it sleeps, whatever the options say.
+    Without a core of its own it sleeps, also with options that say otherwise.
     """
     command = [sys.executable, "-m", "experiments.selfcheck.queue_server"]
     command += ["--servers", str(options.servers), "--queues", str(options.queues), "--mean-s", repr(options.mean_s)]
@@ -132,9 +131,9 @@ def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]], judged: bool = True) -> list[Finding]:
-    """Findings of a check; where its programs fail, a finding that did not pass, with the reason.
+    """Findings of a check. Where its programs fail, the finding has not passed and has the reason.
 
-    Where readings are not judged, one of a machine that is too busy for it is no failure: its finding says so.
+    Where readings are not judged, a machine that is too busy is not a failure: the finding says so.
     """
     try:
         return look()

@@ -1,7 +1,7 @@
-"""Noise for synthetic experiments: the project's own, resampled from the A/A pairs of a recording, not assumed.
+"""Noise for synthetic experiments, resampled from the A/A pairs of one of the project's recordings.
 
-Of equal arms every pair's log-ratio is noise. Families arrange it as machines are known to; the two arms of an A/A pair
-could have had each other's places, so a drawn value has either sign as likely.
+Every log-ratio of a pair of equal arms is noise. Families arrange this noise as machines are known to. The two arms of
+an A/A pair are exchangeable, so that a drawn value has either sign with equal probability.
 
 | family | what is drawn |
 |---|---|
@@ -14,7 +14,7 @@ could have had each other's places, so a drawn value has either sign as likely.
 
 ¹ Either as often, where the arms are to be equal.
 
-Left out: requests, since a comparison reads nothing of them but slices' means. Pure but for ``recorded``, seeded.
+Left out: requests, since a comparison reads only means of slices. Seeded. Pure, except ``recorded``.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +34,12 @@ Source = Sequence[Numbers]
 """Each block's log-ratios of the pairs of one A/A comparison, in the order in which they were measured."""
 
 NEIGHBOURS = 10
-"""Pairs that autocorrelated noise takes together."""
+"""Number of neighbouring pairs that autocorrelated noise takes together."""
 
 PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
 
 BLOCKS_MIN = 5
-"""Fewest blocks of a recording: fewer say too little of how blocks differ."""
+"""Fewest blocks of a recording. Fewer blocks tell too little about their differences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Shape:
     pairs: int
     """Pairs of a block."""
     equal: bool = True
-    """True where both arms are to have the same noise."""
+    """True where both arms have the same noise."""
 
     @property
     def whole(self) -> tuple[int, int, int]:
@@ -104,8 +104,8 @@ def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 
 
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws the family *drifting*, see the module. The machine slows between a pair's slices: this is in the ratio,
-    with the sign of their order."""
+    """Draws the family *drifting*, see the module. The machine slows between the slices of a pair, which changes the
+    ratio by the sign of their order."""
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)
     scale: Numbers = np.exp2(growth)

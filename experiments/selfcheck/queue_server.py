@@ -3,8 +3,9 @@
     python -m experiments.selfcheck.queue_server --servers 4 --mean-s 0.002 --seed 1 --log FILE
 
 It speaks the sockets protocol, from one thread. No handler runs. A request departs at ``max(arrival, earliest free
-server) + S_k``, computed when it is read. Its reply is sent when the clock gets there. So nothing depends on how
-exactly a system sleeps. ``S_k`` is the k-th of ``service_times_ns``; arrival is when the request's bytes were read.
+server) + S_k``, computed when it is read. Its reply is sent at that time by the clock, so that the precision of the
+system's sleep does not matter. ``S_k`` is the k-th of ``service_times_ns``; arrival is when the request's bytes were
+read.
 
 With ``--queues`` there are several such stations side by side, and a seeded coin sends each request to one of them.
 Parts of a Poisson process are independent Poisson processes, so one run sees as many independent queues.
@@ -13,8 +14,8 @@ The log is written at the end: six numbers for every request in order of arrival
 thread never sleeps, for a core of its own. Otherwise it sleeps until shortly before a departure. With ``--real-time``
 no other program keeps it from its core when it wakes (``clients/load/run/priority.py``).
 
-Stalls are not its own. Whoever checks them stops the process from outside (SIGSTOP), as a pause of a whole machine
-does. It needs no word from the server, and so can be done to any.
+The server makes no stalls. A check of stalls stops the process from outside (SIGSTOP), like a pause of the whole
+machine. Any server can be stopped so.
 
 Left out: limits. It serves the instrument's own load, and ends with an error where the log would be over its bound.
 """
@@ -53,7 +54,7 @@ DISTRIBUTIONS: tuple[Distribution, ...] = ("exponential", "constant")
 READ_BYTES = 65536
 
 SPIN_NS = 150_000
-"""Time before a departure in which the server waits awake: a sleep may end 0.1 ms late."""
+"""Time before a departure that the server waits awake: a sleep may end 0.1 ms late."""
 
 GRACE_S = 5.0
 """Seconds after SIGTERM in which the server waits for departures that are still to come."""

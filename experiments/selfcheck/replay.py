@@ -3,12 +3,12 @@
 An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs when each request's
 bytes were read. ``theory.lindley`` takes these moments and the seeded service times, and says when every reply was due
 to leave. A request is the n-th that was sent on its connection, on either side. Its response time in the client's
-records must be what the recursion says, but for the wire and both sides' lateness. Of those that are too far off, it is
-said where they were late, by either side's clock readings.
+records must be that of the recursion, plus the wire and the lateness of both sides. For requests that are too far off,
+the clock readings of both sides tell where they were late.
 
-All is done twice: as loads run everywhere else here, and with server and client at real-time priority, where they may
-have it. In the first, whatever else wakes on this machine takes one of their cores for some milliseconds. The times are
-longer by that. The second leaves the client's records, its clock and its schedule.
+The check runs twice: as every load here, and with server and client at real-time priority, where this is allowed. In
+the first run other programs take a core for some milliseconds, which makes times longer. In the second run only the
+client's records, clock and schedule are left as causes.
 
 The warm-up, in which connections are made, is replayed but not judged. Moments in which the hypervisor took a core
 (``steal.py``) are left out whole, good and bad alike, and counted. If they take more than a tenth of the requests, the
@@ -32,7 +32,8 @@ from experiments.selfcheck.theory import Mmc, lindley
 UTILISATION = 0.7
 
 SERVICE_S = 0.001
-"""Service time: long against the time of wire and client, short enough for 25,000 requests in half a minute."""
+"""Service time. It is long against the time of wire and client, and short enough for 25,000 requests in half a
+minute."""
 
 CONNECTIONS = 64
 
@@ -51,21 +52,21 @@ class Scale:
 
     requests: int
     within_share: float = 0.999
-    """Share that must be near, at real-time priority …"""
+    """Share of requests that must be near, at real-time priority …"""
     within_share_else: float = 0.99
     """… and without it."""
     off_ms: float = 1.0
-    """Milliseconds by which this share of the response times may be off."""
+    """Largest difference of a near response time, in milliseconds."""
     median_us: float = 150.0
-    """Microseconds by which the median response time may be off."""
+    """Largest difference of the median response time, in microseconds."""
     left_out_max: float = 0.1
-    """Largest share of requests that steal may take: beyond it too few are left to judge by."""
+    """Largest share of requests that steal may take. With more, too few requests are left."""
 
 
 MINUTES = Scale(25_000)
 OVERNIGHT = Scale(100_000)
 SECONDS = Scale(700, within_share_else=0.9, off_ms=50.0, median_us=20_000.0, left_out_max=0.9)
-"""Bounds on a machine with other work: every request is found, and most are near."""
+"""Bounds on a machine with other work: every request is found, and most requests are near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,11 @@ class Compared:
 
     @property
     def off_ns(self) -> Times:
-        """The client's response times less the known ones: the time in them besides waiting and service."""
+        """The client's response times minus the known ones: the time beyond waiting and service."""
         return np.asarray(self.late_ns.sum(axis=0))
 
     def due_after(self, passed_s: float) -> "Compared":
-        """Requests that were due at least this time after the first."""
+        """Requests that were due at least this time after the first request."""
         late = self.due_ns >= self.due_ns.min(initial=2**62) + int(passed_s * 1e9)
         return Compared(self.due_ns[late], self.done_ns[late], self.late_ns[:, late])
 
@@ -161,7 +162,7 @@ def must(scale: Scale) -> str:
 
 
 def judge(name: str, compared: Compared, steal: StealWatch, scale: Scale) -> Finding:
-    """Finding on the client's response times beside the known ones."""
+    """Finding on the client's response times and the known ones."""
     left_out = steal.overlaps(compared.due_ns, compared.done_ns)
     off_us = np.abs(compared.off_ns[~left_out]) / 1000
     far = off_us > scale.off_ms * 1000

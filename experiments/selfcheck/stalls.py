@@ -1,13 +1,14 @@
 """Stalls: the load client must show how a pause of the server delays the requests that are due in it.
 
-The null server is stopped for 200 ms in every 10 s, from outside. To a client, SIGSTOP is what a pause of a virtual
-machine or a long collection is. It is exact, whatever the server is doing; a sleep of the server's own would be late.
+The null server is stopped for 200 ms in every 10 s, from outside. To a client, SIGSTOP looks like a pause of a virtual
+machine or a long garbage collection. It stops the server at an exact time. A sleep of the server itself would be late.
 Requests are due at a constant rate, for which the server needs under 2 % of its core. So a request is answered at once,
-or waits for the rest of a stall: for the 2 % that are due in one, uniform from 0 to 200 ms. Over whole periods p99 is
-then 100 ms, p99.5 150 ms and p99.9 190 ms (``theory.stalled_quantile_s``), wherever in the window the stalls fall.
+or waits for the rest of a stall. The 2 % of requests that are due in a stall wait from 0 to 200 ms, uniformly. Over
+whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms (``theory.stalled_quantile_s``), wherever in the window
+the stalls fall.
 
 A closed loop with one connection has one request under way in each stall. So it reads the p99 of a server that never
-stops. That error is shown beside it.
+stops. The check shows this error, too.
 """
 
 import os
@@ -25,8 +26,8 @@ from experiments.selfcheck.theory import stalled_quantile_s
 STALL_S = 0.2
 
 RATE_HZ = 100 + 1 / 60
-"""20 requests in a stall, 10 ms apart; no whole number in a period, so that those of six stalls fall between each
-other. The server needs some 50 µs for each, most of them to wake up."""
+"""20 requests in a stall, 10 ms apart. A period is not a whole number of gaps, so that requests of six stalls fall
+between each other. The server needs some 50 µs for each request, mostly to wake up."""
 
 CONNECTIONS = 16
 
@@ -94,7 +95,7 @@ def _measure(scale: Scale, expected_ms: list[float]) -> list[Finding]:
 def stalls(pid: int, stall_s: float, every_s: float) -> Iterator[None]:
     """Stops a process for ``stall_s`` in every ``every_s`` while ``with`` lasts, the first time after half a period.
 
-    In a thread of its own; the process runs when this ends, however it ends.
+    In a thread of its own. The process runs again when this ends, also after an error.
     """
     stop = threading.Event()
 

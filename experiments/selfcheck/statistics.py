@@ -1,9 +1,9 @@
 """Check of the statistics on synthetic experiments whose truth is known.
 
 Their noise is that of the project's own recordings, resampled (``noise.py``), in six families. Every experiment is a
-sweep with an A/A pair and four headline comparisons: two of equal arms, and two that differ by 3 % and by 20 %. It goes
-the way of a measured one. Robbed rounds lose pairs, each block has its trimmed mean, and a gate drops blocks. Then
-comes the judging code itself, at the looks of a sweep: intervals, sign-flip test, Holm, the A/A gate.
+sweep with an A/A pair and four headline comparisons: two of equal arms, and two that differ by 3 % and by 20 %. It is
+treated as a measured sweep: robbed rounds lose pairs, each block has its trimmed mean, and a gate drops blocks. Then
+the judging code itself runs, at the looks of a sweep: intervals, sign-flip test, Holm, the A/A gate.
 
 Where noise is not the same in both arms the typical ratio is not the injected one; the truth then is the mean of all
 the family's block values. The bounds of coverage are wider than chance needs: 10,000 intervals a family are good to
@@ -45,13 +45,13 @@ EQUAL = ("equal 1", "equal 2")
 COVERED_LOW, COVERED_HIGH, COVERED_WITH_LOOKS, FALSE_MAX = 0.935, 0.965, 0.94, 0.05
 
 DROPPED_SHARE = 0.03
-"""Share of a comparison's blocks that a gate drops, whatever their values are."""
+"""Share of a comparison's blocks that a gate drops, independent of their values."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
-"""Share of the blocks that are robbed, and the share of its pairs that such a block loses at most."""
+"""Share of the blocks that are robbed, and the largest share of its pairs that such a block loses."""
 
 _CHANCE = 0.99
-"""Probability with which a right share passes, where chance is allowed for."""
+"""Probability with which a right share passes, where the bound allows for chance."""
 
 Judge = Callable[[Sweep, Mapping[str, Values], bool], Mapping[str, Judged]]
 
@@ -59,9 +59,9 @@ Judge = Callable[[Sweep, Mapping[str, Values], bool], Mapping[str, Judged]]
 def check(
     recording: Path = RECORDING, experiments: int = 2000, seed: int = 1, judge: Judge = judge_values
 ) -> list[Finding]:
-    """Every finding. ``judge`` is tried: the check of a wrong one shows if the error would be caught.
+    """Every finding. ``judge`` is the tested function: with a wrong function the check shows if it catches the error.
 
-    A recording that cannot be read does not pass, and nothing else is found then.
+    A recording that cannot be read is the only finding, and has not passed.
     """
     try:
         sources = recorded(recording)
@@ -190,7 +190,7 @@ def _differs(one: Judged) -> bool:
 
 
 def _arrivals(count: int, rng: np.random.Generator) -> Iterator[Finding]:
-    """Findings on declared Poisson arrivals at 10,000/s, and on others that only look like them in one respect."""
+    """Findings on declared Poisson arrivals at 10,000/s, and on other arrivals that resemble them in one respect."""
     n, mean_ns = 20_000, 100_000.0
 
     def refused(gaps: Callable[[], Numbers]) -> float:

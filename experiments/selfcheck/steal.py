@@ -1,11 +1,10 @@
 """Moments when the hypervisor gave this machine's cores to others, in which no program here could run.
 
-The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). So a look every 20 ms says in which of them it
-happened, give or take a tick that was nearly full before. A moment reaches from the look before the count rose to the
-look that saw it, and one look further back for that reason.
+The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). So a look every 20 ms tells the interval of the
+steal, up to a tick that was nearly full before. A moment reaches from the look before the count rose to the look after
+it, and one look further back because of such a tick.
 
-Left out: other systems than Linux, where no moment is ever found; stalls that are not steal, which are the machine's
-own affair and to be seen.
+Left out: other systems than Linux, where no moment is found; stalls that are not steal, which a check should see.
 """
 
 import threading
@@ -30,7 +29,7 @@ class StealWatch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="steal-watch")
         self.moments: list[tuple[int, int]] = []
-        """Begins and ends of the moments, on ``time.perf_counter_ns``, in order; they may overlap."""
+        """Begin and end of each moment, on ``time.perf_counter_ns``, in order. Moments may overlap."""
         self.stolen_s = 0.0
 
     def __enter__(self) -> Self:
@@ -42,7 +41,7 @@ class StealWatch:
         self._thread.join()
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Marks the spans of time that had steal in them."""
+        """Marks the spans of time that contain steal."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:
             hit |= (from_ns < ended_ns) & (to_ns > began_ns)

@@ -9,10 +9,10 @@ STOCK = "stock"
 """The stock service itself, which the same command serves."""
 
 NULL = "null"
-"""No service: the load client's null server, which gives every request the same reply to Lookup."""
+"""No service: the load client's null server, which answers every request with the same reply."""
 
 PLAIN = "plain-grpcio"
-"""The stock service as grpcio's examples write a server: a peer in Python, with nothing of our server."""
+"""The stock service written as in grpcio's examples: a peer in Python, without any part of our server."""
 
 SERVICES: dict[str, str] = {
     "echo": "experiments.services.echo:echo",
@@ -27,10 +27,10 @@ OURS = (STOCK, *SERVICES)
 """The services of ours, by name."""
 
 STATEFUL = ("entity",)
-"""Services that keep values in their process: they cannot be served by several."""
+"""Services that keep values in their process, so that only one process may serve them."""
 
 
 def made(name: str) -> Service:
-    """A service of that name. Its module is loaded by this call, not before."""
+    """The service of this name. This call loads its module."""
     module, _, maker = SERVICES[name].partition(":")
     return cast(Service, getattr(import_module(module), maker)())

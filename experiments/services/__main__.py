@@ -1,7 +1,8 @@
-"""``python -m experiments.services serve NAME --transport T …`` serves what is measured; ``list`` prints the services.
+"""``python -m experiments.services serve NAME --transport T …`` serves a service that is measured; ``list`` prints the
+services.
 
 Keeps the process contract and takes the options of every server here. ``stock`` is the stock service itself, and takes
-those about stocks too. So every arm of an experiment is started in the same way, and can be given work to do.
+the options on stocks too. So every arm of an experiment is started in the same way, and can do extra work.
 """
 
 import sys
@@ -25,7 +26,7 @@ PROGRAM = "python -m experiments.services"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return, or lists."""
+    """Serves, or lists. Serving does not return."""
     if list(arguments) == ["list"]:
         print("\n".join((STOCK, *SERVICES)))
         return
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _add_work(parser: Parser) -> None:
-    """Adds options of the work that every request does besides."""
+    """Adds options of the extra work that every request does."""
     for name, text in (
         ("--io-ms", "waits so many milliseconds in every request, off the processor"),
         ("--cpu-ms", "computes so many milliseconds in every request, holding the interpreter (GIL)"),

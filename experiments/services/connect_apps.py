@@ -1,4 +1,4 @@
-"""The greeter as applications of connectrpc, for WSGI and for ASGI: what its generated code makes of a service."""
+"""The greeter as applications of connectrpc, for WSGI and for ASGI, as its generated code makes them."""
 
 from typing import Any
 

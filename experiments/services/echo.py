@@ -1,7 +1,7 @@
-"""A bare protobuf echo: the least a service can do, decoding and encoding as the stock service does.
+"""A bare protobuf echo: the smallest service, which decodes and encodes as the stock service does.
 
-What the stock service costs above its transport is its CPU time per request against this one's. ``echo_twice`` encodes
-and decodes its message once more: what that costs is protobuf's share of an echo.
+The cost of the stock service above its transport is its processor time a request, minus that of this service.
+``echo_twice`` encodes and decodes its message once more: the difference is protobuf's share of an echo.
 """
 
 from experiments.v1 import echo_pb2
@@ -13,7 +13,7 @@ ECHO = f"/{ECHO_SERVICE}/Echo"
 
 
 def echo() -> Service:
-    """Gives back the text that it is given."""
+    """Replies with the text of the request."""
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:
         return echo_pb2.EchoResponse(text=request.text)
@@ -22,7 +22,7 @@ def echo() -> Service:
 
 
 def echo_twice() -> Service:
-    """The same, by way of one message that is made, encoded and decoded besides, as the reply and the request are."""
+    """Replies with the text of the request, and makes, encodes and decodes one message more."""
     decode = decoder(echo_pb2.EchoRequest)
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:

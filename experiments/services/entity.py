@@ -6,8 +6,8 @@
 | put of a known id | shared | alone |
 | put of a new id | alone | none: nobody else is in the map |
 
-So a new id waits for all others, and requests for different known ids wait for none. The map's lock is always taken
-first. Left out: removing an entity.
+So a put of a new id waits for all other requests. Requests for different known ids do not wait for each other. The
+map's lock is always taken first. Left out: removing an entity.
 """
 
 import math
@@ -24,10 +24,10 @@ GET_ENTITY = f"/{ENTITY_SERVICE}/GetEntity"
 PUT_ENTITY = f"/{ENTITY_SERVICE}/PutEntity"
 
 KNOWN_IDS = range(1, 1001)
-"""The ids that a new store has, so that a load can read at once: ``entity N`` with the value N ÷ 2."""
+"""Ids in a new store, so that a load can read at once: ``entity N`` with the value N ÷ 2."""
 
 ENTITIES_MAX = 1_000_000
-"""Entities that a store keeps, at most: some 500 MB."""
+"""Most entities in a store: some 500 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Entity:
 
 @dataclass(slots=True)
 class Entry:
-    """An entity as the store keeps it. Its lock guards the two fields, which are written one after the other."""
+    """An entity in the store. Its lock guards the two fields, which are written one after the other."""
 
     description: str
     value: float
@@ -49,7 +49,8 @@ class Entry:
 
 
 class EntityStore:
-    """Entities by id. Every method may be called from any thread, and waits only for others that are at work."""
+    """Entities by id. Any thread may call any method. A call waits only while another thread holds a lock that it
+    needs."""
 
     def __init__(
         self,
@@ -57,16 +58,16 @@ class EntityStore:
         new_lock: Callable[[], ReadWriteLock] = ReadWriteLock,
         new_entry: Callable[[str, float, ReadWriteLock], Entry] = Entry,
     ) -> None:
-        """``new_lock`` and ``new_entry`` make the parts; the tests give some that are wrong or slow."""
+        """``new_lock`` and ``new_entry`` make the parts. Tests give faulty or slow parts."""
         self._new_lock = new_lock
         self._new_entry = new_entry
-        self._map_lock = new_lock()  # guards which ids are in _entries
+        self._map_lock = new_lock()  # guards the set of ids in _entries
         self._entries: dict[int, Entry] = {}
         for entity in entities:
             self.put(entity)
 
     def get(self, id: int) -> Entity | None:  # noqa: A002  # the field's name
-        """The entity as it was last put; None: no entity has the id."""
+        """The entity as the last put stored it; None where no entity has the id."""
         with self._map_lock.reader:
             entry = self._entries.get(id)
             if entry is None:
@@ -75,7 +76,7 @@ class EntityStore:
                 return Entity(id, entry.description, entry.value)
 
     def put(self, entity: Entity) -> bool:
-        """Stores an entity; says whether its id is new. Raises Overloaded where the store is full."""
+        """Stores an entity, and tells if its id is new. Raises Overloaded where the store is full."""
         with self._map_lock.reader:
             entry = self._entries.get(entity.id)
             if entry is not None:
@@ -86,7 +87,7 @@ class EntityStore:
             return self._add(entity)
 
     def _add(self, entity: Entity) -> bool:
-        """Puts an entity that was not there a moment ago; the map's lock is held alone."""
+        """Stores an entity that was not there a moment ago. The caller holds the map's lock alone."""
         entry = self._entries.get(entity.id)
         if entry is not None:  # another put of the same id came first
             _write(entry, entity)
@@ -98,13 +99,14 @@ class EntityStore:
 
 
 def _write(entry: Entry, entity: Entity) -> None:
-    """Replaces an entry's fields; whoever calls has excluded all others from it."""
+    """Replaces an entry's fields. The caller has excluded all other threads from the entry."""
     entry.description = entity.description
     entry.value = entity.value
 
 
 def entity() -> Service:
-    """A store that has the ``KNOWN_IDS``. Raises NotFound for other ids, InvalidRequest for a value that is no number.
+    """A store that begins with ``KNOWN_IDS``. Raises NotFound for an unknown id, InvalidRequest for a value that is not
+    a number.
 
     Its routes are ``GET /entities/{id}`` and ``PUT /entities/{id}``.
     """

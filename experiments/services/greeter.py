@@ -1,4 +1,4 @@
-"""The greeter of the gRPC examples, under its original wire name: a service that is no stock service."""
+"""The greeter of the gRPC examples, under its original name on the wire."""
 
 from experiments.helloworld import greeter_pb2
 from stock_service.rpc.service import Method, Service

@@ -1,12 +1,12 @@
-"""``python -m experiments.services.grpc_aio_pattern`` serves stocks as grpcio's guide has it on asyncio.
+"""``python -m experiments.services.grpc_aio_pattern`` serves stocks on asyncio, written as in grpcio's guide.
 
-What the transport ``grpc_aio`` costs above its library is its throughput beside this one's, by turns:
+The ratio of the throughputs of ``grpc_aio`` and of this server is the cost of our transport above its library:
 
     python -m experiments compare grpc_aio 'python -m experiments.services.grpc_aio_pattern' --transport grpc_aio \\
         --load library --connections 8
 
-A coroutine answers each method; the stocks are those of our servers. Left out: limits, and finishing what was
-accepted: SIGTERM ends it at once.
+A coroutine answers each method. The stocks are those of our servers. Left out: limits, and the end of accepted
+requests: SIGTERM ends the server at once.
 """
 
 import asyncio

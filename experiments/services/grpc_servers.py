@@ -1,9 +1,11 @@
-"""``python -m experiments.services.grpc_servers NAME`` greets on a gRPC server of somebody else's, as its guide has it.
+"""``python -m experiments.services.grpc_servers NAME`` serves the greeter on another project's gRPC server, as its
+guide shows it.
 
-The study ``python_grpc_servers`` has them beside ``grpc_static``. A pool has eight threads. ``--tls-cert`` and
-``--age-s`` are given to a server that takes them; others go on without, and ``keeps`` sees that. Beside the greeter
-stands ``TRIAL``, which that program asks. Prints ``ready HOST:PORT``; SIGTERM ends it, and the calls under way before
-it where the server does so. Left out: connectrpc on uvicorn, which has HTTP/1.1 alone: no gRPC.
+The study ``python_grpc_servers`` compares these servers with ``grpc_static``. A pool has eight threads. A server that
+has TLS or connection ages gets ``--tls-cert`` and ``--age-s``. Other servers run without them, which the program
+``keeps`` notices. That program also calls the service ``TRIAL``. The program prints ``ready HOST:PORT``. SIGTERM ends
+it; calls under way end first, if the server does this. Left out: connectrpc on uvicorn, which has HTTP/1.1 alone and so
+no gRPC.
 """
 
 import argparse
@@ -28,7 +30,8 @@ Handlers = dict[str, "grpc.RpcMethodHandler[Any, Any]"]
 HOST, WORKERS, GRACE_S = "127.0.0.1", 8, 5.0
 
 TRIAL = "trial.Trial"
-"""Service of three methods: ``Wait`` for as many seconds as the request names, ``Several`` replies, and ``Talk``."""
+"""Service of three methods: ``Wait`` waits the seconds in its request, ``Several`` sends several replies, ``Talk``
+answers each request."""
 
 
 class Greeter(greeter_pb2_grpc.GreeterServicer):
@@ -40,7 +43,7 @@ class Greeter(greeter_pb2_grpc.GreeterServicer):
 
 
 class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
-    """The same for an event loop."""
+    """The servicer of gRPC's examples, for an event loop."""
 
     async def SayHello(self, request: HelloRequest, context: object) -> HelloReply:  # noqa: N802
         """``Hello NAME``."""
@@ -48,43 +51,43 @@ class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
 
 
 def waited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Reply after a wait, with the seconds that the method was told to have."""
+    """Replies after a wait. The reply has the seconds of the wait."""
     time.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 
 
 async def awaited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """The same on an event loop."""
+    """Replies after a wait, on an event loop."""
     await asyncio.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 
 
 def several(request: HelloRequest, _: object) -> Iterator[HelloReply]:
-    """Three replies."""
+    """Sends three replies."""
     for number in range(3):
         yield HelloReply(message=f"{request.name} {number}")
 
 
 async def several_on_loop(request: HelloRequest, _: object) -> AsyncIterator[HelloReply]:
-    """The same on an event loop."""
+    """Sends three replies, on an event loop."""
     for reply in several(request, None):
         yield reply
 
 
 def talked(requests: Iterator[HelloRequest], _: object) -> Iterator[HelloReply]:
-    """A reply to each request."""
+    """Replies to each request."""
     for request in requests:
         yield HelloReply(message=request.name)
 
 
 async def talked_on_loop(requests: AsyncIterator[HelloRequest], _: object) -> AsyncIterator[HelloReply]:
-    """The same on an event loop."""
+    """Replies to each request, on an event loop."""
     async for request in requests:
         yield HelloReply(message=request.name)
 
 
 def trial_handlers() -> Handlers:
-    """The methods of ``TRIAL``, as generated code has those of a servicer."""
+    """The methods of ``TRIAL``, in the form of generated code."""
     return _handlers(lambda request, context: waited(request, context.time_remaining()), several, talked)
 
 
@@ -98,7 +101,7 @@ def _handlers(unary: Callable[..., Any], stream: Callable[..., Any], talk: Calla
 
 
 def _threads(server: Any, options: argparse.Namespace) -> None:
-    """A server with the interface of ``grpc.Server``, until SIGTERM."""
+    """Runs a server with the interface of ``grpc.Server``, until SIGTERM."""
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), server)
 
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(TRIAL, trial_handlers()),))
@@ -123,12 +126,12 @@ def _aged(options: argparse.Namespace) -> list[tuple[str, int]]:
 
 
 def grpcio(options: argparse.Namespace) -> None:
-    """grpcio on a ``ThreadPoolExecutor``."""
+    """grpcio with a ``ThreadPoolExecutor``."""
     _threads(grpc.server(futures.ThreadPoolExecutor(WORKERS), options=_aged(options)), options)
 
 
 def pygrpc_native(options: argparse.Namespace) -> None:
-    """pygrpc-native on a ``ThreadPoolExecutor``."""
+    """pygrpc-native with a ``ThreadPoolExecutor``."""
     import pygrpc_native
 
     _threads(pygrpc_native.server(futures.ThreadPoolExecutor(WORKERS), options=_aged(options)), options)
@@ -155,7 +158,7 @@ def grpcio_aio(options: argparse.Namespace) -> None:
 
 
 def grpclib(options: argparse.Namespace) -> None:
-    """grpclib, which is on asyncio; its generated code gives it such a mapping."""
+    """grpclib on asyncio, with a mapping such as its generated code makes."""
     from grpclib.const import Cardinality, Handler
     from grpclib.server import Server
     from grpclib.utils import graceful_exit

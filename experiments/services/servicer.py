@@ -1,9 +1,9 @@
-"""``python -m experiments.services.servicer --transport T …`` serves a generated servicer of gRPC, unchanged.
+"""``python -m experiments.services.servicer --transport T …`` serves a servicer of gRPC's generated code, unchanged.
 
-``add_GreeterServicer_to_server`` adds it to ``Added``, as to a server of grpcio. The rest is as of every server here.
+``add_GreeterServicer_to_server`` adds it to ``Added``, as to a server of grpcio. All else is as in every server here.
 The adapter covers what the study ``python_grpc_servers`` needs: methods with one request and one or several replies,
-and the parts of ``grpc.ServicerContext`` that concern the method's own call. Left out: codes that no fault of ours has,
-interceptors.
+and the parts of ``grpc.ServicerContext`` that concern the method's own call. Left out: interceptors, and status codes
+that our faults lack.
 """
 
 import sys
@@ -35,7 +35,7 @@ NAME = "greeter-servicer"
 
 
 class Context:
-    """A call, by the names of ``grpc.ServicerContext``."""
+    """A call, with the methods of ``grpc.ServicerContext``."""
 
     __slots__ = ("_call",)
 
@@ -51,7 +51,7 @@ class Context:
         return self._call.peer
 
     def time_remaining(self) -> float | None:
-        """Seconds until the client gives up; None: it never does."""
+        """Seconds until the client gives up; None for a client without a deadline."""
         deadline_ns = self._call.deadline_ns
         return None if deadline_ns is None else max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9)
 
@@ -61,14 +61,14 @@ class Context:
 
 
 class Added:
-    """A server, as far as generated code adds methods to it."""
+    """A stand-in for a server, to which generated code adds methods."""
 
     def __init__(self) -> None:
         self.name = ""
         self.handlers: Handlers = {}
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """The same methods once more."""
+        """Adds the methods a second time, which has no effect."""
 
     def add_registered_method_handlers(self, name: str, handlers: Handlers) -> None:
         """Methods of a service, by their names."""
@@ -76,7 +76,7 @@ class Added:
 
 
 def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[Message], type[Message]]]) -> Service:
-    """The service of these methods, each with the messages that its name stands for."""
+    """A service of these methods, each with its message types."""
     methods, streams = dict[str, Method[Any, Any]](), dict[str, StreamMethod[Any, Any]]()
     for of, handler in handlers.items():
         if handler.unary_unary is not None:
@@ -92,7 +92,7 @@ def _of_call(behaviour: Callable[..., Any]) -> Callable[[Message, Call], Any]:
 
 
 def greeter_servicer() -> Service:
-    """The servicer that every server of the study ``python_grpc_servers`` has, and beside it what is tried on them."""
+    """The servicer of every server of the study ``python_grpc_servers``, with the methods of ``TRIAL``."""
     added = Added()
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), cast(grpc.Server, added))
     greeter, trial = (
@@ -103,7 +103,7 @@ def greeter_servicer() -> Service:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return."""
+    """Serves. Does not return."""
     services.SERVICES[NAME] = f"{__name__}:greeter_servicer"  # of the program itself: it is not loaded again
     serving.main(["serve", NAME, *arguments])
 

@@ -1,8 +1,8 @@
-"""Sorting as a remote procedure: work inside a request, by merge sort and by quicksort, as textbooks have them.
+"""Sorting as a remote procedure: work inside a request, by merge sort and by quicksort as in textbooks.
 
-Both are written in plain Python and not with ``sorted``: what they cost is the point. Sources: Knuth, *The Art of
+Both are written in plain Python and not with ``sorted``, since their cost is measured. Sources: Knuth, *The Art of
 Computer Programming* 3, 5.2.4 (merging); Hoare, "Quicksort", *The Computer Journal* 5 (1962). Quicksort takes the
-middle value as pivot, so that a sorted list is no bad case; there are bad ones, where its time is quadratic.
+middle value as pivot, so that a sorted list is not a bad case. Bad cases with quadratic time exist.
 """
 
 from experiments.v1 import sort_pb2
@@ -14,7 +14,7 @@ MERGE_SORT = f"/{SORT_SERVICE}/MergeSort"
 QUICK_SORT = f"/{SORT_SERVICE}/QuickSort"
 
 VALUES_MAX = 100_000
-"""Numbers in a request, at most: a third of a second of work."""
+"""Most numbers in a request: a third of a second of work."""
 
 
 def merge_sort(values: list[int]) -> list[int]:
@@ -26,7 +26,7 @@ def merge_sort(values: list[int]) -> list[int]:
 
 
 def _merge(left: list[int], right: list[int]) -> list[int]:
-    """Two sorted lists as one."""
+    """Merges two sorted lists."""
     merged = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -59,7 +59,7 @@ def _quick_sort(values: list[int], low: int, high: int) -> None:
 
 
 def _partition(values: list[int], low: int, high: int) -> int:
-    """Hoare's partition: gives a place, below ``high``, up to which no value is over one behind it."""
+    """Hoare's partition: gives a place below ``high``. No value up to that place is over a value behind it."""
     pivot = values[(low + high) // 2]
     i, j = low - 1, high + 1
     while True:

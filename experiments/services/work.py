@@ -2,7 +2,7 @@
 
 Three kinds of work add up. Each loads a server in another way:
 
-- ``io_ms``: waiting for somebody else, off the processor. A thread sleeps; an event loop serves other calls meanwhile.
+- ``io_ms``: waiting, off the processor. A thread sleeps; an event loop serves other calls meanwhile.
 - ``cpu_ms``: computing in bytecode, which holds the interpreter. One thread of a process computes at a time.
 - ``hash_ms``: computing in C, which lets the interpreter go. As many threads compute at once as there are cores. An
   event loop is still held.
@@ -25,16 +25,16 @@ from typing import Any
 from stock_service.rpc.service import Method, Service
 
 WORK_MS_MAX = 1000.0
-"""Most of each kind in a request, since clients give up after 5 s."""
+"""Most milliseconds of each kind in a request, since clients give up after 5 s."""
 
 TOLERANCE = 0.25
-"""The processor time of a hash may differ by this share from the time that was asked for."""
+"""Largest difference, as a share, of a hash's processor time from the wanted time."""
 
 _BLOCK = bytes(1 << 20)
-"""Bytes to be hashed, again and again. ``hashlib`` lets the interpreter go for anything over 2047 bytes."""
+"""Bytes that are hashed repeatedly. ``hashlib`` releases the interpreter for more than 2047 bytes."""
 
 _TURNS_MIN = 20
-"""Fewest turns of a loop between two looks at the clock: about half a microsecond, as long as a look takes."""
+"""Fewest turns of a loop between two looks at the clock: about half a microsecond, which is the time of a look."""
 
 _TURNS_TRIED = 20_000
 
@@ -51,7 +51,7 @@ class Work:
 
 
 def working(service: Service, work: Work) -> Service:
-    """The service with this work in each of its methods, before the reply; the unchanged service for no work.
+    """The service with this work in each of its methods, before the reply. Without work the service is unchanged.
 
     For computing, the machine's speed is measured first, which takes some 5 ms. Any thread may call the methods.
     """
@@ -65,8 +65,8 @@ def working(service: Service, work: Work) -> Service:
 def run_bytecode(ms: float, turns_per_ms: float) -> None:
     """Computes for ``ms`` milliseconds of this thread's processor time.
 
-    The thread holds the interpreter, but for the interpreter's usual switches. ``turns_per_ms`` is the machine's speed,
-    about: the result of the function of that name.
+    The thread holds the interpreter, apart from the interpreter's usual switches. ``turns_per_ms`` is the machine's
+    approximate speed: the result of the function of that name.
     """
     until_ns, half = time.thread_time_ns() + round(ms * 1e6), turns_per_ms / 2e6
     while (left_ns := until_ns - time.thread_time_ns()) > 0:
@@ -74,7 +74,7 @@ def run_bytecode(ms: float, turns_per_ms: float) -> None:
 
 
 def turn(times: int) -> None:
-    """Goes round an empty loop ``times`` times."""
+    """Runs an empty loop ``times`` times."""
     for _ in repeat(None, times):
         pass
 
@@ -85,7 +85,7 @@ def turns_per_ms() -> float:
 
 
 def hash_bytes(count: int) -> None:
-    """Hashes ``count`` bytes, and lets the interpreter go meanwhile."""
+    """Hashes ``count`` bytes, and releases the interpreter meanwhile."""
     digest = hashlib.sha256()
     for _ in repeat(None, count // len(_BLOCK)):
         digest.update(_BLOCK)
@@ -98,7 +98,7 @@ def bytes_hashed_in(ms: float) -> int:
 
 
 def _least_ms(piece: Callable[[], None]) -> float:
-    """This thread's processor time for a piece of work, in the quickest of several tries."""
+    """This thread's processor time for a piece of work: the shortest of several tries."""
 
     def taken_ms() -> float:
         began_ns = time.thread_time_ns()

@@ -1,7 +1,7 @@
 """Requests that the load client sends to the studies' services, and the checks of their replies.
 
-A load client repeats what it has drawn. So of ``entity-put-new`` the first use of an id is new, and a later use is not:
-the reply says which, and both are OK. A server that starts afresh has none of those ids.
+A load client repeats the requests that it has drawn. So the first ``entity-put-new`` of an id is new, and a later one
+is not. The reply tells them apart, and both are OK. A server that starts afresh has none of these ids.
 """
 
 import json
@@ -30,28 +30,28 @@ _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
 
 
 _NAME = "world"
-"""Whom the original's client greets."""
+"""Name that the original's client greets."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
-"""The array that textbooks sort."""
+"""Array that textbooks sort."""
 
 ARRAYS = 16
-"""Different arrays of one length that are sent."""
+"""Number of different arrays of one length that are sent."""
 
 VALUES = range(2**31)
 """Range of a seeded array's numbers: as in Go's client, so that they take as many bytes."""
 
 ENTITIES = 100
-"""Known ids that are asked for and put."""
+"""Known ids that are read and put."""
 
 NEW_IDS = range(10**6, 10**6 + 4096)
-"""Ids that a new server does not have."""
+"""Ids that a new server lacks."""
 
 Reply = TypeVar("Reply", bound=Message)
 
 
 def decoded(kind: type[Reply], reply: bytes) -> Reply:
-    """A reply as its message. Raises InternalFault for bytes that are none."""
+    """A reply as its message. Raises InternalFault for bytes that are not such a message."""
     try:
         return kind.FromString(reply)
     except DecodeError as error:
@@ -59,7 +59,7 @@ def decoded(kind: type[Reply], reply: bytes) -> Reply:
 
 
 def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
-    """OK for one of the texts that are sent. Raises InternalFault for anything else."""
+    """OK for one of the texts that are sent. Raises InternalFault for another text."""
     text = decoded(echo_pb2.EchoResponse, reply).text
     if text not in sent:
         raise InternalFault(f"an echo of {text[:32]!r}, which was not sent")
@@ -67,7 +67,7 @@ def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
 
 
 def greeted(reply: bytes) -> int:
-    """OK for the greeting of the one name that is sent. Raises InternalFault for anything else."""
+    """OK for the greeting of the one name that is sent. Raises InternalFault for another greeting."""
     message = decoded(greeter_pb2.HelloReply, reply).message
     if message != f"Hello {_NAME}":
         raise InternalFault(f"a greeting of somebody else: {message!r}")
@@ -75,13 +75,13 @@ def greeted(reply: bytes) -> int:
 
 
 def arrays(length: int, seed: int = 0) -> list[list[int]]:
-    """``ARRAYS`` arrays of so many numbers, drawn by the seed."""
+    """``ARRAYS`` arrays of this length, drawn by the seed."""
     rng = random.Random(f"{seed}/{length}")
     return [[rng.choice(VALUES) for _ in range(length)] for _ in range(ARRAYS)]
 
 
 def sort_requests(given: Iterable[Iterable[int]]) -> tuple[RequestType, RequestType]:
-    """``merge`` and ``quick``: sort these arrays, by either algorithm. Peers' clients have the same names for them."""
+    """``merge`` and ``quick``: sort these arrays by either algorithm. Peers' clients have the same names for them."""
     sent = [list(values) for values in given]
     expected = frozenset(tuple(sorted(values)) for values in sent)
     merge = tuple(sort_pb2.MergeSortRequest(values=values).SerializeToString() for values in sent)
@@ -97,7 +97,7 @@ def _sorted(
     expected: frozenset[tuple[int, ...]],
     reply: bytes,
 ) -> int:
-    """OK for one of the arrays that are sent, in order. Raises InternalFault for anything else."""
+    """OK for one of the arrays that are sent, in order. Raises InternalFault for another array."""
     values = tuple(decoded(kind, reply).values)
     if values not in expected:
         raise InternalFault(f"{len(values)} values that are none of the arrays that were sent, in order")
@@ -105,7 +105,7 @@ def _sorted(
 
 
 def _got(reply: bytes) -> int:
-    """OK for an entity that a load asks for, as it is stored or put. Raises InternalFault for anything else."""
+    """OK for an entity that a load reads, as it was stored or put. Raises InternalFault for another entity."""
     entity = decoded(entity_pb2.GetEntityResponse, reply)
     if entity.id not in KNOWN_IDS or not math.isfinite(entity.value) or entity.description != f"entity {entity.id}":
         raise InternalFault(f"an entity that was not asked for: {entity.id} {entity.description!r}")
@@ -113,13 +113,13 @@ def _got(reply: bytes) -> int:
 
 
 def _put(reply: bytes) -> int:
-    """OK for any reply to a put; whether the id is new depends on what came before."""
+    """OK for any reply to a put: earlier requests decide if the id is new."""
     decoded(entity_pb2.PutEntityResponse, reply)
     return Status.OK
 
 
 def _put_known(reply: bytes) -> int:
-    """OK for a put of an id that was there. Raises InternalFault for anything else."""
+    """OK for a put of a known id. Raises InternalFault for another reply."""
     if decoded(entity_pb2.PutEntityResponse, reply).created:
         raise InternalFault("an id that the store begins with was new to it")
     return Status.OK
@@ -142,9 +142,10 @@ def _entity_requests() -> tuple[RequestType, ...]:
 
 
 def echo_request(size: int | None = None) -> RequestType:
-    """``echo``: a few texts, in messages of so many bytes, from 8 on; without a size, as long as a Lookup's.
+    """``echo``: a few texts, in messages of ``size`` bytes, at least 8. Without a size a message is as long as a
+    Lookup.
 
-    Where the length of the text just needs one more byte to be written, a message is one byte longer.
+    Where protobuf needs one more byte for the text's length, a message is one byte longer.
     """
     texts = _TEXTS
     if size is not None:
@@ -155,18 +156,18 @@ def echo_request(size: int | None = None) -> RequestType:
 
 
 ROUTED_ID = 1
-"""The entity that the routes are asked for, again and again."""
+"""The entity that the routes read and put again and again."""
 
 
 def _got_by_route(reply: bytes) -> int:
-    """OK for the entity in JSON, as a store begins with it. Raises InternalFault for anything else."""
+    """OK for the entity in JSON, as it is in a new store. Raises InternalFault for another reply."""
     if _in_json(reply) != _routed_entity():
         raise InternalFault(f"an entity that was not asked for: {reply[:80]!r}")
     return Status.OK
 
 
 def _put_by_route(reply: bytes) -> int:
-    """OK for a put of an id that was there, in JSON. Raises InternalFault for anything else."""
+    """OK for a put of a known id, in JSON. Raises InternalFault for another reply."""
     if _in_json(reply) != {"created": False}:
         raise InternalFault(f"no reply to a put of a known id: {reply[:80]!r}")
     return Status.OK
@@ -184,7 +185,8 @@ def _routed_entity() -> dict[str, object]:
 
 
 def _routed_requests() -> tuple[RequestType, ...]:
-    """One entity, read and put by its routes: what any HTTP client sends, and servers in other languages take."""
+    """One entity, read and put by its routes, as HTTP clients do. Servers in other languages answer these requests
+    too."""
     at, entity = f"/entities/{ROUTED_ID}", json.dumps(_routed_entity(), separators=(",", ":")).encode()
     return (
         RequestType("get", f"GET {at}", (b"",), _got_by_route),
@@ -201,14 +203,15 @@ def _say_hello_request() -> RequestType:
 def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestType, ...]:
     """Requests of other services than the stock service, for ``LoadPlan.request_types``.
 
-    Those that sort have arrays of so many numbers; at 0 the one that textbooks sort. ``size``: see ``echo_request``.
+    Requests to sort have arrays of ``array_len`` numbers; with 0 the array of textbooks. ``size``: see
+    ``echo_request``.
     """
     sorts = sort_requests(arrays(array_len) if array_len else [ARRAY])
     return echo_request(size), _say_hello_request(), *sorts, *_entity_requests(), *_routed_requests()
 
 
 def names_of(service: str) -> tuple[str, ...]:
-    """The request types that a service of ours answers, by their names; the stock service's are the load client's."""
+    """Request types that a service of ours answers, by name. Those of the stock service are the load client's."""
     methods = made(service).methods
     routes = [(each.route.verb, each.route.path.partition("{")[0]) for each in methods.values() if each.route]
 

@@ -1,7 +1,7 @@
 """Content that a part of a study has for readers: answers, claims, pictures, sections. Plain values.
 
-``Shows`` is what is asked of a part; ``read`` judges a folder of results and asks the part that it is of. Left out: how
-any of it looks, and whether it is true, which ``judge`` decides.
+``Shows`` has the functions that a part gives. ``read`` judges a folder of results and calls the functions of its part.
+Left out: the look of the content, and its truth, which ``judge`` decides.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from experiments.show.version import UNKNOWN, Version
 from stock_service.rpc.errors import UsageError
 
 ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"]
-"""Verdict on a claim. NOT TESTABLE: nothing that is measured here decides it. NOT MEASURED: another part would
+"""Verdict on a claim. NOT TESTABLE: no measurement here decides it. NOT MEASURED: another part would
 (``not_measured``)."""
 
 
@@ -56,9 +56,9 @@ class Answer:
     not_concluded: tuple[str, ...] = ()
     """Conclusions that do not follow from the answer."""
     figure: str | None = None
-    """Name of the figure that shows it; None: the forest of its deciding comparisons is drawn."""
+    """Name of the figure that shows the answer; None: the forest of its deciding comparisons is drawn."""
     to_decide: str | None = None
-    """Sentence with the command that would decide an undecided answer; None for a decided one."""
+    """Sentence with the command that would decide an undecided answer; None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
     """Titles of its forests by measure, where the question is no title of the forest."""
 
@@ -123,7 +123,7 @@ class Seen:
     main: Judgement
     after: Mapping[str, Judgement] = field(default_factory=dict)
     runs: tuple[object, ...] = ()
-    """Runs of other kinds beside the sweep, each as its kind judges it."""
+    """Runs of other kinds beside the sweep, each judged by its kind."""
     environment: Environment | None = None
     """None where no record of the machine stands beside the results."""
     version: Version = UNKNOWN
@@ -134,12 +134,12 @@ class Seen:
     """Other parts that were recorded beside this one, by their names."""
 
     def of(self, judged: type[Data]) -> Data | None:
-        """The run beside the sweep that is judged so; None where it was not measured."""
+        """The run beside the sweep whose judgement is of this type; None where it was not measured."""
         return next((each for each in self.runs if isinstance(each, judged)), None)
 
 
 class Shows(Protocol):
-    """Content of a part of a study, to be asked for: all but its title is a function of what was measured."""
+    """Content of a part of a study. All but its title and its names of parts is a function of the measurements."""
 
     @property
     def title(self) -> str: ...
@@ -207,7 +207,7 @@ class Content:
         return self.seen.main
 
     def picture(self, name: str) -> Picture:
-        """The picture of that name. UsageError where there is none."""
+        """The picture of this name. UsageError where there is none."""
         named = {each.name: each for each in self.pictures}
         if name not in named:
             raise UsageError("a figure", name, ", ".join(named) or "none: nothing is drawn of these results")
@@ -215,10 +215,10 @@ class Content:
 
 
 def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = NOWHERE) -> Content:
-    """A folder of results, judged, and all that its part says of it. UsageError for a folder of another study.
+    """A folder of results, judged, with the content of its part. UsageError for a folder of another study.
 
-    Sweeps that ran after it lie in folders inside, named after their parts; what is not there was not run. ``beside``:
-    the folders of other parts by which its claims go.
+    Sweeps that ran after it lie in folders inside, named after their parts. ``beside``: the folders of other parts that
+    decide its claims.
     """
     main = judged(folder)
     if main.sweep.part not in parts:
@@ -246,7 +246,7 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
 def content(part: Shows, seen: Seen) -> Content:
     """Content of a part for its measurements. An answer without a figure gets that of its comparisons.
 
-    Where every block was refused there is none to name: the figure says so, and the sentence where it is empty.
+    Where every block was refused there is no figure to name. A figure without data says so, and an empty sentence too.
     """
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
@@ -268,7 +268,7 @@ def content(part: Shows, seen: Seen) -> Content:
 
 
 def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
-    """The forests of an answer: its comparisons of one measure a figure."""
+    """Forests of an answer: one figure for the comparisons of each measure."""
     of_measure: dict[Measure, list[Judged]] = {} if answer.deciding else {"response": []}
     for each in answer.deciding:
         of_measure.setdefault(each.comparison.measure, []).append(each)
@@ -289,7 +289,7 @@ def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
 
 
 def judged(folder: Path) -> Judgement:
-    """Sweep of a folder, judged by its own limits, with the deviation that earlier runs on such a machine show. Raises
+    """Sweep of a folder, judged by its own limits, with the deviation between earlier runs on such a machine. Raises
     UsageError."""
     judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
     if not (folder / ENVIRONMENT_FILE).exists():

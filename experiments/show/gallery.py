@@ -11,7 +11,8 @@ FOLDER = "figures"
 
 
 def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:
-    """Writes ``NAME.svg`` and ``NAME.png`` of each into a folder, made if need be; the SVG texts. Raises OSError."""
+    """Writes ``NAME.svg`` and ``NAME.png`` of each picture into a folder, which is made if it is not there. Gives the
+    SVG texts. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {}
     for picture in pictures:
@@ -23,5 +24,5 @@ def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:
 
 
 def svg_texts(pictures: Iterable[Picture]) -> Mapping[str, str]:
-    """Each picture's SVG by its name, the same every time. Writes nothing."""
+    """SVG of each picture by its name, the same every time. Writes nothing."""
     return {picture.name: data_of(picture.draw(), "svg").decode() for picture in pictures}

@@ -1,7 +1,7 @@
 """Cells of notebooks: state, figures, answers, tables and the replication card of a folder of results.
 
-A notebook measures and computes nothing. Everything here displays itself as the last line of a cell (by ``_repr_png_``
-or ``_repr_markdown_``). It prints as text elsewhere.
+A notebook measures and computes nothing. Its values display themselves as the last line of a cell (by ``_repr_png_`` or
+``_repr_markdown_``). Elsewhere they print as text.
 """
 
 from dataclasses import dataclass

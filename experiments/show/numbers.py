@@ -1,4 +1,4 @@
-"""Numbers as people read them: three digits, intervals as ``0.280 to 0.300``, nothing that crosses a page."""
+"""Numbers for people: three digits, intervals as ``0.280 to 0.300``, no text wider than a table's cell."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,18 +9,18 @@ NOTHING = "–"
 """Sign for a value that was not measured."""
 
 INTERVAL_BLOCKS_MIN = 3
-"""Fewest values that have an interval: Student's t of two spans 13 to 25 deviations, and tells nothing."""
+"""Fewest values that have an interval. Student's t of two values spans 13 to 25 deviations, which tells nothing."""
 
 TOO_FEW = "too few blocks for an interval"
 
 BOUNDS = (0.95, 1.0, 1.05)
-"""Values that an end of an interval is shown as only where it is equal to one of them."""
+"""Bounds of verdicts: an end of an interval is shown as one of them only where it is equal to it."""
 
 _FURTHER = 2
-"""Decimals that a ratio gets beyond three significant digits, at most."""
+"""Most decimals that a ratio gets beyond three significant digits."""
 
 _FAR = 100
-"""Factor between a value and an end of its interval from which on the end only says that it is far."""
+"""An end of an interval beyond this factor of its value is shown as ``under`` or ``over`` that bound."""
 
 
 def number(value: float) -> str:
@@ -38,8 +38,8 @@ def number(value: float) -> str:
 def ratio_words(estimate: Estimate) -> tuple[str, str]:
     """A ratio, and its interval as ``0.280 to 0.300``; a dash where it has none.
 
-    Three significant digits of the ratio, and its ends to as many decimals. More where that does not tell the three
-    apart, or an end from the bounds that verdicts are made by.
+    The ratio has three significant digits, and its ends have the same decimals. They get more decimals where the three
+    would look equal, or an end would look equal to a bound of the verdicts.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):
@@ -57,12 +57,13 @@ def ratio_words(estimate: Estimate) -> tuple[str, str]:
 
 
 def range_words(low: float, high: float) -> str:
-    """Two ratios as ``0.280 to 0.300``, with the digits that an interval of these ends has."""
+    """Two ratios as ``0.280 to 0.300``, with the digits of an interval with these ends."""
     return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]
 
 
 def spread_words(ratios: Sequence[float]) -> str:
-    """Ratios of runs: of three or more the least and the greatest. Two make no range: ``0.280 and 0.300``."""
+    """Ratios of runs: for three or more runs the least and the greatest. Two runs make no range: ``0.280 and
+    0.300``."""
     if len(ratios) == 1:
         return number(ratios[0])
     words = range_words(min(ratios), max(ratios))
@@ -75,7 +76,8 @@ def enumeration(words: Iterable[str]) -> str:
 
 
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
-    """True where a ratio and its ends differ as they are shown, and are at a bound only where they lie on it."""
+    """True where a ratio and its ends differ as they are shown, and look equal to a bound only where they are equal to
+    it."""
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
     on_1 = shown[0] == 1 and not values[1] <= 1 <= values[2]

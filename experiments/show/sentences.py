@@ -1,8 +1,8 @@
 """Sentences made from judged comparisons. Each says what its verdict allows, and no more.
 
-``ratio_sentence`` is the way from a verdict to words: a study, the report and ``compare`` take it. The verdict chooses
-the sentence; ratio and interval fill it. Where a verdict is missing, the sentence says what would bring one, or which
-gate keeps it back. Left out: which sentences are said, and in what order.
+``ratio_sentence`` turns a verdict into words, for a study, the report and ``compare``. The verdict chooses the
+sentence; ratio and interval fill it. Where a verdict is missing, the sentence names the blocks that would bring one, or
+the gate that keeps it back. Left out: the choice and the order of the sentences.
 """
 
 import math
@@ -35,10 +35,10 @@ MEANINGS: Mapping[Verdict, str] = {
 
 
 REACH_SAID = 0.005
-"""Deviation between runs from which on it is mentioned."""
+"""Deviation between runs from which a sentence mentions it."""
 
 HOUR_S = 3600.0
-"""Seconds between runs that tell of another hour; over a shorter time they do not."""
+"""Seconds between runs from which they tell of another hour."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
 """Ends of a ratio's interval, as answers show them."""
@@ -49,24 +49,24 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
     """A comparison in plain sentences: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    How far a further run may move it stands beside the answers (``reach_sentences``), unless it would undo the verdict.
-    Labels are what stands above and below in the ratio, as words within a sentence.
+    The change by a further run stands beside the answers (``reach_sentences``), unless it would undo the verdict. The
+    labels name both sides of the ratio within a sentence.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
 
 def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
-    """Sentences on how far a further run may move these ratios, each by its title; none where no earlier runs are
-    known."""
+    """Sentences on the largest change of these ratios by a further run, each with its title; empty where no earlier
+    runs are known."""
     known = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
     return tuple(f"{title}: {_between(between)}" for title, between in known if between is not None)
 
 
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
-    """Sentence on how far a further run may move the ratios that these answers show, by the one that moves furthest.
+    """Sentence on the largest change, by a further run, of the ratios that these answers show.
 
-    ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. For the others none is
-    known.`` Empty where no earlier runs are known.
+    ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. For the others none is known.``
+    Empty where no earlier runs are known.
     """
     shown = (each for each in judged if f"({ratio_words(each.typical)[1]})" in answers)
     known = [each.between for each in shown if each.between is not None]
@@ -101,7 +101,7 @@ def verdict_words(judged: Judged) -> str:
 
 
 def undecided_words(judged: Judged) -> str:
-    """Words on what would decide it: ``about 24 blocks``, or the gate that keeps it back; empty where it is decided."""
+    """Words on a decision: ``about 24 blocks``, or the gate that keeps it back; empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -158,14 +158,15 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 
 def _blocks_needed(judged: Judged) -> int | None:
-    """Blocks that would decide it, with those that gates leave out; None where that is unknown, or over 1,000."""
+    """Blocks that would decide the comparison, with those that gates leave out; None where this is unknown, or over
+    1,000."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
 
 
 def take(label: str) -> str:
-    """``take`` or ``takes``, by the head of what the label names, behind its last comma."""
+    """``take`` or ``takes``, by the label's last noun."""
     head = re.split(r" (?:with|on|of|per|at|in|by|for|under|from)\b", label.rpartition(", ")[2])[0]
     words = [word for word in re.sub(r"\(.*?\)", "", head).split() if "=" not in word]
     plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
@@ -196,7 +197,7 @@ def _limited(load_share: float) -> str:
 
 
 def _sized(judged: Judged, above: str, below: str) -> str:
-    """Words of a ratio: ``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
+    """Words for a ratio: ``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
     value, ends = ratio_words(judged.typical)
     times = "of" if judged.typical.value < 1 else "times"
     said = f" ({ends})" if has_interval(judged.typical) else f" ({TOO_FEW})"
@@ -239,7 +240,7 @@ def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]:
-    """Words of a growth beside that of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
+    """Words for a growth against that of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
     times = f"{ruling.against:.3g} times"
     small = ", by under 5 %" * judged.is_small(ruling)
     match ruling.verdict:
@@ -255,9 +256,9 @@ def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]
 
 
 def listed(judged: Judged) -> str:
-    """Entry of a list: the comparison's title, its numbers and its verdict, and why one is INCONCLUSIVE.
+    """Entry of a list: the comparison's title, its numbers and its verdict, with the reason of an INCONCLUSIVE one.
 
-    Where there is no verdict, that comes before the numbers.
+    ``no verdict`` comes before the numbers.
     """
     value, ends = ratio_words(judged.typical)
     numbers = f"{value} ({ends if has_interval(judged.typical) else TOO_FEW})"
@@ -269,8 +270,8 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences that belong beside a ratio: on whole means that disagree, and on what would decide it. In brief, a
-    further run is mentioned only where a verdict would not survive it."""
+    """Sentences beside a ratio: on whole means that disagree, and on the blocks that would decide it. A brief text
+    mentions a further run only where a verdict would not survive it."""
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
         yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value} ({ends})."
@@ -296,12 +297,12 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
 
 
 def _is_moved(judged: Judged) -> bool:
-    """True where a further run may say otherwise: the comparison is decided, and earlier runs are known."""
+    """True where a further run may change a decided verdict, by the earlier runs that are known."""
     return judged.between is not None and judged.decided and judged.comparison.kind != "same"
 
 
 def _between(known: Deviation) -> str:
-    """Sentence on how far a further run may move a ratio, by earlier runs."""
+    """Sentence on the change of a ratio by a further run, from earlier runs."""
     later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
@@ -310,7 +311,7 @@ def _between(known: Deviation) -> str:
 
 
 def _later(known: Deviation) -> tuple[str, str]:
-    """Time of a further run, and the distance of the earlier ones: within an hour they tell of minutes only."""
+    """Time of a further run by the distance of the earlier runs: runs within an hour tell of minutes only."""
     return ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
 
 
@@ -319,7 +320,7 @@ def _percent_more(log: float) -> str:
 
 
 def _begun(sentence: str) -> str:
-    """The sentence with a capital letter, unless it begins with a name that is written its own way."""
+    """The sentence with a capital letter, unless it begins with a name in lower case, such as gRPC."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 

@@ -1,7 +1,7 @@
 """Tables of a judged sweep, as Markdown: comparisons, arms, claims, what was refused, what was left out, the machine.
 
-A number stands beside its interval. What was not measured is a dash. ``†`` marks a time that is the load side's too,
-``§`` one that a gate refuses. The page renders the same Markdown. Left out: sentences, and the order of tables.
+A number stands beside its interval. A missing measurement is a dash. ``†`` marks a time that is the load side's too,
+``§`` a time that a gate refuses. The page renders the same Markdown. Left out: sentences, and the order of tables.
 """
 
 from collections import Counter
@@ -64,7 +64,7 @@ class Table:
 
     @property
     def markdown(self) -> str:
-        """The table in Markdown; words alone where it has no line."""
+        """The table in Markdown; words alone for a table without lines."""
         if not self.lines:
             return "Nothing to show.\n"
         rule = tuple(":---" if column < self.texts else "---:" for column in range(len(self.head)))
@@ -168,7 +168,7 @@ def refusals(judgement: Judgement) -> Table:
 
 
 def left_out(judgement: Judgement) -> Table:
-    """Table of lost slices of each arm that lost any, by the reason of the loss."""
+    """Table of the lost slices of each arm, by the reason of the loss."""
     lines = []
     for place, arm in enumerate(judgement.sweep.arms):
         fates = [
@@ -185,8 +185,7 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on the rounds that were left out because others took the cores, on these others, and on the marked
-    blocks."""
+    """Sentences on the rounds that were left out since others took the cores, on these others, and on marked blocks."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -204,7 +203,7 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Words for the programs that had the cores in these rounds, with their processor time where it was watched."""
+    """Names of the programs that had the cores in these rounds, with their processor time where it was watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"

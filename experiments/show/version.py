@@ -1,8 +1,7 @@
-"""Version of a recording's servers: this version's, or an earlier one, and what changed since. Said on every page.
+"""Version of a recording's servers: this version, or an earlier one with its changes since. Every page has it.
 
-The fingerprint decides it (``results/fingerprint.py``). Python's own version is left out of it here: pages are read on
-any Python, and the table of the machine names the one that was measured. A recording without a fingerprint is of an
-earlier server.
+The fingerprint decides it (``results/fingerprint.py``). Python's own version does not count here: pages are read on any
+Python, and the table of the machine names the measured one. A recording without a fingerprint is of an earlier server.
 """
 
 import re
@@ -15,7 +14,7 @@ from experiments.results.environment import Environment
 from experiments.results.fingerprint import differing, taken
 
 LABEL = "> **Version.** "
-"""Beginning of a report's line on the version: the only line that changes after the report was written."""
+"""Beginning of a report's line on the version. Only this line changes after the report was written."""
 
 THIS, EARLIER = "of this version", "of an earlier server"
 
@@ -25,15 +24,15 @@ class Version:
     """Sources that a recording measured, beside the sources that are here."""
 
     measured_on: str = ""
-    """Day, such as ``24 November 2026``; empty where no record of the machine stands beside the results."""
+    """Day, such as ``24 November 2026``; empty where no record of the machine is beside the results."""
     commit: str = ""
     has_fingerprint: bool = False
     changed: tuple[str, ...] = ()
-    """Places of the arms whose sources differ from those that are here."""
+    """Places of the arms whose sources differ from the present ones."""
 
     @property
     def is_this(self) -> bool:
-        """True where the measured sources are those that are here."""
+        """True where the measured sources are the present ones."""
         return self.has_fingerprint and not self.changed
 
     @property
@@ -43,7 +42,7 @@ class Version:
 
     @property
     def sentence(self) -> str:
-        """The version in a sentence, with what changed since."""
+        """The version in a sentence, with the changes since."""
         if self.is_this:
             return f"The servers, clients and peers are {THIS}. They were measured on {self.measured_on}."
         if not self.measured_on:
@@ -69,7 +68,7 @@ def without(report: str) -> str:
 
 
 def with_line(report: str, version: Version) -> str:
-    """A report with the line that is true here, behind its sweep's state."""
+    """The report with the line on the version that is true now, behind its sweep's state."""
     return re.sub(r"^(> .*\n\n)", lambda state: f"{state[1]}{line(version)}\n\n", without(report), count=1, flags=re.M)
 
 

@@ -1,4 +1,4 @@
-"""Recomputes a recording: every row, figure and sentence from its blocks; and names what differs.
+"""Recomputes a recording, every row, figure and sentence, from its blocks. Names the differences.
 
 A recording is what a sweep left in its folder. It passes if four things hold:
 
@@ -39,8 +39,8 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
 
 TEXTS_FILE = "texts.sha256"
-"""Digests of the report, the figures and the machine's record of a recording whose edition is over; ``sha256sum
---check`` reads it."""
+"""Digests of the report, the figures and the machine's record, for a recording of a former edition. ``sha256sum
+--check`` reads the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +59,19 @@ class Expected:
     """Content that a folder should hold, by the folder's part."""
 
     texts: Mapping[str, Callable[[], str]]
-    """Its report and figures, by the files' names; each is computed only where the text is compared."""
+    """Report and figures, by the files' names. Each is computed only if its text is compared."""
     designs: Sequence[Design]
-    """Sweeps of the part. The folder's sweep must be one of these. Empty: no part is known that makes the sweep."""
+    """Sweeps of the part, one of which the folder's sweep must be. Empty where no known part makes the sweep."""
     former: bool = False
-    """True where the folder's sweep is known as the design of an earlier version."""
+    """True where the folder's sweep is known as an earlier design."""
 
 
 Expecting = Callable[[Path], Expected]
 
 
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
-    """Differences between a folder and its expected content, a line each. Raises UsageError if it is edited or
-    unreadable."""
+    """Differences between a folder and its expected content, a line each. Raises UsageError for an edited or unreadable
+    folder."""
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
     yield from (f"{folder}: {said}" for said in _faults(folder, sweep, every))
     yield from unfinished(folder)
@@ -115,7 +115,7 @@ def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
 
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
-    """Faults where no part makes the sweep, and missing files and folders that its part writes."""
+    """Faults where no part makes the sweep, and files and folders that its part writes and that are missing."""
     if expected.former:
         return
     if not expected.designs:
@@ -148,7 +148,7 @@ def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
 
 
 def earlier(folder: Path, expecting: Expecting) -> str | None:
-    """A sentence on a recording of an earlier version whose texts would differ today; else None.
+    """A sentence on a recording of an earlier version whose texts would differ today; None for others.
 
     Raises as ``differences``.
     """
@@ -161,7 +161,8 @@ def earlier(folder: Path, expecting: Expecting) -> str | None:
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[str]:
-    """Faults of a sweep that did not end at the right look: the first look that decides every comparison, or the last.
+    """Faults of a sweep that did not end at the right look, which is the first that decides every comparison, or the
+    last.
 
     An earlier edition waited for the verdict of a comparison whose load was at its limit.
     """
@@ -179,7 +180,7 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[s
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """Measurements beside the sweep that were broken off: they have fewer blocks than their own plan."""
+    """Measurements beside the sweep that were broken off, so that they have fewer blocks than their plan."""
     for name, (plan, seen) in kept(folder).items():
         if len(seen) < plan.blocks:
             yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"
@@ -195,8 +196,8 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
-    """The rows without the factors that the recorded rows lack. Such factors came later, and every arm is at their
-    default. A factor that has its former name in the recorded rows keeps that name here."""
+    """The rows without the factors that the recorded rows lack. These factors came later, and every arm has their
+    default. A factor keeps the former name that it has in the recorded rows."""
     try:
         header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",")
     except OSError:
@@ -222,7 +223,7 @@ def _is_at_default(name: str, sweep: Sweep) -> bool:
 
 
 def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
-    """The texts of an earlier version that are not as they were when the edition ended."""
+    """Texts of an earlier version that have changed since its edition ended."""
     try:
         lines = (folder / TEXTS_FILE).read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -242,7 +243,7 @@ def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _shown_figures(folder: Path) -> Sequence[str]:
-    """The figures that a folder's report shows; none where it has no report."""
+    """Figures that a folder's report shows; empty without a report."""
     with suppress(FileNotFoundError):
         return re.findall(r"\]\((figures/[^)]+)\)", (folder / "report.md").read_text(encoding="utf-8"))
     return ()
@@ -285,7 +286,7 @@ def _text_differs(file: Path, should: str) -> Iterator[str]:
 
 
 def _cell(has: str, should: str) -> str:
-    """The place at which two lines part, in a few words."""
+    """The place at which two lines begin to differ, in a few words."""
     place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
     begin = max(0, place - 20)
     return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

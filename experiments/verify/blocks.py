@@ -1,10 +1,10 @@
 """Blocks against the order that their seed draws, against the machine's accounts, and against themselves.
 
-A block can be edited, and the digests made anew. Then what it says twice still has to agree. Its slices stand in the
-order that is drawn from seed, number and attempt. What they add up to is what the histograms hold. Blocks follow one
-another in time, none like another. What was stolen in rounds is in the machine's account. On the wire gRPC carries
-more than sockets. Each function gives a sentence for each fault. Pure. Left out: faults that a block hides whole, such
-as other times in slices and in histograms alike.
+A block can be edited, and its digests made anew. Then its redundant values still must agree. Its slices have the order
+that is drawn from seed, number and attempt. Their sums equal those of the histograms. Blocks follow one another in
+time, and no two are equal. Stolen time of rounds is in the machine's account. On the wire gRPC has more bytes than
+sockets. Each function gives a sentence for each fault. Pure. Left out: edits that are consistent everywhere, such as
+other times in slices and histograms.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,11 +28,10 @@ LABEL_S = 1.0
 """A moment is written in whole seconds, rounded down."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
-"""Transports of the same messages: the first carries fewer bytes than the others, as HTTP/2 has headers and frames of
-its own."""
+"""Transports of the same messages. The first has fewer bytes than the others, since HTTP/2 has headers and frames."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
-"""Factors that change no byte of a message; the first, the transport, is the exception."""
+"""Factors that change no byte of a message, after the transport, which does."""
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
@@ -48,7 +47,8 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the attempts: a block may be run again only since others took its time, and not for its values."""
+    """Faults of the attempts: a block may be run again only because others took its time, and not because of its
+    values."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -73,7 +73,7 @@ def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
 
 
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
-    """Faults where the machine's accounts, from before the sweep until after it, contradict the blocks."""
+    """Faults where the machine's counts, from before the sweep until after it, contradict the blocks."""
     if machine.after is None:
         yield "no account of the machine after the sweep"
         return
@@ -122,7 +122,7 @@ def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults of the order: it is not the drawn one, or rounds were left out though there was time for them."""
+    """Faults of the order: it differs from the drawn one, or lacks rounds for which there was time."""
     rounds, slices = len(block.rounds), block.slices
     drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
     seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
@@ -161,8 +161,8 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered, in_slices: bool) -> bool:
-    """True where the numbers beside a histogram can belong to it. In windows an error may have a time, in slices
-    none."""
+    """True where the numbers beside a histogram may belong to it. In windows an error may have a time, in slices
+    not."""
     times = answered.times
     outcomes, errors = sum(answered.outcomes.values()), 0 if in_slices else sum(answered.errors.values())
     if outcomes and not outcomes <= times.count + times.out_of_range <= outcomes + errors:
@@ -181,7 +181,7 @@ def _is_whole(answered: Answered, in_slices: bool) -> bool:
 
 
 def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Arms of sockets that carried more bytes a request than arms of gRPC with the same messages."""
+    """Arms on sockets that carried more bytes a request than arms on gRPC with the same messages."""
     carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
     for lean, other in product(carried, carried):
         ours, theirs = (each.setting["transport"] for each in (lean, other))
@@ -209,7 +209,7 @@ def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
 
 
 def _content(block: Block) -> list[tuple[int, int, int]]:
-    """The sums of a block's slices, whatever their order."""
+    """Sums of a block's slices, in any order."""
     slices = block.slices
     return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
 

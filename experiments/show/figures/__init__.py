@@ -1,5 +1,5 @@
-"""Figures: each module draws one kind, from plain values, and says in words what it shows.
+"""Figures: each module draws one kind of figure from plain values, and gives its content in words.
 
-``house.mplstyle`` is how they look; matplotlib's constrained layout places everything. No figure is empty: what carries
-no verdict or is refused is grey and hollow, and a panel without data says so.
+``house.mplstyle`` is their style. matplotlib's constrained layout places all parts. No figure is empty: a value without
+a verdict or a refused one is grey and hollow, and a panel without data says so.
 """

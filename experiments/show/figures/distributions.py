@@ -1,7 +1,7 @@
 """Response times from the quickest request to the slowest: a percentile curve for each setting.
 
-Along runs the share of requests that took longer, on a logarithmic axis that stretches the slow end. A curve ends
-where fewer than ten independent requests lie beyond: what lies further would be the place of a handful of moments.
+Along runs the share of requests that took longer, on a logarithmic axis that stretches the slow end. A curve ends where
+fewer than ten independent requests lie beyond: the rest would depend on a handful of moments.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from experiments.show.figures.style import QUIET, Picture, Stroke, grid, house, 
 from experiments.show.numbers import NOTHING, number, time_unit
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)
-"""Shares of requests that took longer: those that are named on the axis."""
+"""Shares of requests that took longer, which the axis names."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -34,7 +34,8 @@ class Line:
     point: Point
 
     def curve(self) -> tuple[Numbers, Numbers]:
-        """Shares of requests that took longer, descending, and the times in µs; empty where there are too few."""
+        """Shares of requests that took longer, descending, and the times in µs; empty where there are too few
+        requests."""
         counted, effective = self.point.times.count, self.point.effective
         if not counted or effective < 2 * BEYOND_MIN:
             return np.zeros(0), np.zeros(0)

@@ -1,7 +1,7 @@
-"""Pool × clients: the mean latency of each, as a field of colours with the numbers written in them.
+"""Heat map of pool × clients: the mean latency of each cell as a colour, with its number.
 
-Light is little, dark is much, on one logarithmic scale for all fields. A cell that a gate refuses is white, its number
-grey; one that was not measured holds a dash.
+A light colour is a short time, a dark colour a long time, on one logarithmic scale for all maps. A cell that a gate
+refuses is white with a grey number. A cell that was not measured has a dash.
 """
 
 from collections.abc import Iterator, Sequence

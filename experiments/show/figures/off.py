@@ -1,7 +1,7 @@
 """Errors of predictions: measured ÷ foretold, a row for each kind of arm, a dot with its interval for each arm.
 
-The band is what counts as a hit. The axis is logarithmic, so that a half and a double lie as far from 1. What lies out
-of the figure is an arrow at its edge. A row's arms are named on the right, in the order of its dots from the top.
+The band is the zone of hits. The axis is logarithmic, so that a half and a double are equally far from 1. A value
+beyond the figure is an arrow at its edge. A row's arms are named on the right, in the order of its dots from the top.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ ROW = 0.32
 """Height of a row, in inches."""
 
 FARTHEST = 2.0
-"""The axis ends at this many times what was foretold, and at its inverse."""
+"""The axis ends at this multiple of the foretold value, and at its inverse."""
 
 NAME_LETTERS, ARMS_LETTERS = 44, 22
 
@@ -49,14 +49,14 @@ class Off:
 
 
 def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str) -> Picture:
-    """The figure with its words, to be drawn when it is wanted. ``within``: how far a hit may be off. ``arms``: what
-    their names say."""
+    """The figure with its words, to be drawn when it is wanted. ``within``: largest deviation of a hit. ``arms``:
+    meaning of the arms' names."""
     return Picture(name, title, alternative(title, within, rows), lambda: draw(title, within, rows, arms))
 
 
 @house()
 def draw(title: str, within: float, rows: Sequence[Off], arms: str) -> Figure:
-    """The rows in the order given, from the top, and so the dots of each."""
+    """Rows in the order given, from the top. A row's dots are in this order too."""
     figure, ((axes,),) = grid(title, 1.5 + ROW * max(4, len(rows)))
     if not rows:
         say(axes, "Nothing was measured for this figure.")

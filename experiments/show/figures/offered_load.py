@@ -1,8 +1,8 @@
-"""An open loop: offered and answered requests, and how soon they are answered.
+"""An open loop: offered and answered requests, and their response times.
 
-On the left replies a second against requests due a second; on the grey band all are answered in time. On the
-right the response times, from when a request was due: median and 99th percentile. Past saturation a queue grows
-without end, so that response times there say only how long was measured. Both axes are logarithmic.
+On the left replies a second against requests due a second. On the grey band all requests are answered in time. On the
+right the response times, from when a request was due: median and 99th percentile. Past saturation a queue grows without
+end, so that response times there depend on the duration of the measurement. Both axes are logarithmic.
 """
 
 import math
@@ -38,10 +38,10 @@ from experiments.show.numbers import number, time_unit
 TAIL_DASHES: Dashes = (0, (3, 1.2))
 
 ALL: Mapping[str, Any] = {"color": FAINT, "linewidth": 9.0, "linestyle": "-"}
-"""Look of the diagonal, a band behind the curves: it is seen where they run along it."""
+"""Style of the diagonal, a band behind the curves: it is visible where curves run along it."""
 
 SATURATED = 0.98
-"""Least answered ÷ offered of a server that keeps up: under that, the queue grows, and response times are hollow."""
+"""Least answered ÷ offered of a server that keeps up. Below it the queue grows, and response times are hollow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Load:
 
     @property
     def is_saturated(self) -> bool:
-        """True where less was answered than offered."""
+        """True where fewer requests were answered than offered."""
         return self.answered_hz is not None and self.answered_hz.value < SATURATED * self.offered_hz
 
 
@@ -166,7 +166,7 @@ def _entries(curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> I
 
 
 def alternative(title: str, curves: Sequence[Curve]) -> str:
-    """The figure in words: each rate, what was answered, and how soon."""
+    """The figure in words: each rate, its replies, and its response times."""
     told = [f"{title}."]
     for curve in curves:
         loads = []

@@ -1,7 +1,7 @@
 """Panels: marks with their intervals, lines, rows, stacked bars and axes, which all figures share.
 
-An interval that reaches out of its panel is cut, and ends in an arrow. What a gate refuses is grey and hollow. A
-missing point breaks its line. Left out: titles, legends, colours, which ``style`` has.
+An interval that reaches out of its panel is cut, and ends in an arrow. A value that a gate refuses is grey and hollow.
+A missing point breaks its line. Left out: titles, legends, colours, which ``style`` has.
 """
 
 import math
@@ -19,7 +19,7 @@ from experiments.show.figures.style import FAINT, PALE, QUIET, Stroke, wrapped
 from experiments.show.numbers import has_interval, number, times_between
 
 CUT = 2.0
-"""A scale ends at this many times its highest value, however far the intervals reach."""
+"""A scale ends at this multiple of its highest value, also if intervals reach farther."""
 
 EVEN = 4.0
 """A logarithmic axis that spans a smaller factor has even ticks."""
@@ -28,11 +28,12 @@ STACKED = (("0.88", ""), ("C0", ""), ("C4", ""), ("C1", ""), ("C5", "////"), ("0
 """Colours, from the style's cycle, and hatching of the parts of a stacked bar: they differ in grey, too."""
 
 HALO = [patheffects.withStroke(linewidth=3, foreground="white")]
-"""White around a line: it is seen on any bar."""
+"""White edge around a line, so that it is visible on any bar."""
 
 
 def highest(estimates: Iterable[Estimate]) -> float:
-    """End of a scale from 0: every value lies within it, and every interval that does not reach too far; 0 for none."""
+    """End of a scale from 0. It includes every value, and every interval that does not reach too far; 0 for no
+    values."""
     every = list(estimates)
     most = max((each.value for each in every), default=0.0)
     return max(most, min(max((each.high for each in every if has_interval(each)), default=0.0), CUT * most))
@@ -88,7 +89,7 @@ def mark(
 
 
 def line(axes: Axes, points: Iterable[tuple[float, float | None]], stroke: Stroke, **look: Any) -> None:
-    """A line through points, in the stroke's colour and dashes; one without a value breaks it."""
+    """A line through points, in the stroke's colour and dashes. A point without a value breaks it."""
     every = list(points)
     x, y = [x for x, _ in every], [math.nan if y is None else y for _, y in every]
     how = {"color": stroke.colour, "linestyle": stroke.dashes, "linewidth": stroke.width, **look}
@@ -113,7 +114,7 @@ def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence
 def rows_around_one(
     axes: Axes, names: Sequence[str], limits: tuple[float, float], band: tuple[float, float], said: Sequence[str] = ()
 ) -> Sequence[Axis]:
-    """Rows of ratios on a logarithmic axis, with a line at 1 in a band of what counts as 1."""
+    """Rows of ratios on a logarithmic axis, with a line at 1 in a band of the ratios that count as 1."""
     given = rows(axes, names, said)
     axes.grid(visible=False, axis="x")
     axes.grid(visible=True, axis="y")
@@ -142,7 +143,7 @@ def stack_keys(names: Iterable[str]) -> Iterable[Patch]:
 
 
 def say(axes: Axes, text: str, letters: int = 34) -> None:
-    """Writes words in place of data."""
+    """Writes words in the place of data."""
     axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
     axes.set_facecolor(PALE)
     for axis in (axes.xaxis, axes.yaxis):
@@ -151,7 +152,7 @@ def say(axes: Axes, text: str, letters: int = 34) -> None:
 
 
 def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
-    """Sets a few round ticks, as plain numbers; none beyond ``end``."""
+    """Sets a few round ticks, as plain numbers, none beyond ``end``."""
     ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
     found = ticks if end == math.inf else FixedLocator([at for at in ticks.tick_values(0, end) if at <= end])
     axis.set_major_locator(found)
@@ -159,8 +160,8 @@ def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
 
 
 def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
-    """A few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers; none but decades where it
-    spans a factor of ``dense``."""
+    """A few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers. Where it spans a factor of
+    ``dense``, only decades."""
     if high / low < EVEN:
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     else:

@@ -1,8 +1,8 @@
 """Judged comparisons as a forest: each ratio with its interval around 1, and its verdict in words.
 
-The axis is logarithmic, so that a half and a double lie as far from 1. The band is where a ratio counts as no
-difference. Beside the typical ratio, which is judged, stands a thin line: the ratio of whole means. What has no
-verdict is grey and hollow. An interval that reaches out of the figure ends in an arrow.
+The axis is logarithmic, so that a half and a double are equally far from 1. The band is the zone in which a ratio
+counts as no difference. Beside the typical ratio, which is judged, stands a thin line: the ratio of whole means. A
+ratio without a verdict is grey and hollow. An interval that reaches out of the figure ends in an arrow.
 """
 
 import math
@@ -33,10 +33,10 @@ from experiments.show.numbers import has_interval, ratio_words
 from experiments.show.sentences import undecided_words, verdict_words
 
 NARROWEST = 1.15
-"""The axis reaches at least so far on either side of 1."""
+"""Least reach of the axis on either side of 1."""
 
 FARTHEST = 3.0
-"""The axis ends at this many times the farthest ratio, however far the intervals reach."""
+"""The axis ends at this multiple of the farthest ratio, also if intervals reach farther."""
 
 NAME_LETTERS = 31
 
@@ -115,7 +115,7 @@ def _colour(judged: Judged) -> str:
 
 
 def _said(judged: Judged) -> str:
-    """The numbers and, below, the verdict with what would decide it."""
+    """The numbers and, below, the verdict with the blocks that would decide it."""
     value, ends = ratio_words(judged.typical)
     numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (few blocks)"
     open_ = undecided_words(judged)

@@ -1,7 +1,7 @@
 """Parts of a cost: a stacked bar for each setting, in its unit, and beside it as shares of the whole.
 
-The sum stands at the bar's end. A part that came out under 0, as a small difference of two large numbers may, is drawn
-as nothing; the words have its number. Nothing here has a verdict.
+The sum stands at the bar's end. A small difference of two large numbers may be under 0: then its part is not drawn, and
+the words have its number. These values have no verdicts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Stages of a request inside the server, as parts of its mean time there.
 
 Means are over all requests, so that the stages add up to the mean of the whole. Stamping a request costs about 1 µs.
-Nothing here has a verdict.
+These values have no verdicts.
 """
 
 from collections.abc import Mapping, Sequence

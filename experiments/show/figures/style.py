@@ -1,8 +1,8 @@
 """Style of all figures: the style sheet, a grid of panels with title and legend, colours and labels, files.
 
-A transport's colour and marker are those of its place in ``PROTOCOLS``; its label is its module's. Lines of one
-transport differ in shade, dashes and marker, so that a figure survives a grey printer. ``panels`` has what is drawn
-within a panel. The same data give the same bytes: no dates, no random ids.
+A transport's colour and marker follow its place in ``PROTOCOLS``; its label is that of its module. Lines of one
+transport differ in shade, dashes and marker, so that a figure survives a grey printer. ``panels`` draws within a panel.
+The same data give the same bytes: no dates, no random ids.
 """
 
 import io
@@ -36,28 +36,28 @@ from stock_service.rpc.transports import TRANSPORTS, load
 HOUSE = Path(__file__).with_name("house.mplstyle")
 
 WIDTH = 6.8
-"""Width of every figure in inches: that of a page's text."""
+"""Width of every figure in inches: the width of a page's text."""
 
 TITLE_LETTERS, LEGEND_LETTERS = 78, 88
-"""Letters that fit across a figure, in the title's size and in the legend's."""
+"""Letters that fit across a figure, at the size of the title and of the legend."""
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
 """Dots per inch and colours of a small picture: some 20 kB, a quarter of the size in all colours."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
-"""Height of a legend's row in inches; and the number of rows that there is always room for."""
+"""Height of a legend's row in inches, and the number of rows that always have room."""
 
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
-"""Colours of verdicts, as on the report's page; an undecided one has a quiet colour."""
+"""Colours of verdicts, as on the report's page. An undecided verdict has a quiet colour."""
 
 Dashes = Literal["-", ""] | tuple[float, tuple[float, ...]]
 
 DOTTED: Dashes = (0, (1, 1.6))
-"""Dashes of what is no measured line: a limit, a formula, a wish."""
+"""Dashes of a line that was not measured: a limit, a formula, a wish."""
 
 UPRIGHT = Outline([(0, y) for y in range(-5, 6)], [Outline.MOVETO, Outline.LINETO] * 5 + [Outline.MOVETO])
-"""Marker of a dotted line that stands."""
+"""Marker of a dotted vertical line in a legend."""
 
 LIMITED = "hollow: limited by the client, too"
 """Words for a hollow marker: the value is that of client and server together."""
@@ -69,10 +69,10 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers of transports, by their places."""
 
 SIZES = ((6.6, 2.4), (4.8, 1.6), (3.6, 1.3))
-"""Sizes of the markers and widths of the lines of a figure, in turn: one that lies on another lets it be seen."""
+"""Sizes of the markers and widths of the lines of a figure, in turn, so that a line below another stays visible."""
 
 SHADES = (0.0, 0.5, -0.75, 0.25)
-"""Shades of the lines of one transport, in turn: shares of white, and under 0 of ink."""
+"""Shades of the lines of one transport, in turn: shares of white; under 0 shares of ink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,15 @@ class Picture:
 
 @contextmanager
 def house() -> Iterator[None]:
-    """Within it, new figures have the house's style; the reader's own settings are untouched. Also a decorator."""
+    """Context in which new figures have the house's style; the caller's own settings are untouched. Also a
+    decorator."""
     with style.context(HOUSE):
         yield
 
 
 @cache
 def label(transport: str) -> str:
-    """Name of a transport for people; a transport that this project does not have (any more) keeps its own name."""
+    """Name of a transport for people. A transport of an earlier version keeps its own name."""
     if transport in TRANSPORTS:
         return str(getattr(load(transport), "LABEL", transport))
     return LABELS.get(transport) or FACTORS["transport"].former.get(transport, transport)
@@ -134,7 +135,7 @@ def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:
 
 
 def overlaid(drawn: dict[tuple[str, str], Stroke]) -> dict[tuple[str, str], Stroke]:
-    """The strokes in sizes by which lines can be told apart that lie on each other."""
+    """The strokes in sizes that tell lines apart which lie on each other."""
     sizes = cycle(SIZES)
     return {
         line: replace(stroke, size=size, width=width)
@@ -168,24 +169,24 @@ def grid(title: str, height: float, rows: int = 1, columns: int = 1, **how: Any)
 
 
 def key(text: str, **look: Any) -> Line2D:
-    """A legend's entry, which looks like what it explains: quiet and without a line unless ``look`` says other."""
+    """A legend's entry that looks like the drawn line: quiet and without a line unless ``look`` says otherwise."""
     return Line2D([], [], **{"color": QUIET, "linestyle": "", "label": text, **look})
 
 
 def key_of(stroke: Stroke, text: str, line: bool = True) -> Line2D:
-    """A legend's entry for a line, or for its markers alone."""
+    """A legend's entry for a line with its markers, or for the markers alone."""
     look = {"color": stroke.colour, "marker": stroke.marker, "markersize": stroke.size, "linewidth": stroke.width}
     return key(text, **look, linestyle=stroke.dashes if line else "")
 
 
 def interval_key(where: str = ", or within its marker", across: bool = False) -> Line2D:
-    """A legend's entry for intervals, which run up and down, or across; and where they are to be seen."""
+    """A legend's entry for intervals, vertical or horizontal, and for intervals that are within their markers."""
     look: dict[str, Any] = {"linestyle": "-", "linewidth": 1.2} if across else {"marker": "|", "markersize": 11}
     return key(f"95 % interval{where}", color=INK, **look)
 
 
 def refused_key() -> Line2D:
-    """A legend's entry for markers that are grey and hollow."""
+    """A legend's entry for grey, hollow markers."""
     return key("grey, hollow: a gate refuses it, a check of the measurement", marker="o", mfc="white")
 
 
@@ -195,7 +196,7 @@ def limited_key() -> Line2D:
 
 
 def standing_key(text: str) -> Line2D:
-    """A legend's entry for a dotted line that stands."""
+    """A legend's entry for a dotted vertical line."""
     return key(text, marker=UPRIGHT, markersize=11, mew=1)
 
 
@@ -222,7 +223,7 @@ def _legend_letters(labels: Sequence[str], columns: int) -> int:
 
 
 def wrapped(text: str, letters: int) -> str:
-    """The text in as few lines as needed, all about as long, so that no word stands alone."""
+    """The text in as few lines as needed, all of nearly equal length, so that no word stands alone."""
     narrowest = max((len(word) for word in text.split()), default=1)
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))
@@ -233,7 +234,7 @@ def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
     """Content of the figure's file."""
     buffer = io.BytesIO()
     with house():
-        if kind == "svg":  # by its canvas: ``savefig`` lays the figure out by drawing it once more
+        if kind == "svg":  # by the canvas: ``savefig`` would draw the figure once more for its layout
             canvas_of = FigureCanvasSVG(figure)
             canvas_of.print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
         else:
@@ -242,7 +243,8 @@ def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
 
 
 def small_png(figure: Figure) -> bytes:
-    """The figure as a small picture, for a page with many. One figure gives the same bytes each time on one machine."""
+    """The figure as a small picture, for a page with many figures. A figure gives the same bytes each time on one
+    machine."""
     buffer = io.BytesIO()
     with house():
         figure.set_dpi(SMALL_DPI)

@@ -1,9 +1,9 @@
 """The report of a sweep: ``report.html``, one file that works offline, and ``report.md`` with the same content.
 
-Questions come first: a sentence, a figure, a table; what the numbers mean is folded below. Then come the replication
-card, further sections, what gates refused and what was left out, the machine, and the method. ``page.html.j2`` and
-``report.md.j2`` are the two forms, ``page.css`` is how the page looks. Texts within are Markdown. Nothing is measured
-or concluded here.
+Questions come first: a sentence, a figure, a table. The meaning of the numbers is folded below. Then come the
+replication card, further sections, what gates refused and what was left out, the machine, and the method.
+``page.html.j2`` and ``report.md.j2`` are the two forms, ``page.css`` is how the page looks. Texts within are Markdown.
+This module measures and concludes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class Question:
     deciding: str
     further: str
     words: tuple[str, ...]
-    """Meanings of the verdicts in it."""
+    """Meanings of the verdicts in the answer."""
 
 
 def write(folder: Path, content: Content) -> tuple[Path, Path]:
@@ -51,25 +51,25 @@ def write(folder: Path, content: Content) -> tuple[Path, Path]:
 
 
 def texts(content: Content) -> dict[str, str]:
-    """Texts that ``write`` writes, by the files' paths in the folder; without the PNGs. Writes nothing."""
+    """Texts that ``write`` writes, by the files' paths in the folder, without the PNGs. Writes nothing."""
     drawn = gallery.svg_texts(content.pictures)
     files = {f"{gallery.FOLDER}/{name}.svg": text for name, text in drawn.items()}
     return {**files, MARKDOWN: markdown(content), HTML: html(content, drawn)}
 
 
 def markdown(content: Content) -> str:
-    """The report in Markdown, its figures by their paths."""
+    """The report in Markdown, with paths to its figures."""
     line = version.line(content.seen.version)
     return markdown_of("report.md.j2", **_given(content), version=line, folder=gallery.FOLDER)
 
 
 def html(content: Content, drawn: Mapping[str, str]) -> str:
-    """The page, its figures within; ``drawn`` is each figure's SVG by its name."""
+    """The page with its figures inside; ``drawn`` is each figure's SVG by its name."""
     return html_of("page.html.j2", drawn, **_given(content), version=content.seen.version.sentence)
 
 
 def _given(content: Content) -> dict[str, object]:
-    """Values that both templates take."""
+    """Values for both templates."""
     judgement = content.judgement
     return {
         "title": content.title,
@@ -107,7 +107,7 @@ def _questions(content: Content) -> Iterator[Question]:
 
 
 def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]:
-    """The part's own sections, and one with the figures that no question or section has."""
+    """The part's own sections, and a section with the figures of no question or section."""
     shown = {answer.figure for answer in content.answers}
     for section in content.sections:
         shown |= set(section.figures)
@@ -118,7 +118,7 @@ def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]
 
 
 def _others(content: Content) -> Iterator[tuple[str, str]]:
-    """Comparisons that no question has, in a table for each family: Holm's correction runs over a family."""
+    """Comparisons of no question, in a table for each family: Holm's correction runs over a family."""
     shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]
@@ -174,7 +174,7 @@ def method(judgement: Judgement) -> Iterator[str]:
 
 
 def _drawn(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the values that the seed drew, where blocks say which cores it was; older ones do not."""
+    """Sentence on the values that the seed drew, for blocks that name their cores. Older blocks do not."""
     first = next((block for block in judgement.blocks if block.server_cores), None)
     if first is None:
         return

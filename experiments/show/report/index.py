@@ -1,8 +1,8 @@
 """Index of studies: one page, in HTML and in Markdown, of each study's question and result.
 
 For each study its question, its first answer, one figure and the verdicts of its card; then every claim of every
-document. ``index.html.j2`` and ``index.md.j2`` are the two forms. The
-first has all answers, and all numbers of a claim. The second leads to the reports, which have them.
+document. ``index.html.j2`` and ``index.md.j2`` are the two forms. The first form has all answers, and all numbers of a
+claim. The second form links to the reports, which have them.
 """
 
 from collections import Counter
@@ -29,23 +29,23 @@ class Entry:
     name: str
     question: str
     content: Content
-    """Content of its main part."""
+    """Content of the study's main part."""
     claims: tuple[Claim, ...]
-    """Claims of its document, decided by whatever part was measured."""
+    """Claims of its document, decided by any part that was measured."""
     readme: str
     """Path from the project's root to the page of its factors, levels, metrics, tables and figures, with their
     commands."""
     lists: tuple[tuple[str, str], ...] = ()
     """Headings of that page with the way to each."""
     figures: str = ""
-    """The folder of its figures."""
+    """Folder of its figures."""
     report: str = ""
     page: str = ""
-    """Its report, in Markdown and in HTML."""
+    """Paths of its report, in Markdown and in HTML."""
 
     @property
     def picture(self) -> Picture | None:
-        """The figure of its first answer, else its first."""
+        """Figure of its first answer, or its first figure."""
         first = next((answer.figure for answer in self.content.answers if answer.figure), None)
         if first is not None:
             return self.content.picture(first)
@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """Sentences on the progress of its main part, and on how far a further run may move its ratios."""
+        """Sentences on the progress of its main part, and on the largest change of its ratios by a further run."""
         return " ".join(filter(None, (*self.content.state, self.content.reach)))
 
     @property
@@ -65,7 +65,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A study that has no results here, and the reason where it is known."""
+    """A study without results here, and the reason where it is known."""
 
     name: str
     question: str
@@ -83,7 +83,7 @@ class Index:
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
-    """The main part's claims; where a claim was not measured there, that of another part that measured it."""
+    """The main part's claims. A claim that was not measured there is that of another part which measured it."""
     others = {
         claim.text: replace(
             claim, said=f"By the part `{each.judgement.sweep.part}`, {each.seen.version.words}: {claim.said}"
@@ -101,7 +101,7 @@ def markdown(index: Index) -> str:
 
 
 def html(index: Index) -> str:
-    """The page in HTML, figures within. Draws them, which takes seconds."""
+    """The page in HTML, with the figures inside. Draws them, which takes seconds."""
     drawn = {
         entry.name: gallery.svg_texts([entry.picture])[entry.picture.name] for entry in index.entries if entry.picture
     }

@@ -1,4 +1,4 @@
-"""Parts of every page: templates, Markdown as HTML, figures within. A page is one file that works offline."""
+"""Parts of every page: templates, Markdown as HTML, embedded figures. A page is one file that works offline."""
 
 import base64
 import re
