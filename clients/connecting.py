@@ -1,4 +1,4 @@
-"""Options that every client's command line shares: the server, and the message where it does not answer."""
+"""Options that every client's command line shares: the server, and the message where the server does not answer."""
 
 import argparse
 import re
@@ -16,7 +16,7 @@ FAULT_EXIT = 3
 DEFAULT_TRANSPORT = "grpc"
 
 TIMEOUT_S_MAX = 60.0
-"""The longest wait for a reply that a client takes, in seconds; also the largest that the load client records."""
+"""Longest wait for a reply that a client accepts, in seconds. It is also the longest that the load client records."""
 
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 """Advice on UNKNOWN_STOCK where a program chose the stocks."""
@@ -27,14 +27,14 @@ _CREDENTIALS = {
     "--tls-key": "that certificate's private key, in PEM, unencrypted",
     "--token-file": "a file with the token by which the server knows the client",
 }
-"""Files alone: whatever is an option itself, everybody on the machine can read."""
+"""Credentials are given as files alone: everybody on the machine can read the value of an option."""
 
 _METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
 _OWN_KEYS = re.compile(
     r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|proxy-connection|keep-alive|transfer-encoding|upgrade"
     r"|expect|authorization|timeout-ms"
 )
-"""Keys that the protocol or another option decides on, or whose values are bytes."""
+"""Keys that the protocol or another option sets, or whose values are bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
 """Largest size of all metadata, and the bytes that HTTP/2 counts for each key beside it and its value. The lean client
@@ -53,9 +53,10 @@ _ADVICE = {
 
 
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
-    """``--transport``, ``--address``, ``--timeout-s``, and what the client trusts and shows.
+    """``--transport``, ``--address``, ``--timeout-s``, and the client's credentials.
 
-    ``repeated``: they are a subcommand's. They may have been given before it too, so they have no defaults here.
+    ``repeated``: the options are those of a subcommand. They may also stand before it, so that they have no defaults
+    here.
     """
 
     def default(value: object) -> object:
@@ -83,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None
 
 
 def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
-    """Options of what the client trusts and shows. See ``add_options`` for ``repeated``."""
+    """Options of the client's credentials. See ``add_options`` for ``repeated``."""
     default = argparse.SUPPRESS if repeated else None
     for option, help_text in _CREDENTIALS.items():
         parser.add_argument(option, type=Path, metavar="FILE", default=default, help=help_text)
@@ -91,7 +92,7 @@ def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> 
         "--metadata",
         type=metadata,
         action="append",
-        dest="more_metadata" if repeated else "metadata",  # which would else replace what stands before the command
+        dest="more_metadata" if repeated else "metadata",  # which would replace the metadata before the command
         metavar="KEY=VALUE",
         default=default,
         help="sent with every request, on gRPC and http1; may be repeated. No secret: anybody here can read it",
@@ -108,19 +109,19 @@ def metadata(word: str) -> tuple[str, str]:
 
 
 def server_address(options: argparse.Namespace) -> Address:
-    """The address given, or the default one of the transport given."""
+    """The given address, or the default address of the given transport."""
     given: Address | None = getattr(options, "address", None)
     return given or ("127.0.0.1", load(options.transport).DEFAULT_PORT)
 
 
 def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
-    """The files that were given, by their options; None for one that was not."""
+    """Files that were given, by their options; None for an option that was not."""
     return {option: getattr(options, option[2:].replace("-", "_")) for option in _CREDENTIALS}
 
 
 def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
-    """Credentials that the client trusts and shows. Raises UsageError, for a token too that others could read on the
-    wire to the address (None: the one of the options)."""
+    """Credentials that the client trusts and shows. Raises UsageError, also for a token that others could read on the
+    way to the address (None: the address of the options)."""
     given = credential_files(options)
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):
@@ -145,10 +146,10 @@ def connect(options: argparse.Namespace) -> Connection:
 
 
 def explained(fault: Fault, transport: str) -> str:
-    """A fault in one line that ends with what to do about it."""
+    """A fault in one line that ends with advice."""
     if fault.code is FaultCode.UNAVAILABLE:
         start = f"python -m stock_service serve --transport {transport}"
-        if "connection refused" in str(fault).lower():  # by the system: nobody listens
+        if "connection refused" in str(fault).lower():  # from the system: no server listens
             advice = f"check --address, or start a server: {start}"
         else:
             other = "what listens there may speak another protocol, or TLS, which needs --tls-ca"

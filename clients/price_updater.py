@@ -4,9 +4,9 @@ The intervals are exponential with a given mean, so updates come as a Poisson pr
 prices are uniform. All are drawn from one seed. SIGTERM and SIGINT end it after the reply it waits for. A fault ends it
 too: an updater that does not update would silently change what is measured beside it.
 
-First line on standard output, once it is connected: what it is about to do. Last line: how many updates, and their
-outcomes. What to do about stocks that the server lacks goes to standard error. Exit code 0; 1 if any outcome was not
-OK, 2 for bad usage, 3 for a fault.
+First line on standard output, once it is connected: its plan. Last line: the number of updates, and their outcomes.
+Advice on stocks that the server lacks goes to standard error. Exit code 0; 1 if any outcome was not OK, 2 for bad
+usage, 3 for a fault.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from stock_service.trading.model import NAME_LENGTH_MAX, Status
 PROGRAM = "python -m clients.price_updater"
 
 OTHER_EXIT = 1
-"""For an outcome that is not OK."""
+"""Exit code for an outcome that is not OK."""
 
 EXITS = {
     0: "every update was OK",
@@ -42,12 +42,12 @@ EXITS = {
 """Meaning of each exit code."""
 
 PRICE_CENTS = (1_00, 200_00)
-"""The range of prices it sets, in cents, both ends included."""
+"""Range of prices that it sets, in cents, both ends included."""
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 Wait = Callable[[float], bool]
-"""Waits so many seconds at most; whether it was told to stop meanwhile."""
+"""Waits this number of seconds at most. True where it was told to stop meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def said(outcomes: Counter[Status]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; gives its exit code. Blocks SIGTERM and SIGINT from here on, and waits for them instead."""
     options = _parser().parse_args(arguments)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before grpcio has threads: they inherit it
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before grpcio has threads, which inherit it
     outcomes: Counter[Status] = Counter()
     code = 0
     try:
@@ -123,7 +123,7 @@ def _parser() -> Parser:
 
 
 def stock_name(text: str) -> str:
-    """An option's type: a stock's name as the service takes it."""
+    """Type of an option: a stock's name as the service takes it."""
     if not 0 < len(text) <= NAME_LENGTH_MAX or not text.isprintable():
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: 1 to {NAME_LENGTH_MAX} printable characters")
     return text

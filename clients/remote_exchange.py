@@ -1,7 +1,7 @@
 """The exchange at the other end of a connection: the methods and replies of ``trading.exchange.Exchange``.
 
-Every reply is checked (``clients/replies.py``). Nothing is ever sent twice: that is for ``retrying.py``, where it is
-asked for.
+Every reply is checked (``clients/replies.py``). No request is sent twice here. ``retrying.py`` does this, for callers
+that want it.
 """
 
 from clients import replies
@@ -17,8 +17,8 @@ _INT32_MAX = 2**31 - 1
 class RemoteExchange:
     """Lookup, Trade and Update over a connection, each within ``timeout_s``.
 
-    Every method blocks until the reply is there and raises a Fault where there is none; InternalFault also for a reply
-    that the method never gives. For one thread at a time, as the connection is, which stays its maker's to close.
+    Every method blocks until the reply is there. It raises a Fault where no reply comes, and InternalFault for a reply
+    that the method never gives. For one thread at a time, as the connection is. The maker of the connection closes it.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:
@@ -32,9 +32,9 @@ class RemoteExchange:
         return LookupReply(Status(reply.status), reply.price_cents, reply.volume, reply.sequence)
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """Adds a quantity to a stock's volume, or says why not.
+        """Adds a quantity to a stock's volume, or gives the reason of a refusal.
 
-        A quantity or side that the wire cannot carry is sent as the nearest that it can, which is refused alike.
+        A quantity or side that the wire cannot carry is sent as the nearest one that it can. The service refuses both.
         """
         request = stock_pb2.TradeRequest(
             name=_text("name", name),
@@ -46,7 +46,8 @@ class RemoteExchange:
         return TradeReply(Status(reply.status), reply.volume, reply.sequence)
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
-        """Sets a stock's price, in cents, or says why not. Raises InvalidRequest for more than the wire carries."""
+        """Sets a stock's price, in cents, or gives the reason of a refusal. Raises InvalidRequest for more than the
+        wire carries."""
         if price_cents > INT64_MAX:
             raise InvalidRequest(f"a price of {price_cents} cents, allowed: at most {INT64_MAX}")
         request = stock_pb2.UpdateRequest(name=_text("name", name), price_cents=max(-INT64_MAX, price_cents))

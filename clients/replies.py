@@ -1,13 +1,13 @@
-"""Replies read off the wire and checked, each against what its method may answer.
+"""Replies from the wire, each checked against the replies that its method allows.
 
-A function takes a reply's bytes and gives the decoded message. It raises InternalFault, which says what is wrong:
+A function takes a reply's bytes and gives the decoded message. It raises InternalFault, which names the fault:
 
 - bytes that do not decode;
 - a status that the method never gives;
 - values that do not go with the status, such as a refusal with a commit number.
 
-A reply to a repeated ``request_id`` passes: it repeats a valid reply. Left out: whether the reply is the right one for
-the state of the catalog; that needs a history.
+A reply to a repeated ``request_id`` passes: it repeats a valid reply. Left out: the check against the state of the
+catalog, which needs a history.
 """
 
 from google.protobuf.message import DecodeError

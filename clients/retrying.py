@@ -1,6 +1,6 @@
 """An exchange whose requests are sent again after a fault that may pass: explicit, bounded and counted.
 
-Nothing else here sends anything twice, and measurements never do. What is sent again, after which fault:
+No other module sends a request twice, and measurements never do. These requests are sent again, after these faults:
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
     Trade     the same: each has an id, so that it has one effect, whatever became of the first; one without gets one
@@ -8,8 +8,8 @@ Nothing else here sends anything twice, and measurements never do. What is sent 
 
 An Update is sent again only where it had no effect: a second one might undo a later one.
 
-Before each try it waits, twice as long every time, and by a random share less: so clients that failed together do not
-come back together. After a fault that may leave a reply on its way, the next try has a connection of its own.
+Before each try it waits, twice as long every time, minus a random share, so that clients that failed together do not
+come back together. After a fault that may leave a reply on its way, the next try has a new connection.
 """
 
 import random
@@ -26,10 +26,10 @@ from stock_service.trading.model import LookupReply, TradeReply, UpdateReply
 Reply = TypeVar("Reply")
 
 FIRST_WAIT_S = 0.05
-"""Before the first retry, at most: some hundred requests' time."""
+"""Longest wait before the first retry: some hundred requests' time."""
 
 WAIT_MAX_S = 2.0
-"""Before any: a server is up again in less."""
+"""Longest wait before any retry: a server is up again in less."""
 
 RETRIES_MAX = 100
 
@@ -39,8 +39,8 @@ _PASSING = (Unavailable, DeadlineExceeded, Overloaded)
 class RetryingExchange:
     """The methods of ``RemoteExchange``, each sent again up to ``retries`` times; then the last fault is raised.
 
-    ``retried`` counts what was sent again. A method blocks for its tries, each within ``timeout_s``, and the waits
-    between them. For one thread at a time. Whoever makes it closes it.
+    ``retried`` counts requests that were sent again. A method blocks for its tries, each within ``timeout_s``, and the
+    waits between them. For one thread at a time. The caller that makes this exchange closes it.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RetryingExchange:
         return self._sent(lambda exchange: exchange.lookup(name), _PASSING)
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """See ``RemoteExchange``; without an id it gets one that nobody else has, unless nothing is sent again."""
+        """See ``RemoteExchange``. A trade without an id gets a unique one, unless ``retries`` is 0."""
         own_id = request_id or (uuid.uuid4().hex if self._retries else "")
         return self._sent(lambda exchange: exchange.trade(name, quantity, side, own_id), _PASSING)
 
@@ -75,13 +75,13 @@ class RetryingExchange:
         return self._sent(lambda exchange: exchange.update(name, price_cents), (Overloaded, NotBegun))
 
     def close(self) -> None:
-        """Closes its connection. May be repeated; a later request makes a new one."""
+        """Closes the connection. May be repeated. A later request makes a new connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
-        """Sends until there is a reply, or a fault that is none of these, or no try is left."""
+        """Sends until there is a reply, or another kind of fault, or no try is left."""
         for tried in range(self._retries + 1):
             connecting = self._connection is None
             try:

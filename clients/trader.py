@@ -5,9 +5,9 @@
     python -m clients.trader update GameStart 16.50
     python -m clients.trader --seed 1 --requests 12 --stocks GameStart FishCo
 
-Prints one reply per line, outcome first with the assignment's code. Exit code 0 if all were OK, 1 for any other
-outcome, 2 for bad usage, 3 for a fault. Standard error has a fault in one line, and what to do about stocks of the
-session that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and it says how often.
+Prints one reply a line. The outcome comes first, with the assignment's code. Exit code 0 if all were OK, 1 for any
+other outcome, 2 for bad usage, 3 for a fault. Standard error has a fault in one line, and what to do about stocks of
+the session that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and it says how often.
 """
 
 import argparse
@@ -44,7 +44,7 @@ Answer = tuple[Status, str]
 Request = Callable[[RetryingExchange], Answer]
 
 OTHER_EXIT = 1
-"""For an outcome that is not OK."""
+"""Exit code for an outcome that is not OK."""
 
 EXITS = {
     0: "every reply was OK",
@@ -60,7 +60,7 @@ _SIDES = {"buy": Side.BUY, "sell": Side.SELL}
 _QUANTITIES = f"1 to {QUANTITY_MAX} shares"
 _PRICES = f"$0.00 to {dollars(INT64_MAX)}"
 _ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
-"""Values that the service accepts, by the outcome that refuses any other."""
+"""Values that the service accepts, by the outcome that refuses all others."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,7 +116,7 @@ def _requests(options: argparse.Namespace) -> Iterator[Request]:
             yield lambda exchange: trade_line(
                 options.name, exchange.trade(options.name, options.quantity, side, options.request_id)
             )
-        case "update" if options.price_cents is None:  # no number the wire has: the outcome is decided here
+        case "update" if options.price_cents is None:  # the wire has no such number: the outcome is decided here
             yield lambda _: update_line(options.name, 0, UpdateReply(Status.INVALID_PRICE))
         case "update":
             yield lambda exchange: update_line(
@@ -193,7 +193,7 @@ def _line(status: Status, *words: str) -> str:
 
 
 def _text(text: str) -> str:
-    """An argument's type: text that the wire can carry."""
+    """Type of an argument: text that the wire can carry."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -202,7 +202,7 @@ def _text(text: str) -> str:
 
 
 def _quantity(text: str) -> int:
-    """An argument's type: a whole number that the wire can carry; whether it is a quantity is the service's to say."""
+    """Type of an argument: a whole number that the wire can carry. The service decides if it is a valid quantity."""
     try:
         return integer(-INT64_MAX, INT64_MAX)(text)
     except argparse.ArgumentTypeError as error:
@@ -211,7 +211,7 @@ def _quantity(text: str) -> int:
 
 
 def _price_cents(text: str) -> int | None:
-    """An argument's type: dollars as cents; None for NaN and infinity, which are numbers but no price."""
+    """Type of an argument: dollars as cents; None for NaN and infinity, which are no prices."""
     exact = None
     try:
         exact = Decimal(text.strip().removeprefix("$"))

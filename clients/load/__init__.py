@@ -1,1 +1,1 @@
-"""The load client: many clients that send, record what they see, and say how sure that is."""
+"""The load client: many clients that send requests, record the times, and state their uncertainty."""

@@ -1,6 +1,6 @@
 """The load client's program: a load run for each number of clients, or a search for the highest rate.
 
-Its exit codes are ``EXITS``. After Ctrl-C or SIGTERM what was measured until then is still shown and written. Files are
+Its exit codes are ``EXITS``. After Ctrl-C or SIGTERM the measurements so far are still shown and written. Files are
 written anew after every run, each whole or not at all.
 """
 
@@ -52,17 +52,17 @@ PROGRAM = "python -m clients.load"
 SEARCH_FROM_HZ, SEARCH_TO_HZ = 10.0, 1_000_000.0
 
 ENOUGH = 1.2
-"""A trial lasts until it has so many times the replies that its percentiles need: arrivals are random."""
+"""A trial lasts until it has this multiple of the replies that its percentiles need, since arrivals are random."""
 
 PROBE_S = 1.0
-"""Longest time for the first connection; one that is not refused until then is left to the clients."""
+"""Longest time for the first connection. A connection that is not refused until then is left to the clients."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""A trial fails whose 99th percentile of lateness is over this, and over this share of its median time. Either the
-client was too slow, or the server left the connections no room for more calls: lateness does not tell which."""
+"""A trial fails whose 99th percentile of lateness is over this, and over this share of its median time. Then either the
+client was too slow, or the server allowed no more calls on the connections. Lateness does not tell them apart."""
 
 KEPT_UP = 0.99
-"""A trial whose window saw fewer replies than this share of what was due in it fails: the server fell behind."""
+"""A trial fails if its window has fewer replies than this share of the due requests: the server fell behind."""
 
 LATE = (
     "sent late: try more --clients, --cpus of their own or a quieter machine; "
@@ -71,7 +71,7 @@ LATE = (
 """Message on requests that were late by the client's limit, with advice."""
 
 UNKEPT_WHY = "allow more with --p99-ms, even out single pauses with --duration-s, or use a quieter machine"
-"""Advice where the server itself kept no limit."""
+"""Advice where the server did not keep a limit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lean.check(plans[0])
     except UsageError as error:
         refuse(PROGRAM, error)
-    except Fault as fault:  # of asking the server what --call means
+    except Fault as fault:  # of a server that is asked for the method of --call
         print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
         return FAULT_EXIT
     session = _Session(options)
@@ -113,23 +113,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         session.interrupts.over = True
         faults = _write(options, session.runs, streams=False)
         sys.stdout.flush()
-    faults += _write(options, session.runs, streams=True)  # nobody may read there, so Ctrl-C ends the program again
+    faults += _write(options, session.runs, streams=True)  # a stream may block, so that Ctrl-C ends the program again
     for line in faults:
         print(f"{PROGRAM}: {line}", file=sys.stderr)
     return USAGE_EXIT if faults else code
 
 
 def _in_words(fault: Fault, options: argparse.Namespace) -> str:
-    """A fault in one line; of a stock server with what to do about it."""
+    """A fault in one line. For a stock server it ends with advice."""
     return explained(fault, options.transport) if options.call is None else str(fault)
 
 
 class _Interrupts:
-    """Ctrl-C and SIGTERM: the first raises KeyboardInterrupt, at once or after what is held; later ones do nothing."""
+    """Ctrl-C and SIGTERM: the first one raises KeyboardInterrupt, at once or after a held block. Later ones do
+    nothing."""
 
     def __init__(self) -> None:
         self.over = False
-        """Nothing is left to interrupt."""
+        """True where the run has ended, so that an interrupt has no effect."""
         self._held = self._came = False
 
     @contextmanager
@@ -147,7 +148,7 @@ class _Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """The block is done whole: nothing that was measured is lost between a run and its summary."""
+        """Holds interrupts until the block is done, so that no result is lost between a run and its summary."""
         self._held = True
         try:
             yield
@@ -179,12 +180,12 @@ class _Session:
         self.interrupts = _Interrupts()
         self.runs: list[Measured] = []
         self.history: History | None = None
-        """Of the last run, where it was to be checked."""
+        """History of the last run, where it was to be checked."""
 
     def run(self, asked: LoadPlan, floor_said: Floor | None) -> Measured:
         """One run, watched, and kept. Ctrl-C ends it early. To be called while interrupts are held.
 
-        Blocks for as long as the run does. Raises a Fault where nothing answered in it.
+        Blocks for the duration of the run. Raises a Fault where no request was answered.
         """
         started_at = output.now()
         beginning = None if asked.check is None else checking.begin(asked)
@@ -200,7 +201,7 @@ class _Session:
         return self.runs[-1]
 
     def _measured(self, asked: LoadPlan, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
-        """The result, and that of each host, where there are several."""
+        """The result of the whole run, and each host's result where there are several."""
         if self.options.cluster is None:
             return fleet.run(asked, watch), ()
         from clients.load.hosts import cluster  # which needs Dask
@@ -213,10 +214,10 @@ class _Session:
 
 
 def _knock(asked: LoadPlan) -> None:
-    """Connects once, and closes again, before anything is measured: raises Unavailable where nobody listens.
+    """Connects once, and closes again, before the measurement. Raises Unavailable where no server listens.
 
-    Blocks for ``PROBE_S`` at most for each address of its name. A server that is slow to accept is no error, here or
-    later.
+    Blocks for ``PROBE_S`` at most for each address of its name. A server that is slow to accept is not an error, here
+    or later.
     """
     host, port = asked.address
     try:
@@ -224,7 +225,7 @@ def _knock(asked: LoadPlan) -> None:
     except (ConnectionRefusedError, socket.gaierror) as error:
         raise Unavailable(f"no connection to {host}:{port}: {error.strerror}") from error
     except OSError:
-        pass  # slow, or for the moment full: the clients say so if it stays so
+        pass  # slow, or full for the moment: the clients report it if it stays so
 
 
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
@@ -250,7 +251,8 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 
 
 def _checked(history: History, path: Path | None) -> bool:
-    """Says what is to be said of a history, and writes it where asked; whether it is written, and linearizable."""
+    """Prints the verdict on a history, and writes the history where asked. True where it is written, and
+    linearizable."""
     found = judged(history)
     show_verdict(found, Console())
     if path is not None:
@@ -263,9 +265,10 @@ def _checked(history: History, path: Path | None) -> bool:
 
 
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every limit that a run did not keep, and one where its load was not the one asked for.
+    """A line for every limit that a run did not keep, and a line where its load differed from the asked one.
 
-    A limit that another load keeps is not shown to be kept under this one, whatever made the load another."""
+    A limit that was kept under another load is not shown to be kept under the asked load.
+    """
     for line in broken(limits, result):
         yield f"--fail-if {line}"
     if limits and result.off_schedule is not None:
@@ -300,7 +303,7 @@ def _search(session: _Session, base: LoadPlan) -> int:
 
 
 def first_rate_hz(limits: Sequence[Condition], duration_s: float) -> float:
-    """The rate that a search begins with: one at which a trial can tell whether the limits are kept."""
+    """First rate of a search: a trial at this rate can tell if the limits are kept."""
     return max(SEARCH_FROM_HZ, ENOUGH * replies_needed(limits) / duration_s)
 
 
@@ -320,7 +323,7 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
 
 
 def _conclusion(found: Found, p99_ms: float) -> str:
-    """Result of a search, in a line. A result that the client limited is called a lower bound, before anything else."""
+    """Result of a search, in a line. A result that the client limited begins with the words "lower bound"."""
     limit, rate_hz = f"a p99 of at most {p99_ms:g} ms", found.rate_hz
     if rate_hz is None:
         rates_hz = [tried.rate_hz for tried in found.trials]
@@ -373,7 +376,7 @@ _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.
 
 
 def _write(options: argparse.Namespace, runs: Sequence[Measured], streams: bool) -> list[str]:
-    """Writes the files that were asked for, or the streams, if anything was measured; what went wrong, in words."""
+    """Writes the asked files or streams, if anything was measured. Gives the errors, in words."""
     faults = []
     for option, text in _TEXTS:
         path: Path | None = getattr(options, option)

@@ -1,4 +1,4 @@
-"""A load run while it goes on: one rewritten line on a terminal, plain lines anywhere else, on standard error."""
+"""A load run while it goes on, on standard error: on a terminal one rewritten line, elsewhere plain lines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.run.fleet import Progress, Watch
 
 PLAIN_EVERY_S = 10.0
-"""Between two plain lines within a phase."""
+"""Time between two plain lines within a phase."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
 
 
 class _Rewritten:
-    """A bar, redrawn at every news: no thread of its own competes with the clients."""
+    """A bar that is redrawn at every progress, without a thread of its own that would compete with the clients."""
 
     def __init__(self, bar: Bar, task: TaskID, name: str) -> None:
         self._bar = bar
@@ -48,7 +48,7 @@ class _Rewritten:
 
 
 class _Plain:
-    """A line when warm-up and window begin, and now and then."""
+    """A line when warm-up and window begin, and at intervals."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console = console

@@ -42,16 +42,16 @@ POISSON: Arrivals = "poisson"
 """Arrival process unless another is given."""
 
 ZIPF_S = 1.0
-"""The exponent of zipf unless told otherwise."""
+"""Exponent of zipf unless another is given."""
 
 ERROR_EXIT = 1
-"""For requests that ended in errors."""
+"""Exit code for requests that ended in errors."""
 
 BROKEN_EXIT = 4
-"""For a limit that was not kept, or not shown to be."""
+"""Exit code for a limit that was not kept, or not shown to be kept."""
 
 REFUSED_EXIT = 5
-"""For a run of several hosts that one of them spoiled."""
+"""Exit code for a run on several hosts that a host spoiled."""
 
 INTERRUPTED_EXIT = 130
 """Exit code that shells give for a program that Ctrl-C ended."""
@@ -72,7 +72,7 @@ DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open one
 
 
 def parser(program: str) -> Parser:
-    """Reads the command line of the program of that name."""
+    """Parses the command line of the program of this name."""
     made = Parser(program, DESCRIPTION, EXITS)
     add_options(made)
     _add_load(made)
@@ -173,7 +173,7 @@ def _add_results(made: Parser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises UsageError where two options do not go together, or one does nothing without another."""
+    """Raises UsageError where two options do not go together, or an option has no effect without another."""
     if options.arrivals is not None and options.rate_hz is None and not options.find_rate:
         raise UsageError("--arrivals", options.arrivals, "beside --rate-hz R or --find-rate: a closed loop has none")
     if options.zipf_s is not None and options.choice != "zipf":
@@ -196,7 +196,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def _check_history(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--check`` and ``--history`` do not go with the rest."""
+    """Raises UsageError where ``--check`` and ``--history`` do not go with the other options."""
     if options.check:
         for option in ("rate_hz", "find_rate", "call"):
             if getattr(options, option):
@@ -207,7 +207,7 @@ def _check_history(options: argparse.Namespace) -> None:
 
 
 def _check_cluster(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--cluster`` does not go with the rest."""
+    """Raises UsageError where ``--cluster`` does not go with the other options."""
     if options.cluster is None:
         return
     refused = {
@@ -225,7 +225,7 @@ def _check_cluster(options: argparse.Namespace) -> None:
 
 
 def _check_call(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--call`` and what belongs to it do not go together."""
+    """Raises UsageError where ``--call`` and its options do not go together."""
     if options.call is None:
         for option in ("data", "proto"):
             if getattr(options, option) is not None:
@@ -240,7 +240,7 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def check_reflection(options: argparse.Namespace) -> None:
-    """Raises UsageError where a server that asks for credentials would be asked what ``--call`` means."""
+    """Raises UsageError where ``--call`` would ask a server that needs credentials."""
     if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
         raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 
@@ -262,7 +262,7 @@ def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
 
 
 def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...] = ()) -> LoadPlan:
-    """The options as a plan; ``own`` is what ``--call`` sends. Raises UsageError."""
+    """The options as a plan; ``own`` are the request types of ``--call``. Raises UsageError."""
     return LoadPlan(
         transport=options.transport,
         address=server_address(options),
@@ -289,7 +289,7 @@ def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...]
 
 
 def mix(text: str) -> dict[str, float]:
-    """An option's type: ``lookup``, or ``lookup=0.5,trade=0.5``; a weight left out is 1."""
+    """Type of an option: ``lookup``, or ``lookup=0.5,trade=0.5``. A missing weight is 1."""
     weights: dict[str, float] = {}
     for part in text.split(","):
         name, equals, weight = part.partition("=")
@@ -308,14 +308,14 @@ def mix(text: str) -> dict[str, float]:
 
 
 def method(text: str) -> str:
-    """An option's type: ``package.Service/Method``."""
+    """Type of an option: ``package.Service/Method``."""
     if re.fullmatch(r"[A-Za-z_][\w.]*/[A-Za-z_]\w*", text, re.ASCII):
         return text
     raise argparse.ArgumentTypeError(f"got {text!r}, allowed: package.Service/Method")
 
 
 def cpu(text: str) -> int:
-    """An option's type: a core that this process may use."""
+    """Type of an option: a core that this process may use."""
     usable = os.sched_getaffinity(0)
     if text.isascii() and text.isdigit() and int(text) in usable:
         return int(text)
@@ -323,7 +323,7 @@ def cpu(text: str) -> int:
 
 
 def output_file(text: str) -> Path:
-    """An option's type: a file that can be written, seen before anything is measured."""
+    """Type of an option: a file that can be written, tried before the measurement."""
     path = Path(text)
     if path.exists() and not path.is_file() and not path.is_dir():
         writable = os.access(path, os.W_OK)
@@ -336,7 +336,7 @@ def output_file(text: str) -> Path:
 
 
 def condition(text: str) -> Condition:
-    """An option's type: see ``thresholds``."""
+    """Type of an option: see ``thresholds``."""
     try:
         return parse(text)
     except ValueError as error:

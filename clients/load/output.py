@@ -1,15 +1,15 @@
 """A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
 
-JSON has what was counted and timed (``counted``, which ``result.from_json`` reads) and, beside it, the numbers computed
-from that. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request type
+JSON has the counts and times (``counted``, which ``result.from_json`` reads) and, beside them, the numbers computed
+from these. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request type
 counts answered requests that were due in it. In an open loop that may be more: some are answered later.
 ``counted.parts`` has the first count by type too (``completed``).
 
-CSV says what the screen says. Throughput is of replies within the window. A percentile is left empty where fewer than
-ten requests lie beyond it.
+CSV has the numbers of the screen. Throughput is of replies within the window. A percentile is left empty where fewer
+than ten requests lie beyond it.
 
-A file is written beside its place and then put there, so that a reader never sees half of it. Anything but an ordinary
-file (``/dev/stdout``, a pipe) is written to directly.
+A file is written beside its place and then renamed, so that a reader never sees half of it. Streams (``/dev/stdout``, a
+pipe) are written to directly.
 """
 
 import csv
@@ -32,32 +32,32 @@ from clients.load.run.floor import Floor
 from clients.load.summary import told
 
 JSON_FORMAT = 2
-"""Raised when the meaning of a field changes."""
+"""Version of the format, raised when the meaning of a field changes."""
 
 _MS_NS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run, what was asked for, and what the client measures of a server that does nothing."""
+    """A run, its plan, and the floor: the client's times on a server that does nothing."""
 
     plan: LoadPlan
     result: LoadResult
     floor: Floor | None
     started_at: datetime
-    """A label, in UTC."""
+    """Start of the run in UTC, a label."""
     hosts: tuple[HostResult, ...] = ()
-    """Each host's share, where the load came from several."""
+    """Each host's share, where the load came from several hosts."""
 
 
 def json_text(runs: Sequence[Measured]) -> str:
-    """All runs, everything."""
+    """JSON of all runs."""
     document = {"format": JSON_FORMAT, "results": [_document(run) for run in runs]}
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
 def csv_text(runs: Sequence[Measured]) -> str:
-    """A line for each run and request type, ``all`` of them too."""
+    """CSV: a line for each run and request type, and for ``all``."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -67,7 +67,7 @@ def csv_text(runs: Sequence[Measured]) -> str:
 
 
 def _line(run: Measured, name: str) -> dict[str, object]:
-    """One line of CSV; what is None is left empty."""
+    """One line of CSV. A value of None is left empty."""
     request = run.result.requests[name]
     plan = {column: getattr(run.plan, column) for column in _OF_PLAN}
     numbers = {number: getattr(request, number) for number in _NUMBERS}
@@ -87,7 +87,7 @@ def _line(run: Measured, name: str) -> dict[str, object]:
 def hlog_text(runs: Sequence[Measured]) -> str:
     """HdrHistogram's interval log: response times in nanoseconds, a tag for each run's number and request type.
 
-    An interval's greatest value is in milliseconds, as that log's usual ratio has it.
+    An interval's greatest value is in milliseconds, by that log's usual ratio.
     """
     lines = ["#[Histogram log format version 1.3]"]
     if runs:
@@ -105,18 +105,18 @@ def hlog_text(runs: Sequence[Measured]) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """True where it is no ordinary file, or one that this process has open by a descriptor: it is written to, and
-    once."""
+    """True for a stream, and for a file that this process has open by a descriptor. Such a file is written directly,
+    and once."""
     return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")) or (path.exists() and not path.is_file())
 
 
 def write(path: Path, text: str) -> None:
     """Writes a file; see the module. Blocks where a pipe has no reader. Raises OSError."""
     if is_stream(path):
-        with path.open("a", encoding="utf-8") as stream:  # what is there stays: it may be this program's own output
+        with path.open("a", encoding="utf-8") as stream:  # its content stays: the file may be this program's own output
             stream.write(text)
         return
-    place = path.resolve()  # of a link, where it points
+    place = path.resolve()  # the target of a link
     mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
     with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix=place.name, delete=False, encoding="utf-8") as file:
         try:
@@ -130,7 +130,7 @@ def write(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """Permissions that new files do not get; reading them means setting them for a moment. In the main thread."""
+    """Permissions that new files do not get. Reading them sets them for a moment. For the main thread."""
     os.umask(umask := os.umask(0o077))
     return umask
 
@@ -143,11 +143,11 @@ _BEYOND = {
     "service_us_p50": 0.5,
     "service_us_p99": 0.01,
 }
-"""The share of requests beyond each percentile."""
+"""Share of requests beyond each percentile."""
 
 
 def _column(name: str) -> str:
-    """``mean_us`` as ``response_us_mean``: in a table it must say of what."""
+    """Renames ``mean_us`` to ``response_us_mean``: a column of a table must name its quantity."""
     statistic, _, unit = name.partition("_")
     return f"response_us_{statistic}" if unit == "us" else name
 
@@ -189,10 +189,10 @@ _COMPUTED = (
     "interrupted",
     "unanswered",
 )
-"""Facts of a run beside its counts, each a property or field of its result."""
+"""Facts of a run beside its counts. Each is a property or field of its result."""
 
 _UNSAID = ("request_types", "credentials")
-"""Of a plan: what is said in other words, and what is nobody's business."""
+"""Fields of a plan that are left out: they stand under other names, or are private."""
 
 
 def _document(run: Measured) -> dict[str, object]:
@@ -226,5 +226,5 @@ def _request(request: RequestResult) -> dict[str, object]:
 
 
 def now() -> datetime:
-    """The time of day, to label a run with."""
+    """Time of day, as a label of a run."""
     return datetime.now(UTC)

@@ -1,8 +1,8 @@
 """One load run for people: a table and a few lines, within one screen of 80 columns.
 
 Times are in µs up to 9999, above it in ms, then in s. A percentile is shown where at least ten requests lie beyond it.
-A dash stands for one that the run is too short for, and for times where no request was answered. What makes a number
-doubtful is said in words below the table.
+A dash stands for a percentile for which the run is too short, and for times without answered requests. Warnings on
+doubtful numbers stand below the table.
 """
 
 import math
@@ -27,10 +27,10 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; start the server anew, or with a --catalog "
     "of higher ones",
 }
-"""Advice on replies of which none is OK, by the outcome that they all have."""
+"""Advice on replies of which none is OK, by the outcome that all of them have."""
 
 BEYOND_MIN = 10
-"""Requests that must lie beyond a percentile for it to be shown."""
+"""Number of requests beyond a percentile from which it is shown."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
@@ -41,7 +41,7 @@ _COLUMNS = ("request", "count", "errors", "per s", "mean", "p50", "p90", "p99", 
 
 
 def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Console) -> None:
-    """Prints a run's summary. ``floor``: what the client measures of a server that does nothing."""
+    """Prints a run's summary. ``floor``: the client's times on a server that does nothing."""
     _print(console, title(plan, result), "bold")
     console.print(_table(result))
     for line in notes(plan, result, floor):
@@ -52,7 +52,7 @@ def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Conso
 
 
 def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
-    """Prints each host's own figures, what makes them doubtful, and how far apart the hosts began."""
+    """Prints each host's own figures, their warnings, and how far apart the hosts began."""
     table = _columns("host", "clients", *_COLUMNS[1:])
     for host in hosts:
         every = host.result.requests[ALL]
@@ -68,7 +68,7 @@ def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
 
 
 def _print(console: Console, line: str, style: str | None = None) -> None:
-    """One line, or several, those after the first indented; no break within a number and its unit."""
+    """Prints a line, or several with the later ones indented, without a break between a number and its unit."""
     kept = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", line)
     for part in wrap(kept, console.width, subsequent_indent="  ", break_on_hyphens=False):
         console.print(part.replace("\N{NO-BREAK SPACE}", " "), style=style, markup=False, highlight=False)
@@ -87,7 +87,7 @@ def title(plan: LoadPlan, result: LoadResult) -> str:
 
 
 def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[str]:
-    """Notes that belong beside the numbers in any case."""
+    """Notes that stand beside the numbers of every run."""
     every = result.requests[ALL]
     count = every.count
     fewest = min((each.count for each in result.requests.values() if each.count), default=0)
@@ -128,7 +128,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
 
 
 def show_verdict(found: Verdict, console: Console) -> None:
-    """Prints what ``--check`` found."""
+    """Prints the finding of ``--check``."""
     _print(console, verdict(found), None if found.finding == "linearizable" else "bold red")
     console.print()
 
@@ -168,7 +168,8 @@ def warnings(result: LoadResult) -> Iterator[str]:
 
 
 def off_schedule(fault: str) -> str:
-    """Warning on requests that were not sent as asked, with the reason and advice; ``fault`` is ``LoadResult``'s."""
+    """Warning on requests that were not sent as asked, with the reason and advice. ``fault`` is that of
+    ``LoadResult``."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
         "(--cpus) and server (taskset) a core each, or, if it is full, more --connections-per-client"
@@ -176,7 +177,7 @@ def off_schedule(fault: str) -> str:
 
 
 def _not_ok(result: LoadResult) -> Iterator[str]:
-    """Request types of which no reply was OK, a line each, or one for all; and stocks that the server lacks."""
+    """A line for each request type without an OK reply, or one for all; and stocks that the server lacks."""
     asked = {name: request.outcomes for name, request in result.requests.items() if request.count}
     refused = [name for name, outcomes in asked.items() if not outcomes.get(Status.OK.name)]
     for name in [ALL] if ALL in refused else refused:
@@ -194,7 +195,7 @@ def _not_ok(result: LoadResult) -> Iterator[str]:
 
 
 def _busy(result: LoadResult) -> str:
-    """Words for the clients that were busy, one or all."""
+    """Words for the busy clients, one or all."""
     if result.client_cpu_share > CLIENT_CPU_LIMIT:
         return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
     cores = "core" if result.cores == 1 else f"{result.cores} cores"
@@ -202,17 +203,18 @@ def _busy(result: LoadResult) -> str:
 
 
 def told(percentile_us: float | None, count: int, beyond: float) -> float | None:
-    """A percentile, where enough of ``count`` requests lie beyond it, as the share ``beyond`` of them does; or None."""
+    """A percentile, if enough of ``count`` requests lie beyond it; else None. ``beyond`` is the share of requests
+    beyond it."""
     return percentile_us if count >= replies_for(beyond) else None
 
 
 def replies_for(beyond: float) -> int:
-    """Fewest replies with which a percentile is told, the share ``beyond`` of them beyond it."""
+    """Fewest replies from which a percentile is shown, with the share ``beyond`` of them beyond it."""
     return math.ceil(round(BEYOND_MIN / beyond, 6))
 
 
 def span(time_us: float | None) -> str:
-    """``172 µs``, ``12.3 ms``, ``472 ms``, ``60.0 s``; a dash for none."""
+    """``172 µs``, ``12.3 ms``, ``472 ms``, ``60.0 s``; a dash for None."""
     if time_us is None:
         return "–"
     if time_us < 9_999.5:
@@ -240,7 +242,7 @@ def _columns(first: str, *others: str) -> Table:
 
 
 def _cells(request: RequestResult, answered_hz: float) -> Iterator[str]:
-    """Of a row. Times of failed requests alone are left out: they say nothing of the server's."""
+    """Cells of a row. Times of failed requests alone are left out, since they tell nothing about the server."""
     yield f"{request.count}"
     yield f"{sum(request.errors.values())}"
     yield f"{answered_hz:.0f}"

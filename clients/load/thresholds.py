@@ -1,8 +1,8 @@
 """Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
 
-A condition names what must not be: where it holds, the run has failed. At least ten replies must lie beyond a
-percentile. Of a shorter run it cannot be shown that it keeps the limit, so it has failed too. Throughput is the replies
-that came within the window, a second: what the summary has under ``per s``.
+A condition names a fault: where it holds, the run has failed. At least ten replies must lie beyond a percentile. A
+shorter run cannot show that it keeps the limit, so that it has failed too. Throughput is the replies a second that came
+within the window, as in the summary's column ``per s``.
 """
 
 import operator
@@ -43,12 +43,12 @@ class Condition:
     what: str
     operator: str
     value: float
-    """Of a time in µs; of a share, 0 to 1; otherwise a number."""
+    """Bound: of a time in µs; of a share from 0 to 1; otherwise a number."""
     share: bool = False
 
 
 def parse(text: str) -> Condition:
-    """Reads a condition. ValueError with what is allowed for anything else."""
+    """Reads a condition. Raises ValueError with the allowed conditions."""
     found = _CONDITION.fullmatch(text.strip())
     if found is None:
         raise ValueError(ALLOWED)
@@ -63,7 +63,7 @@ def parse(text: str) -> Condition:
 
 
 def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """For every condition that holds, or of which the run cannot tell, a line that says so."""
+    """A line for every condition that holds, and for every condition that the run cannot decide."""
     for condition in conditions:
         request = result.requests.get(condition.request)
         if request is None:
@@ -75,7 +75,7 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
-    """Fewest replies of a run with which each of these percentiles can be told."""
+    """Fewest replies of a run that show each of these percentiles."""
     percentiles = (_PERCENTILES[condition.what][0] for condition in conditions if condition.what in _PERCENTILES)
     return max((replies_for(1 - percentile / 100) for percentile in percentiles), default=1)
 

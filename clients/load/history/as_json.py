@@ -1,7 +1,7 @@
 """A history as JSON, for other people's checkers.
 
-One object: ``stocks``, what each stood at first and the number of its last commit, and ``operations``. Each of these
-has what was asked, ``called_ns`` and ``returned_ns`` (null: never), and ``end``: ``told`` with the reply's fields,
+One object: ``stocks``, each with its first state and the number of its last commit, and ``operations``. An operation
+has its request, ``called_ns`` and ``returned_ns`` (null: never), and ``end``: ``told`` with the reply's fields,
 ``unknown``, or ``refused`` because the id was used for another trade. Statuses and sides are the numbers of the wire.
 """
 
@@ -13,7 +13,7 @@ from clients.load.history.operations import NEVER_NS, History, Operation, Untold
 
 
 def to_json(history: History) -> bytes:
-    """The whole of it, UTF-8."""
+    """The history as JSON in UTF-8."""
     before = history.before or {}
     document = {
         "stocks": [asdict(stock) | {"sequence": before.get(stock.name, 0)} for stock in history.stocks],

@@ -1,7 +1,7 @@
-"""Checks that a history is linearizable, in the order that its own sequence numbers give.
+"""Checks that a history is linearizable, in the order of its own sequence numbers.
 
 The sequential specification is ``trading/rules.py``, the very functions that the catalogs make atomic. Commits carry
-their number, so that nothing is searched for:
+their number, so that no search is needed:
 
 1. Commits are numbered 1 to n without gaps, and replayed in that order every one gets the reply that it got.
 2. A Lookup shows its stock as it stood after the commit that it names. A refusal for lack of room names a volume at
@@ -10,8 +10,8 @@ their number, so that nothing is searched for:
    such places exist. At a call, its place must come after the earliest possible place of all that ended.
 4. All uses of a request id count as one operation (``retries.py``).
 
-Time is that of sorting; the sweep itself is linear. So a history may have any length. Left out: outcomes that are
-unknown, of which nobody knows the number; ``search.py`` takes those.
+Time is that of sorting; the sweep itself is linear. So a history may have any length. Left out: unknown outcomes, whose
+numbers are unknown. ``search.py`` judges these.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """An operation, and the places it may have: after commit ``low`` and before commit ``high``.
+    """An operation, and its possible places: after commit ``low`` and before commit ``high``.
 
     A commit's own number is its ``low``.
     """
@@ -47,7 +47,7 @@ class _Placed:
 
 
 class _Past:
-    """One stock's past: the stock after each of its commits, by number; the first is what the history began with."""
+    """One stock's past: the stock after each of its commits, by number. The first is its state at the beginning."""
 
     def __init__(self, stock: Stock, sequence: int) -> None:
         self.sequences = [sequence]
@@ -60,7 +60,7 @@ class _Past:
         self.volumes.append(stock.volume)
 
     def until(self, index: int) -> float:
-        """The number of the commit at an index, or infinity behind the last."""
+        """Number of the commit at an index; infinity behind the last."""
         return self.sequences[index] if index < len(self.sequences) else float("inf")
 
 
@@ -69,7 +69,7 @@ def violations(
 ) -> list[str]:
     """Faults of a history that began with these stocks; empty where it is legal.
 
-    ``before``: as in ``History``. ValueError where it is unknown how an operation ended.
+    ``before``: as in ``History``. ValueError for an unknown outcome.
     """
     initial = {stock.name: stock for stock in stocks}
     one_each, found = one_for_each_id(operations)
@@ -78,7 +78,7 @@ def violations(
     numbers = [commit.reply.sequence for commit in commits]
     last = max(before.values(), default=0) if before else 0
     if before and numbers and numbers[0] > last:
-        last = numbers[0] - 1  # the catalog may have stocks that this history is not about
+        last = numbers[0] - 1  # the catalog may have stocks that this history lacks
     if numbers != list(range(last + 1, last + 1 + len(commits))):
         strange = next((n for n, number in enumerate(numbers, start=last + 1) if n != number), last + len(numbers))
         return [*found, f"commit {strange} is missing or there twice"]
@@ -107,7 +107,7 @@ def _told(operation: Operation) -> _Told:
 
 
 def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
-    """Applies a commit to its stock; what is wrong with its reply, or nothing."""
+    """Applies a commit to its stock. Gives the fault of its reply; empty for a right one."""
     request, sequence = commit.request, commit.reply.sequence
     past = pasts.get(request.name)
     refusal = refusal_of(request)
@@ -119,7 +119,7 @@ def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
 
 
 def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
-    """Place of a request that committed nothing; None for any place; a text with the reason where there is none."""
+    """Place of a request that committed nothing; None for any place; a text with the reason where no place exists."""
     request, reply = operation.request, operation.reply
     past = pasts.get(request.name)
     refusal = Status.UNKNOWN_STOCK if past is None else refusal_of(request)
@@ -144,11 +144,11 @@ def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
 
 
 def _out_of_order(placed: Sequence[_Placed]) -> list[str]:
-    """Operations that stand, wherever they may, before one that ended before they began."""
+    """Operations that stand before an operation that ended before they began, at any of their places."""
     calls = [(p.operation.called_ns, 0, number) for number, p in enumerate(placed)]
     returns = [(p.operation.returned_ns, 1, number) for number, p in enumerate(placed)]
     found: list[str] = []
-    floor = 0  # the place that the latest of all that ended has at least
+    floor = 0  # the earliest place of all that ended
     for _, has_ended, number in sorted(calls + returns):  # a call and a return at the same time overlap
         one = placed[number]
         if has_ended:

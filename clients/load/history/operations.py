@@ -1,7 +1,7 @@
-"""Histories: what was asked of a stock service, what was told, and between which moments it took effect.
+"""Histories: requests to a stock service, their replies, and the moments between which each took effect.
 
-Times are nanoseconds of one clock for all who asked. An outcome may be unknown: the request was sent, and its reply
-never came. It may then have had its effect at any moment after it was sent, or never.
+Times are nanoseconds of one clock for all clients. An outcome may be unknown: the request was sent, and its reply never
+came. It may then have had its effect at any moment after it was sent, or never.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,19 +13,19 @@ from typing import Protocol
 from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 
 NEVER_NS = 2**62
-"""When a request returned of which nothing was heard."""
+"""Moment of return of a request without a reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Asks what a stock stands at."""
+    """Request for a stock's state."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """Asks for a trade."""
+    """Request for a trade."""
 
     name: str
     quantity: int
@@ -35,19 +35,19 @@ class Trade:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Asks for a new price."""
+    """Request for a new price."""
 
     name: str
     price_cents: int
 
 
 class Untold(Enum):
-    """In place of a reply."""
+    """Outcome in the place of a reply."""
 
     UNKNOWN = "unknown"
-    """Nothing was heard, or something that does not say whether the request had an effect."""
+    """No reply came, or a fault that does not tell if the request had an effect."""
     REFUSED = "refused"
-    """The request_id was used for another trade, which so has had its effect; this one has none."""
+    """The request_id was used for another trade, which therefore has had its effect. This trade has none."""
 
 
 Request = Lookup | Trade | Update
@@ -56,28 +56,28 @@ Reply = LookupReply | TradeReply | UpdateReply
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A request, its reply, and between which moments it took effect."""
+    """A request, its reply, and the moments between which it took effect."""
 
     request: Request
     reply: Reply | Untold
     called_ns: int
     returned_ns: int
-    """``NEVER_NS`` where the outcome is unknown."""
+    """Moment of return; ``NEVER_NS`` where the outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Operations, and what they began with: all that is needed to judge them."""
+    """Operations, and the state before them: the values that a judge needs."""
 
     stocks: tuple[Stock, ...]
-    """As they stood at first, with their limits."""
+    """Stocks in their first states, with their limits."""
     before: Mapping[str, int] | None
-    """The number of each stock's last commit at first; None: the catalog was new, and has no other stocks."""
+    """Number of each stock's last commit at first; None: the catalog was new, and has no other stocks."""
     operations: Sequence[Operation]
 
 
 class Kept:
-    """The operations of a load run. No dataclass, since msgspec would look into one, and knows no union of requests."""
+    """Operations of a load run. Not a dataclass, since msgspec would look into it, and knows no union of requests."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
@@ -88,7 +88,7 @@ class HasReply(Protocol):
 
     @property
     def reply(self) -> Reply | Untold:
-        """As ``Operation.reply``."""
+        """See ``Operation.reply``."""
 
 
 def is_commit(operation: HasReply) -> bool:
@@ -100,9 +100,9 @@ def is_commit(operation: HasReply) -> bool:
 def contended(operations: Sequence[Operation]) -> float:
     """The share of operations that overlap another on the same stock, one of the two a commit.
 
-    A history where this is low says little: its operations followed one another. Those whose outcome is unknown overlap
-    whatever came after them, so they are not said to: a history with many of them is low too. All uses of a request id
-    should be one operation here (``retries.py``). 0 where there are none.
+    A history with a low share shows little: its operations followed one another. Operations with an unknown outcome
+    would overlap all later ones, and do not count, so that many of them lower the share. All uses of a request id
+    should be one operation here (``retries.py``). 0 without operations.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}
@@ -113,12 +113,12 @@ def contended(operations: Sequence[Operation]) -> float:
         every, commits = _Spans(history), _Spans(filter(is_commit, history))
         for operation in history:
             beside = every if is_commit(operation) else commits
-            count += beside.overlapping(operation) > (beside is every)  # it overlaps itself
+            count += beside.overlapping(operation) > (beside is every)  # an operation overlaps itself
     return count / len(operations) if operations else 0.0
 
 
 class _Spans:
-    """When operations began and ended."""
+    """Moments at which operations began and ended."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         spans = [(operation.called_ns, operation.returned_ns) for operation in operations]
@@ -126,6 +126,6 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of these operations that overlap an operation; those that touch it do."""
+        """Number of these operations that overlap another operation. Two that touch overlap."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

@@ -1,11 +1,11 @@
-"""All uses of a request id as one operation, so that a checker of histories need know nothing of ids.
+"""All uses of a request id as one operation, so that a checker of histories needs no knowledge of ids.
 
-The uses that ask for the same have one effect and one reply. Whoever has heard that reply knows that the effect has
-been. So has whoever was refused because the id was used for another trade: that other trade has had its effect. So one
-operation stands for all uses: it took effect after the first of them was sent, and before any of them was told so.
+Uses of an id for the same trade have one effect and one reply. A reply shows that the effect has happened. So does a
+refusal because the id was used for another trade: that trade has had its effect. So one operation stands for all uses:
+it took effect after the first use was sent, and before the first of these replies.
 
-Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Where nothing was
-heard of several trades with one id, at most one of them had an effect; here each may have had one.
+Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Of several trades
+with one id and without replies, at most one had an effect. Here each may have had one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from clients.load.history.operations import NEVER_NS, Operation, Trade, Untold
 
 
 def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], list[str]]:
-    """The operations without ids, one for each trade that was sent with one; and what is wrong with their replies.
+    """Operations without ids, one for each trade that was sent with an id; and the faults of their replies.
 
     An operation whose reply is ``Untold.UNKNOWN``, and that returned, is known to have had its effect.
     """
@@ -36,7 +36,7 @@ def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], l
 
 
 def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
-    """The uses of an id as what had an effect, or may have had one."""
+    """The uses of an id as operations that had, or may have had, an effect."""
     trades: dict[Trade, list[Operation]] = {}
     for use in uses:
         assert isinstance(use.request, Trade)
@@ -50,13 +50,13 @@ def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
         return _wrong(found, f"{uses[0].request}: one id, and both {replies}")
     if any(use.request in done for use in refused) or (refused and not possible):
         return _wrong(found, f"{refused[0].request}: refused for another use of its id, and there is none")
-    certain = refused if len(possible) == 1 else []  # that it had its effect before these were told so
+    certain = refused if len(possible) == 1 else []  # its effect was before these replies
     ones = [_merged(trade, trades[trade], [*told[trade], *certain], found) for trade in possible]
     return [one for one in ones if one is not None]
 
 
 def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], found: list[str]) -> Operation | None:
-    """The uses that ask for one trade; ``told`` are those, and others of its id, whose end shows its effect."""
+    """Uses of an id for one trade. ``told``: those, and other uses of the id, whose ends show the effect."""
     replies = [use.reply for use in uses if not isinstance(use.reply, Untold)]
     one = Operation(
         replace(trade, request_id=""),

@@ -1,20 +1,20 @@
 """Checks that a history is linearizable, by search: for each stock, an order that real time allows and the rules
 explain.
 
-The algorithm is Wing and Gong's, with Lowe's memory of what was tried ("Testing and Proving Linearizability", 1993 and
-2017). What may come next is any request that was sent before the first of all others returned. It is taken if the
-sequential specification gives the reply that it got. Where nothing can be taken, the last choice is undone. A state
-that was tried with the same requests behind it is not tried again.
+The algorithm is Wing and Gong's, with Lowe's memory of tried states ("Testing and Proving Linearizability", 1993 and
+2017). The next request may be any that was sent before the first of all others returned. It is taken if the sequential
+specification gives its reply. Where no request can be taken, the last choice is undone. A state that was tried with the
+same requests behind it is not tried again.
 
 Three things make it fast:
 
 - A history is linearizable if that of each stock is (Herlihy and Wing 1990), so each is searched alone. The numbers of
   commits are one for all stocks; here they must only rise. ``by_sequence.py`` sees to the rest.
-- What changes nothing is taken as soon as it may be: if any order exists, one exists that begins so.
+- A request that changes nothing is taken as soon as possible: if an order exists, one with this request first exists.
 - Numbers only rise. So of those commits whose number is known, only the one with the lowest may come next.
 
-So a history whose outcomes are all known takes no choices, and time in proportion to its length. What is searched is
-when a request had its effect whose outcome is unknown, if at all.
+So a history with known outcomes needs no choices, and time in proportion to its length. The search is for the moment,
+if any, at which a request with an unknown outcome had its effect.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from clients.load.history.sequential import refusal_of, sequentially
 from stock_service.trading.model import LookupReply, Status, Stock
 
 STATES_MAX = 2_000_000
-"""States that are remembered for one stock, at most: some 0.5 GB. A history that needs more is not decided."""
+"""Most states that are remembered for one stock: some 0.5 GB. A history that needs more is not decided."""
 
 
 class Undecided(Exception):
@@ -35,18 +35,18 @@ class Undecided(Exception):
 
 
 class _State(NamedTuple):
-    """State of a stock, as far as replies have told."""
+    """State of a stock, as far as the replies tell it."""
 
     stock: Stock
     sequence: int
-    """The number of its last commit, or the lowest that it can have."""
+    """Number of its last commit, or the lowest possible one."""
     exact: bool
 
 
 def unexplained(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """A line for each stock whose requests stand in no order; empty where the history is legal.
+    """A line for each stock whose requests have no legal order; empty where the history is legal.
 
     ``before``: as in ``History``. Raises Undecided.
     """
@@ -65,8 +65,7 @@ def unexplained(
 
 
 def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tuple[list[str], list[Operation]]:
-    """Faults of the replies to requests that are refused in any state of the stock; and the requests that are to be
-    placed."""
+    """Faults of replies to requests that any state of the stock refuses; and the requests that need a place."""
     found, rest = [], []
     for operation in history:
         request, reply = operation.request, operation.reply
@@ -83,13 +82,13 @@ def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tu
 
 @dataclass(slots=True)
 class _Level:
-    """A point of the search: how it was reached, and what is still to be tried from it."""
+    """A point of the search: the last request, and the requests still to be tried."""
 
     place: int
-    """The request that was taken to come here."""
+    """The request that led here."""
     state: _State
     highest: int
-    """Of the requests taken so far, the one sent last."""
+    """The request with the latest send, of those taken so far."""
     choices: Iterator[tuple[int, _State]]
 
 
@@ -112,7 +111,7 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """The obstacle in a line where there is no order; else nothing. Raises Undecided."""
+        """The obstacle in a line where there is no order; empty where there is one. Raises Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]
@@ -153,7 +152,7 @@ class _Search:
         return certain + unsure if self._is_new(highest, passed, state) else []
 
     def _is_new(self, highest: int, passed: Sequence[int], state: _State) -> bool:
-        """True where these requests were not yet taken with this state after them. All are new where there is no
+        """True where these requests, with this state after them, were not taken before. All are new where there was no
         choice."""
         if not self._unsure:
             return True
@@ -184,7 +183,7 @@ class _Search:
         return 0 if isinstance(reply, Untold) else reply.sequence
 
     def _after(self, state: _State, place: int) -> _State | None:
-        """State after a request, the same object where nothing is changed; None where the request cannot come here."""
+        """State after a request, the same object where nothing changes; None where the request cannot come here."""
         operation = self._asked[place]
         request, reply = operation.request, operation.reply
         stock, sequence, exact = state

@@ -1,4 +1,5 @@
-"""The sequential specification: what a request does to a stock that nobody else uses, by the catalogs' own rules."""
+"""The sequential specification: the effect of a request on a stock that no other request uses, by the catalogs'
+rules."""
 
 from typing import assert_never
 
@@ -23,7 +24,7 @@ def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, 
 
 
 def refusal_of(request: Request) -> Status | None:
-    """Why a request is refused whatever the stock, or None."""
+    """Reason why a request is refused for any state of the stock; None where there is none."""
     match request:
         case Lookup():
             return None

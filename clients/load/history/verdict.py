@@ -1,7 +1,7 @@
-"""Verdict on a history: some sequential order of the requests could have given these replies, or none could.
+"""Verdict on a history: linearizable if a sequential order of the requests gives these replies.
 
-``by_sequence.py`` and ``search.py`` judge it, each on its own. Where an outcome is unknown the search judges alone. A
-history where few requests overlapped a conflicting one shows nothing, and is refused as vacuous.
+``by_sequence.py`` and ``search.py`` judge it independently. Where an outcome is unknown the search judges alone. A
+history in which few requests overlapped a conflicting one shows nothing, and is refused as vacuous.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from clients.load.history.search import Undecided, unexplained
 from stock_service.trading.model import INT64_MAX, LookupReply, Status, TradeReply
 
 CONTENDED_MIN = 0.3
-"""The share of requests that must overlap a conflicting one; a history with less shows nothing."""
+"""Least share of requests that must overlap a conflicting one. A history with less shows nothing."""
 
 Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 
@@ -29,7 +29,7 @@ class Verdict:
     contended: float
     """The share of requests that overlapped a conflicting one."""
     unknown: int
-    """Requests of which nothing was heard."""
+    """Requests whose outcome is unknown."""
     faults: tuple[str, ...]
     """Faults of the history, or the reason why there is no finding."""
 
@@ -55,7 +55,7 @@ def judged(history: History) -> Verdict:
 
 
 def limit_told(name: str, operations: Iterable[Operation]) -> int:
-    """The volume limit that a stock has by what was told; the largest that it may have, where that leaves a choice."""
+    """Volume limit of a stock, as the replies tell it; where they leave a choice, the largest possible one."""
     limit = INT64_MAX
     for operation in operations:
         request, reply = operation.request, operation.reply

@@ -3,12 +3,12 @@
 A share has some of the clients, their part of the rate, and a seed of its own. It is one task, pinned to its worker,
 and never repeated (``share.py``).
 
-A time is a difference of one host's clock. No clock is compared with another's. This machine's clock gives two moments:
-the one before all hosts were let begin, and the one after each had heard. A host's own clock gives the time from its
-hearing to its beginning. These three bound how far apart the hosts began.
+A time is a difference of one host's clock. No clock is compared with another clock. This machine's clock gives two
+moments: before the start signal to all hosts, and after each host's answer to it. A host's own clock gives the time
+from the signal to its first connect. These three bound how far apart the hosts began.
 
-A run is refused, by the name of the host, if a host dies, falls silent, lags or starts its share again. Nothing of a
-refused run is kept.
+A run is refused, by the name of the host, if a host dies, falls silent, lags or starts its share again. A refused run
+has no result.
 """
 
 import hashlib
@@ -34,22 +34,23 @@ CONNECT_S = 10.0
 """Longest time to reach the scheduler."""
 
 SILENT_S = 10.0
-"""A host that has begun, and the scheduler, are given up when nothing was heard of them for so long."""
+"""Longest silence of a host that has begun, and of the scheduler."""
 
 SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
-"""A host lags that may have begun later than the first by over this share of the window, and by over this time."""
+"""A host lags if it may have begun later than the first host by over this share of the window, and by over this
+time."""
 
 _PAUSE_S = 0.1
-"""Between two looks at the hosts."""
+"""Pause between two looks at the hosts."""
 
 
 class Refused(StockServiceError):
-    """The run shows nothing: one of its hosts did not do its share."""
+    """The run has no result: one of its hosts did not do its share."""
 
 
 @dataclass(slots=True)
 class _Host:
-    """A worker of the cluster, and what is known of its share. Moments are on this machine's clock."""
+    """A worker of the cluster, and the state of its share. Moments are on this machine's clock."""
 
     name: str
     address: str
@@ -57,11 +58,11 @@ class _Host:
     plan: LoadPlan
     ready: bool = False
     heard_s: float | None = None
-    """When it was known to have heard that all begin."""
+    """Moment at which the host's answer to the start signal was here."""
     began_after_s: float | None = None
-    """Time from then to its beginning, by its own clock."""
+    """Time from the signal to the host's beginning, by the host's clock."""
     lived_s: float = 0.0
-    """When it last gave a sign of life."""
+    """Moment of its last sign of life."""
     requests: int = 0
     result: LoadResult | None = None
 
@@ -69,8 +70,8 @@ class _Host:
 def run(plan: LoadPlan, scheduler: str, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
     """The result of all hosts, and of each. Blocks as ``fleet.run``, and while the hosts make ready.
 
-    Raises UsageError where there is no scheduler, or where there are fewer clients than hosts; and Refused.
-    What ``watch`` raises ends the run on all hosts.
+    Raises UsageError where there is no scheduler, or where there are fewer clients than hosts; and Refused. An
+    exception of ``watch`` ends the run on all hosts.
     """
     with _connected(scheduler) as client, _Run(client, plan, watch) as running:
         hosts = running.results()
@@ -86,7 +87,7 @@ def names(scheduler: str) -> Sequence[str]:
 
 
 def check(host: HostResult, plan: LoadPlan) -> None:
-    """Raises Refused where a host did not send what was asked of it, when it was asked."""
+    """Raises Refused where a host did not send its requests, or not in time."""
     if host.result.interrupted:
         raise Refused(f"host {host.name} stopped before the end")
     if host.result.off_schedule is not None:
@@ -98,8 +99,8 @@ def check(host: HostResult, plan: LoadPlan) -> None:
 def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[float]:
     """Longest time after the first host at which each host may have begun.
 
-    ``began`` has for each host when it was known to have heard, and how long after its hearing it began. It heard after
-    ``go_s``.
+    ``began`` has for each host the moment of its answer to the signal, and the time from the signal to its beginning.
+    The signal was sent at ``go_s``.
     """
     first_s = min(go_s + after_s for _, after_s in began)
     return [heard_s + after_s - first_s for heard_s, after_s in began]
@@ -140,7 +141,7 @@ def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
 
 
 def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
-    """As ``_workers``. Raises Refused where there are none."""
+    """Workers of the scheduler, by address. Raises Refused where there are none."""
     workers = _workers(client)
     if not workers:
         raise Refused("the Dask cluster has no workers: start one on each host")
@@ -148,22 +149,22 @@ def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
-    """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` would not: without a
-    scheduler it gives what it knew, and it forgets the workers now and then."""
+    """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` does not suffice:
+    without a scheduler it gives an old state, and it forgets workers now and then."""
     asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
     return asked["workers"]
 
 
 def _ask(client: Client, question: str, **words: object) -> Any:
-    """The scheduler's answer. Raises OSError where there is none within ``SILENT_S``. Dask's own ``Event`` would wait
-    for ever."""
+    """The scheduler's answer. Raises OSError where none comes within ``SILENT_S``. Dask's own ``Event`` would wait for
+    ever."""
     if client.scheduler is None:
         raise ConnectionError("closed")
     return client.sync(getattr(client.scheduler, question), **words, callback_timeout=SILENT_S)
 
 
 class _Run:
-    """One run on the hosts of a cluster; leaving ``with`` ends it on every one of them."""
+    """One run on the hosts of a cluster. Leaving ``with`` ends it on every host."""
 
     def __init__(self, client: Client, plan: LoadPlan, watch: Watch) -> None:
         self._client, self._plan, self._watch = client, plan, watch
@@ -202,7 +203,7 @@ class _Run:
         return [HostResult(name, each_s, result) for (name, result), each_s in zip(results, within_s, strict=True)]
 
     def submit(self, host: _Host, worker: str) -> Future[Any]:
-        """The task of a host: on this worker or nowhere, once or never."""
+        """The task of a host. It runs on this worker alone, and once at most."""
         what = share.Share(host.plan, host.number, self._name, share.SOURCES)
         key, pinned = f"{self._name}-{host.number}-{worker}", [worker]
         return self._client.submit(
@@ -210,7 +211,7 @@ class _Run:
         )
 
     def _until(self, done: Callable[[_Host], bool], phase: Phase, limit_s: float, pause_s: float = _PAUSE_S) -> None:
-        """Waits until that is so of every host."""
+        """Waits until the condition holds for every host."""
         until_s = time.monotonic() + limit_s
         while True:
             self._take()
@@ -224,7 +225,7 @@ class _Run:
             time.sleep(pause_s)
 
     def _hear(self) -> None:
-        """Notes what the hosts said since. Raises Refused where a share was started again."""
+        """Notes the messages of the hosts. Raises Refused where a share was started again."""
         for number, word, value in self._said.get(batch=True, callback_timeout=SILENT_S):
             host = self.hosts[number]
             host.lived_s = time.monotonic()
@@ -241,7 +242,7 @@ class _Run:
                     raise Refused(f"the share of host {host.name} was started a second time")
 
     def _take(self) -> None:
-        """Takes the results that are there. Raises Refused where a host failed, died or fell silent."""
+        """Takes the results that have come. Raises Refused where a host failed, died or fell silent."""
         here = _workers(self._client)
         for host in self.hosts:
             future = self._futures[host.number]
@@ -252,13 +253,13 @@ class _Run:
             if future.done():
                 try:
                     host.result = future.result(timeout=SILENT_S)
-                except (Exception, CancelledError) as error:  # whatever a host raised, or its loss
+                except (Exception, CancelledError) as error:  # any error of a host, or its loss
                     raise Refused(f"host {host.name}: {error}") from error
             elif host.heard_s is not None and time.monotonic() - host.lived_s > SILENT_S:
                 raise Refused(f"host {host.name} ({host.address}) said nothing for {SILENT_S:g} s")
 
     def _tell(self, phase: Phase) -> None:
-        """Has the run watched; the phases go by this machine's clock."""
+        """Reports the progress. The phases follow this machine's clock."""
         passed_s = time.monotonic() - self._go_s - share.LEAD_S if self._go_s else 0.0
         left_s = self._plan.warm_up_s + self._plan.duration_s - passed_s
         if phase == "finishing" and left_s > 0:

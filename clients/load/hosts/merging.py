@@ -1,4 +1,5 @@
-"""The sum of what several hosts measured, as if one machine had: counts added, histograms merged bucket by bucket."""
+"""The sum of several hosts' results, as if one machine had measured: counts added, histograms merged bucket by
+bucket."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +15,13 @@ class HostResult:
 
     name: str
     began_within_s: float
-    """The host began at most so long after the first of all, by the clock of the machine that asked for it."""
+    """Longest time after the first host at which this host may have begun, by the coordinator's clock."""
     result: LoadResult
 
 
 def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult:
-    """The result of all hosts, which had the same requests and windows of the same length. Raw times are left out:
-    they are of several clocks."""
+    """The result of all hosts, which had the same requests and windows of the same length. Raw times are left out,
+    since they are on several clocks."""
     first = results[0]
     cores = [each.cores for each in results if each.cores is not None]
     return replace(

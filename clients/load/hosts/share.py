@@ -1,10 +1,10 @@
 """One host's share of a load: a task on a Dask worker, which runs a plan of its own as one machine does.
 
-A share is started once. Its token lies in a queue on the scheduler, which gives it away once. Whoever starts the share
-again, Dask itself included, finds no token: it says so to the coordinator, which refuses the run, and sends nothing.
+A share is started once. Its token lies in a queue on the scheduler, which gives it away once. A second start of the
+share, also by Dask itself, finds no token. It tells the coordinator, which refuses the run, and sends no requests.
 
-The clients connect ``LEAD_S`` after the host heard that all begin, by its own clock. The host measures how long it took
-in fact. The worker must have no nanny: a nanny's worker may start no processes.
+The clients connect ``LEAD_S`` after the host got the start signal, by its own clock. The host measures the real time.
+The worker must have no nanny: a nanny's worker may start no processes.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import StockServiceError
 
 LEAD_S = 0.5
-"""From a host's hearing that all begin to its connecting: in it the host's answer travels, whatever the delay."""
+"""Time from a host's start signal to its first connect. In it the host's answer travels, with any usual delay."""
 
 GO_S = fleet.READY_S + 10.0
 """Longest wait for the other hosts: a host's clients take ``READY_S`` at most to reach its barrier."""
 
 SAID_EVERY_S = 1.0
-"""Between two signs of life of a host."""
+"""Time between two signs of life of a host."""
 
 READY, HEARD, BEGUN, LIVES, AGAIN = "ready", "heard", "begun", "lives", "again"
 """Words of a host to the coordinator: ``BEGUN`` with the nanoseconds since ``HEARD``, ``LIVES`` with its requests."""
 
 _LOOK_S = 0.2
-"""Between two looks whether the share is still wanted."""
+"""Time between two looks if the share is still wanted."""
 
 _one = threading.Lock()
 
@@ -51,18 +51,18 @@ class Share:
     plan: LoadPlan
     number: int
     run: str
-    """The run's name, which no other run has."""
+    """Name of the run, which no other run has."""
     sources: str
     """``SOURCES`` of the coordinator."""
 
 
 def token(run: str, number: int) -> str:
-    """The name of the queue that holds the token of a share."""
+    """Name of the queue that holds the token of a share."""
     return f"{run}-token-{number}"
 
 
 def _sources() -> str:
-    """A digest of this program, as it is loaded."""
+    """Digest of this program's sources, as they are loaded."""
     root, digest = Path(__file__).resolve().parents[3], hashlib.sha256()
     for path in sorted((*root.glob("clients/**/*.py"), *root.glob("stock_service/**/*.py"))):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -89,7 +89,7 @@ def run(share: Share) -> LoadResult:
             raise NotStarted("it runs another load")
         try:
             return fleet.run(share.plan, _Watch(share, say))
-        except KeyboardInterrupt as called_off:  # with which a Dask worker would end
+        except KeyboardInterrupt as called_off:  # a Dask worker would end with KeyboardInterrupt
             raise NotStarted("called off") from called_off
         finally:
             _one.release()
@@ -99,7 +99,7 @@ def run(share: Share) -> LoadResult:
 
 
 class _Watch:
-    """Has the run begin when all do, says now and then that the host lives, and ends a run that nobody wants."""
+    """Holds the start until all hosts begin, sends signs of life, and ends a run that is not wanted any more."""
 
     def __init__(self, share: Share, say: Callable[..., None]) -> None:
         self._say, self._go = say, Event(share.run)
@@ -122,14 +122,14 @@ class _Watch:
             self._say(LIVES, progress.requests)
 
     def _look(self) -> None:
-        """Raises KeyboardInterrupt, once, where the task is wanted no more: the coordinator may be gone."""
+        """Raises KeyboardInterrupt, once, where the task is not wanted any more: the coordinator may be gone."""
         task = self._worker.state.tasks.get(self._key)
         if not self._called_off and (task is None or task.state != "executing"):
             self._called_off = True
             raise KeyboardInterrupt
 
     def _wait(self) -> None:
-        """Waits until all hosts begin, and then until this one is to connect."""
+        """Waits for the start signal, and then until this host is to connect."""
         self._say(READY)
         until_s = time.monotonic() + GO_S
         while not self._go.wait(_LOOK_S):

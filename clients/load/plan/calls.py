@@ -1,10 +1,10 @@
-"""A call of anybody's gRPC service: a method's name and a request in JSON become a ``RequestType``.
+"""A call of any gRPC service: a method's name and a request in JSON become a ``RequestType``.
 
-The server itself says what the method takes and gives (gRPC server reflection), or a .proto file does, which protoc
-compiles. Either way there is one ``FileDescriptorSet``. A reply is valid if it decodes as the method's response.
+The method's message types come from the server (gRPC server reflection), or from a .proto file, which protoc compiles.
+Either way there is one ``FileDescriptorSet``. A reply is valid if it decodes as the method's response.
 
-Left out: streaming methods, metadata, TLS, and what a reply says. Protocols: gRPC's ``doc/server-reflection.md`` in its
-version v1alpha, which grpcio and others speak; protobuf's JSON mapping.
+Left out: streaming methods, metadata, TLS, and the content of a reply. Protocols: gRPC's ``doc/server-reflection.md``
+in its version v1alpha, which grpcio and others speak; protobuf's JSON mapping.
 """
 
 import re
@@ -45,7 +45,7 @@ class Decodes:
     files: bytes
     """A FileDescriptorSet."""
     message: str
-    """The type's full name."""
+    """Full name of the type."""
 
     def __call__(self, reply: bytes) -> int:
         """OK. Raises InternalFault for bytes that do not decode."""
@@ -59,8 +59,8 @@ class Decodes:
 def called(address: Address, call: str, data: str, proto: Path | None = None, timeout_s: float = 5.0) -> RequestType:
     """The unary method ``package.Service/Method`` with this request, named after the method.
 
-    Without ``proto`` it asks the server at ``address``, and blocks for ``timeout_s`` a question. Raises UsageError in
-    the words of the command line; Unavailable or another Fault where the server does not answer.
+    Without ``proto`` it asks the server at ``address``, and blocks for ``timeout_s`` for each question. Raises
+    UsageError in the words of the command line; Unavailable or another Fault where the server does not answer.
     """
     service_name, _, method_name = call.partition("/")
     files = _reflected(address, call, timeout_s) if proto is None else _compiled(proto)
@@ -83,7 +83,7 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
 
 
 def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: str) -> ServiceDescriptor:
-    """The service of that name."""
+    """The service of this name."""
     try:
         return pool.FindServiceByName(name)
     except KeyError as error:
@@ -98,7 +98,7 @@ def _unknown(call: str, services: list[str]) -> UsageError:
 
 
 def _pool(files: FileDescriptorSet) -> DescriptorPool:
-    """Types that these files declare; each file stands after those that it imports."""
+    """Types that these files declare. Each file stands after its imports."""
     pool = DescriptorPool()
     for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
@@ -115,11 +115,11 @@ def _message_class(files: bytes, name: str) -> type[Message]:
 
 
 _WARNING = re.compile(r"WARNING: |W\d{4} ")
-"""Begins a line of protoc that is no fault: of a file that names no syntax, over 300 characters before the fault."""
+"""Begin of a line of protoc that is not an error: over 300 characters on a file without a syntax, before the error."""
 
 
 def _compiled(proto: Path) -> FileDescriptorSet:
-    """A .proto file and what it imports, from its own folder or from the current one."""
+    """A .proto file and its imports, from its own folder or from the current one."""
     if find_spec("grpc_tools") is None:
         raise UsageError("--proto", str(proto), "with grpcio-tools installed (pip install grpcio-tools), or no --proto")
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{proto.parent}", "-I.", "--include_imports"]
@@ -134,7 +134,7 @@ def _compiled(proto: Path) -> FileDescriptorSet:
 
 
 def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorSet:
-    """The file that declares the service and those that it imports, as the server gives them."""
+    """The file that declares the service, and its imports, from the server."""
     where = shown_address(address)
     with grpc.insecure_channel(where, [("grpc.enable_retries", 0)]) as channel:
         server = _Reflection(ServerReflectionStub(channel), timeout_s)
@@ -172,14 +172,14 @@ class _Reflection:
         self._timeout_s = timeout_s
 
     def add(self, files: dict[str, FileDescriptorProto], question: ServerReflectionRequest) -> None:
-        """Adds the files that answer the question, by name; none where there is no such thing."""
+        """Adds the files that answer the question, by name; none where the server has no such file."""
         for reply in self._stub.ServerReflectionInfo(iter([question]), timeout=self._timeout_s):
             for serialized in reply.file_descriptor_response.file_descriptor_proto:
                 file = FileDescriptorProto.FromString(serialized)
                 files[file.name] = file
 
     def services(self) -> list[str]:
-        """The names of all services that the server declares."""
+        """Names of all services that the server declares."""
         question = ServerReflectionRequest(list_services="")
         replies = self._stub.ServerReflectionInfo(iter([question]), timeout=self._timeout_s)
         return [service.name for reply in replies for service in reply.list_services_response.service]

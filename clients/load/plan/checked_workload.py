@@ -4,8 +4,8 @@ Requests come in the proportions of the plan's mix. Trades differ in quantity an
 which ``SHARED_BY`` connections use, each for the same trade, at about the same time. Every reply is decoded. The times
 kept are a few microseconds wider than the call. A wider time makes no right history wrong.
 
-Bounded: of all connections together ``HISTORY_MAX`` requests are kept. Whoever has sent its share only looks up from
-then on. That changes nothing, and so need not be kept.
+Bounded: all connections together keep ``HISTORY_MAX`` requests. A connection that has sent its share sends only Lookups
+from then on, which change nothing and need not be kept.
 """
 
 import random
@@ -25,22 +25,22 @@ from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 HISTORY_MAX = 2**18
-"""Requests of a run that are kept, at most: 100 MB. At most half as many have ids, and catalogs remember 100,000."""
+"""Most requests of a run that are kept: 100 MB. At most half of them have ids, and catalogs remember 100,000."""
 
 SHARED_BY = 3
-"""Connections that use one request_id."""
+"""Number of connections that use the same request_id."""
 
 _NONE_KNOWN: dict[bytes, int] = {}
-"""Never filled: every reply is looked at."""
+"""Known replies of a checked run: always empty, so that every reply is checked."""
 
 
 class Asked:
-    """One request on its way: in place of the check of its reply, which it keeps. One thread's."""
+    """A request under way, which also keeps its reply. It has the place of the reply's check. For one thread."""
 
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
 
     def __init__(self, request: Request, first: int, clock_ns: Callable[[], int]) -> None:
-        """``first``: the number of its type's outcome 0. It counts as sent from now on."""
+        """``first``: the number of its type's outcome 0. The request counts as sent from now on."""
         self._request = request
         self._first = first
         self._clock_ns = clock_ns
@@ -50,7 +50,7 @@ class Asked:
         self._called_ns = clock_ns()
 
     def __call__(self, payload: bytes) -> int:
-        """A reply's outcome. One that is not valid tells nothing."""
+        """Outcome of a reply. An invalid reply gives no outcome."""
         returned_ns = self._clock_ns()
         try:
             self._reply = decoded(self._request, payload)
@@ -60,17 +60,17 @@ class Asked:
         return self._first + self._reply.status
 
     def failed(self, fault: Fault) -> None:
-        """Ends it with a fault, which may say that it had no effect."""
-        if isinstance(fault, InvalidRequest):  # the only one that is sent so is a second use of an id
+        """Ends the request with a fault, which may tell that it had no effect."""
+        if isinstance(fault, InvalidRequest):  # the only request with this fault is a second use of an id
             self._reply, self._returned_ns = Untold.REFUSED, self._clock_ns()
         self._dropped = isinstance(fault, Overloaded)
 
     def not_sent(self) -> None:
-        """Drops it, as it was never sent."""
+        """Drops the request, which was never sent."""
         self._dropped = True
 
     def operation(self) -> Operation | None:
-        """The operation as far as it is known; None where it surely had no effect and has no reply."""
+        """The operation as far as it is known; None where it had no effect for certain and has no reply."""
         if self._dropped:
             return None
         return Operation(self._request, self._reply, self._called_ns, self._returned_ns)
@@ -91,7 +91,7 @@ def decoded(request: Request, payload: bytes) -> Reply:
 
 
 class CheckedWorkload:
-    """The requests of one client process, and their ends. Its iterators may be used by a thread each."""
+    """Requests of one client process, and their ends. Each of its iterators may be used by a thread of its own."""
 
     def __init__(self, plan: LoadPlan, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         assert plan.check is not None
@@ -102,7 +102,7 @@ class CheckedWorkload:
         self._asked: list[list[Asked]] = []
 
     def requests(self, client: int, connection: int) -> Iterator[workload.Request]:
-        """The endless sequence of one connection; what it yields is taken for sent."""
+        """The endless sequence of one connection. Every request that it yields counts as sent."""
         plan, asked = self._plan, list[Asked]()
         self._asked.append(asked)
         rng = random.Random(f"{plan.seed}/{client}/{connection}")
@@ -122,7 +122,7 @@ class CheckedWorkload:
             first = kinds.index(kind) * TYPE_STEP
             asked.append(one := Asked(request, first, self._clock_ns))
             yield workload.Request(path, payload, _NONE_KNOWN, one, first)
-        while True:  # counted as the mix's first type, where the mix has no lookups
+        while True:  # counts as the mix's first type, where the mix has no Lookups
             lookup = Lookup(rng.choice(plan.stocks))
             first = kinds.index("lookup") * TYPE_STEP if "lookup" in kinds else 0
             yield workload.Request(*encoded(lookup), _NONE_KNOWN, Asked(lookup, first, self._clock_ns), first)
@@ -133,7 +133,7 @@ class CheckedWorkload:
         return [operation for operation in every if operation is not None]
 
     def _with_id(self, request_id: str, rng: random.Random) -> Trade:
-        """The trade that belongs to an id, or now and then another one with that id."""
+        """The trade that belongs to an id, or now and then another trade with the same id."""
         drawn = crc32(request_id.encode())
         stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
         side = Side.BUY if drawn >> 31 else Side.SELL

@@ -1,4 +1,4 @@
-"""Plan of a load run: one frozen value, checked where it is made.
+"""Plan of a load run: one frozen value, checked when it is made.
 
 Every limit is here. A run is bounded by them: 512 processes, 4096 connections, an hour, and the memory for records
 (``records_max``).
@@ -27,50 +27,50 @@ small. ``library``: the transport's own client, which its users have (on gRPC: g
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
 Choice = Literal["uniform", "zipf"]
-"""Choice of a stock: uniform, or the k-th of them in proportion to 1 ÷ k^s."""
+"""Choice of a stock: uniform, or the k-th stock in proportion to 1 ÷ k^s."""
 
 CHOICES: tuple[Choice, ...] = ("uniform", "zipf")
 
 RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
-"""Requests due in a second."""
+"""Range of the requests due in a second."""
 
 ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
-"""Exponents; with the largest the second stock is asked for a thousandth as often as the first."""
+"""Range of exponents. With the largest the second stock is drawn a thousandth as often as the first."""
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
-"""Weights in a mix; others would overflow their sum, or never be drawn."""
+"""Range of weights in a mix. Others would overflow their sum, or never be drawn."""
 
 REQUESTS = ("lookup", "trade", "update")
-"""The stock service's requests; a plan may bring others."""
+"""Requests of the stock service. A plan may bring others."""
 
 REFLECTING = ("grpc", "grpc_static", "grpc_aio")
-"""The transports whose servers say what a method takes and gives."""
+"""Transports whose servers tell a method's message types."""
 
 CLIENTS_MAX = 512
-"""Client processes, at most: each takes about 10 MB."""
+"""Most client processes: each takes about 10 MB."""
 
 CONNECTIONS_MAX = 4096
-"""Connections of all clients together, at most: what a server here accepts unless told otherwise."""
+"""Most connections of all clients together: the number that a server here accepts by default."""
 
 DURATION_S_MAX = 3600.0
-"""Seconds of warm-up, and seconds measured, at most."""
+"""Most seconds of warm-up, and most seconds measured."""
 
 STOCKS_MAX = 100_000
-"""Stocks to choose from, at most: as many as a catalog has."""
+"""Most stocks to choose from: as many as a catalog has."""
 
 REQUEST_TYPES_MAX = 8
-"""Request types in a mix, at most: an outcome is recorded in one byte, three bits of it the type."""
+"""Most request types in a mix: an outcome is recorded in one byte, with three bits for the type."""
 
 _RECORDS = 2**23
-"""Records that up to 512 connections of a run hold together, at most: 25 bytes each at most, 210 MB."""
+"""Most records that up to 512 connections of a run hold together: at most 25 bytes each, 210 MB."""
 
 _RECORDS_MIN = 2**14
-"""Records that one connection may hold whatever its share: 410 kB."""
+"""Records that one connection may hold for any share: 410 kB."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestType:
-    """A kind of request: what is sent, and how a reply to it is checked. Processes get it pickled.
+    """A kind of request: its payloads, and the check of a reply. Processes get it pickled.
 
     ``check`` is a function of a module: it takes a reply's bytes and gives the number of its ``Status``, or raises
     InternalFault. One of ``payloads`` is chosen uniformly for each request.
@@ -87,15 +87,16 @@ class Check:
     """Plan to keep the history of a run, so that it can be checked."""
 
     prefix: str
-    """Beginning of every request_id; no other run on that server has it."""
+    """Prefix of every request_id; no other run on the server has the same."""
     conflicts: float = 0.0
-    """The share of trades with an id that ask for another trade than it was used for, which the server must refuse."""
+    """Share of trades with an id that are another trade than the first one with this id. The server must refuse
+    these."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """A closed loop: every connection sends a request, waits for the reply, and sends the next. With a rate, an open
-    loop: requests are due on a schedule and sent then, whether or not earlier ones were answered.
+    """A load. A closed loop: every connection sends a request, waits for the reply, and sends the next. With a rate, an
+    open loop: requests are due on a schedule and sent then, also while earlier ones are not answered.
 
     ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of one in ``request_types``.
     Raises UsageError, in the words of the command line, for what is outside the limits.
@@ -104,41 +105,42 @@ class LoadPlan:
     transport: str
     address: Address
     clients: int
-    """Processes that send."""
+    """Number of processes that send."""
     mix: Mapping[str, float]
     stocks: tuple[str, ...]
     warm_up_s: float
-    """Before the measured window; its requests are in no latency."""
+    """Duration of the warm-up, whose requests are in no latency."""
     duration_s: float
-    """The measured window."""
+    """Duration of the measured window."""
     connections_per_client: int = 1
     connection: ConnectionPolicy = "kept-alive"
-    """With ``per-request``, the response time includes connecting."""
+    """Kind of connection. With ``per-request``, the response time includes connecting."""
     timeout_s: float = 5.0
-    """For a reply. A connection's first call may take until the run ends: a client that is starved is no error."""
+    """Longest wait for a reply. A connection's first call may take until the run ends: a starved client is not an
+    error."""
     seed: int = 0
     cpus: tuple[int, ...] | None = None
-    """The cores that the client processes may use; None: any."""
+    """Cores that the client processes may use; None: any core."""
     quantity: int = 1
-    """Shares in one trade."""
+    """Number of shares in one trade."""
     request_types: tuple[RequestType, ...] = ()
     """Requests of other services than the stock service."""
     client: ClientKind = "lean"
     rate_hz: float | None = None
-    """Requests due in a second, of all clients together; None: a closed loop."""
+    """Requests due in a second from all clients together; None: a closed loop."""
     arrivals: Arrivals = "poisson"
-    """The process of an open loop."""
+    """Arrival process of an open loop."""
     choice: Choice = "uniform"
     zipf_s: float = 1.0
-    """The exponent of ``zipf``."""
+    """Exponent of ``zipf``."""
     keep_records: bool = False
     """True where the result keeps every request's raw times: 33 bytes each."""
     credentials: ClientCredentials = NO_CREDENTIALS
     """Credentials that the clients trust and show."""
     real_time: bool = False
-    """True where the client processes run at real-time priority, which takes a right to it; see ``run/priority.py``."""
+    """True where the client processes run at real-time priority, which needs a right; see ``run/priority.py``."""
     check: Check | None = None
-    """Of the stock service in a closed loop alone: requests are drawn and kept as ``checked_workload.py`` says."""
+    """Plan of the check of a history, for the stock service in a closed loop alone; see ``checked_workload.py``."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
@@ -181,12 +183,12 @@ class LoadPlan:
 
     @property
     def connections(self) -> int:
-        """Of all clients together."""
+        """Connections of all clients together."""
         return self.clients * self.connections_per_client
 
     @property
     def loop(self) -> Literal["closed", "open"]:
-        """Which of the two it is."""
+        """Kind of the loop."""
         return "closed" if self.rate_hz is None else "open"
 
     @property

@@ -3,7 +3,7 @@
 The byte is the request type's place in the mix × 32, plus one of these.
 
 - 1 to 6: the status of a valid reply;
-- 16: the request was due and could not be sent before the run ended;
+- 16: the request was due and was not sent before the run ended;
 - 16 and the fault's code, 3 to 14: the call ended in a fault;
 - 31: the reply did not pass its check.
 """
@@ -14,41 +14,41 @@ from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode
 from stock_service.trading.model import Status
 
 TYPE_STEP = 32
-"""From one request type's outcomes to the next one's."""
+"""Distance between the outcomes of two request types."""
 
 FAULT_FIRST = 16
-"""The first outcome that is a fault; those before it are statuses."""
+"""First outcome that is a fault. Outcomes below it are statuses."""
 
 NEVER_SENT = FAULT_FIRST
-"""The outcome of a request that was due, and for which no connection had room before the run ended. No fault has the
-code 0."""
+"""Outcome of a request that was due, and for which no connection had room before the run ended. No fault has the code
+0."""
 
 INVALID_REPLY = 31
-"""The outcome of a reply that did not pass its check."""
+"""Outcome of a reply that failed its check."""
 
 OUTCOMES = 256
 """Numbers that an outcome can have."""
 
 _CODES = 15
-"""Codes that a fault's outcome has room for: the one above, UNAUTHENTICATED, has the place of one that is no fault."""
+"""Number of codes with an outcome of their own. UNAUTHENTICATED, 16, has the outcome of code 1, which no fault has."""
 
 ERROR_KINDS: dict[int, str] = {
     **{FAULT_FIRST + code % _CODES: code.name.lower() for code in FaultCode},
     NEVER_SENT: "never_sent",
     INVALID_REPLY: "invalid_reply",
 }
-"""The name of every error outcome."""
+"""Name of every error outcome."""
 
 STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 
 def fault_outcome(fault: Fault) -> int:
-    """A fault's outcome, for the first request type."""
+    """Outcome of a fault, for the first request type."""
     return FAULT_FIRST + fault.code % _CODES
 
 
 LATE = fault_outcome(DeadlineExceeded("no reply in time"))
-"""The outcome of a request that was given up, or whose reply came after that, for the first request type."""
+"""Outcome of a request that was given up, or whose reply came after that, for the first request type."""
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:

@@ -1,12 +1,11 @@
-"""When requests are due in an open loop: a seeded, endless sequence of moments, whatever the server does.
+"""Schedule of an open loop: a seeded, endless sequence of moments at which requests are due, independent of the server.
 
-``constant``: one every ``1 / rate``. ``poisson``: independent exponential gaps of that mean, as of many clients that
-know nothing of each other. Every moment comes from the schedule and none from a send. So a late send makes no later
-moment late.
+``constant``: a moment every ``1 / rate``. ``poisson``: independent exponential gaps of that mean, as from many
+independent clients. No moment depends on a send, so that a late send makes no later moment late.
 
 A run's schedules are parts of one process. The sum of Poisson processes is one. Constant moments lie on one grid,
-counted from the clock's zero, and each part has every ``parts``-th of them. So together they are constant too, whenever
-their connections were made.
+counted from the clock's zero, and each part has every ``parts``-th of them. So together they are constant too, at
+whatever time their connections were made.
 
 Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``), which compute what is due from the start as well.
 """
@@ -20,24 +19,24 @@ from typing import Literal, assert_never
 import numpy as np
 
 Arrivals = Literal["constant", "poisson"]
-"""The process that requests arrive by."""
+"""Process of arrivals."""
 
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Moments computed at a time: 0.1 ms of work, which falls between two sends."""
+"""Number of moments computed at a time: 0.1 ms of work, which falls between two sends."""
 
 _SECOND_NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One part of ``parts`` equal ones of a process with ``rate_hz`` requests a second in all."""
+    """One of ``parts`` equal parts of a process with ``rate_hz`` requests a second in all."""
 
     rate_hz: float
     arrivals: Arrivals
     part: int
-    """From 0."""
+    """Number of the part, from 0."""
     parts: int
     seed: int
 
@@ -66,7 +65,7 @@ class Schedule:
     def _poisson(self, start_ns: int) -> Iterator[int]:
         gap_ns = _SECOND_NS * self.parts / self.rate_hz
         rng = np.random.default_rng((self.seed, self.part))
-        passed_ns = 0.0  # since the start, which as a float is exact to a nanosecond for weeks; the clock itself is not
+        passed_ns = 0.0  # since the start: a float is exact to a nanosecond for weeks, unlike for the clock itself
         while True:
             moments = passed_ns + np.cumsum(rng.exponential(gap_ns, _AT_A_TIME))
             passed_ns = float(moments[-1])

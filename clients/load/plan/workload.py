@@ -21,7 +21,7 @@ from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 CYCLE = 4096
-"""Requests that a connection draws, and then repeats."""
+"""Requests that a connection draws and then repeats."""
 
 REMEMBERED_MAX = 1024
 """Valid replies that one request type remembers: a tenth of a megabyte."""
@@ -31,25 +31,25 @@ PRICES_PER_STOCK = 4
 
 
 class Request(NamedTuple):
-    """A request ready to be sent. A tuple, because the hot loop takes it apart for every request."""
+    """A request ready to be sent. A tuple, since the hot loop unpacks it for every request."""
 
     path: str
     payload: bytes
     known: dict[bytes, int]
-    """Replies that passed the check before, and their outcomes."""
+    """Outcomes of the replies that passed the check before."""
     check: Callable[[bytes], int]
-    """A reply's outcome; never raises. Remembers it in ``known``."""
+    """Function that gives a reply's outcome and remembers it in ``known``. Never raises."""
     first: int
-    """The number of the request type's outcome 0."""
+    """Number of the request type's outcome 0."""
 
 
 class Workload:
-    """The requests of one client process. Its iterators may be used by a thread each."""
+    """Requests of one client process. Each of its iterators may be used by a thread of its own."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._seed = plan.seed
         self.population: list[Request] = []
-        """Every different request, to be chosen from."""
+        """Every different request."""
         weights: list[float] = []
         own = {request_type.name: request_type for request_type in plan.request_types}
         for place, (name, weight) in enumerate(plan.mix.items()):
@@ -72,7 +72,8 @@ class Workload:
 
 
 def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
-    """A request type's weight, shared among its payloads; ``stocks`` have as many of them each, in order.
+    """A request type's weight, shared among its payloads. The payloads belong to the stocks in order, equally many to
+    each.
 
     Without stocks every payload stands for itself.
     """
@@ -85,7 +86,7 @@ def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[f
 
 
 def remember(known: dict[bytes, int], reply: bytes, outcome: int) -> None:
-    """Keeps a valid reply, forgetting all others where there are too many. Safe from several threads."""
+    """Keeps a valid reply. Forgets all others where there are too many. Safe from several threads."""
     if len(known) >= REMEMBERED_MAX:
         known.clear()
     known[reply] = outcome

@@ -1,1 +1,1 @@
-"""Records of a run: moments of requests, folded into histograms, put together in a result."""
+"""Records of a run: moments of requests, their histograms, and the result."""

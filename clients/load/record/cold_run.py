@@ -6,17 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ColdRun:
-    """Calls of a fresh process on a fresh connection, one after the other. Times are nanoseconds."""
+    """Calls of a fresh process on a fresh connection, in sequence. Times are in nanoseconds."""
 
     connect_ns: int
-    """Making the connection. Some transports wait for no reply then, so that the first call pays for the rest."""
+    """Time of making the connection. Some transports do not wait for a reply then, so that the first call pays the
+    rest."""
     first_ns: int | None
-    """The first call's response time; None where it ended in an error."""
+    """Response time of the first call; None where it ended in an error."""
     rest_ns: int
-    """Response times of the other calls that were answered, added up."""
+    """Sum of the response times of the later answered calls."""
     rest: int
     """Number of these calls."""
     outcomes: Mapping[str, int]
-    """Answered calls by ``Status`` name, the first among them."""
+    """Answered calls by ``Status`` name, the first call too."""
     errors: Mapping[str, int]
-    """Calls that got no valid reply, by kind. They are in no time here."""
+    """Calls without a valid reply, by kind. They are in no time here."""

@@ -1,16 +1,16 @@
 """Dependence of a run's requests on one another, and the check of declared arrivals: numbers from raw arrays.
 
-Requests of one run are not independent. Slow ones come together, behind the same stall or the same full queue. The
+Requests of one run are not independent. Slow requests come together, behind the same stall or the same full queue. The
 **design effect** says how much that widens an interval. It is the variance of the values' mean ÷ the variance that the
 mean of independent values would have. Requests come in clusters, such as slices of an arm or whole windows. Clusters
 are independent of each other, so the spread of their means is compared with that of the values. For a percentile the
-values are whether each request was above it.
+values are 1 for each request above it, and 0 for others.
 
 Arrivals are checked against the declared process. The rate is checked for both. Constant: the gaps are the period.
 Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance to the declared rate's distribution). At a high
-rate no sender is exact to a gap, and none needs to be: a response counts from when it was due. So there the time of
-several gaps is looked at, a millisecond on average, whose distribution is Erlang's. Gaps alone would miss their order,
-as in bursts. So counts in windows must also vary as much as they are large. Their index of dispersion must be 1, at two
+rate no sender keeps each gap exactly. It need not, since a response counts from when it was due. So there the sum of
+several gaps is checked, a millisecond on average, whose distribution is Erlang's. Gaps alone would miss their order, as
+in bursts. So counts in windows must also vary as much as they are large. Their index of dispersion must be 1, at two
 scales (Cox and Lewis, "The Statistical Analysis of Series of Events", 1966).
 
 Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: conclusions,
@@ -29,51 +29,51 @@ ArrivalProcess = Literal["constant", "poisson"]
 Numbers = npt.NDArray[np.bool_] | npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 GAPS_MIN = 100
-"""Fewer gaps than this are not checked."""
+"""Fewest gaps that are checked."""
 
 RATE_OFF_MAX = 0.01
-"""The rate may differ from the declared rate by this share, and by what chance explains."""
+"""Largest difference, as a share, of the rate from the declared rate, beyond chance."""
 
 DISTANCE_MAX = 0.02
-"""Kolmogorov and Smirnov's distance that a sender's own jitter may explain. What chance explains is added."""
+"""Largest Kolmogorov-Smirnov distance that a sender's own jitter may explain, beyond chance."""
 
 RESOLUTION_NS = 1_000_000
 """Gaps with a shorter mean are added up to this length. A sender's own work between two sends takes some 20 µs."""
 
 DISPERSION_OFF_MAX = 0.05
-"""The index of dispersion may differ from 1 by this number, and by what chance explains."""
+"""Largest difference of the index of dispersion from 1, beyond chance."""
 
 CHANCE = 3.3
-"""Standard errors that chance explains: 1 in 1000, two-sided."""
+"""Standard errors that chance explains: beyond them lie 1 in 1000 cases, two-sided."""
 
 PERIOD_OFF_MAX = 0.10
-"""A constant gap may differ from the period by this share of the period."""
+"""Largest difference of a constant gap from the period, as a share of the period."""
 
 OFF_SHARE_MAX = 0.05
-"""This share of the gaps may differ by more: a pause of the machine makes one gap long and some later gaps short."""
+"""Share of the gaps that may differ by more: a pause of the machine makes one gap long and some later gaps short."""
 
 _CHANCE_DISTANCE = 1.95
 """Kolmogorov and Smirnov's distance × √n that chance exceeds in 1 of 1000 samples."""
 
 _SHORT_WINDOW = 10
-"""Mean number of arrivals in a shorter window. With fewer arrivals the counts would be far from normal."""
+"""Mean number of arrivals in a shorter window. With fewer the counts would be far from normally distributed."""
 
 _LONG_WINDOWS = 100
-"""Number of longer windows that the run is cut into."""
+"""Number of longer windows in a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCheck:
-    """Numbers of the arrivals, beside the declared ones. Every field goes into JSON as it is."""
+    """Values of the arrivals beside the declared ones. Every field goes into JSON unchanged."""
 
     process: ArrivalProcess
     rate_hz: float
-    """Declared."""
+    """Declared rate."""
     count: int
-    """Gaps."""
+    """Number of gaps."""
     mean_gap_ns: float
     rate_ratio: float
-    """The rate that was seen ÷ the one declared."""
+    """Measured rate ÷ declared rate."""
     coefficient_of_variation: float
     """Standard deviation ÷ mean of the gaps: 1 for Poisson, 0 for constant."""
     ks_distance: float
@@ -83,19 +83,20 @@ class ArrivalCheck:
     dispersion_short: float
     """Variance ÷ mean of the counts in windows of 10 arrivals on average: 1 for Poisson, near 0 for constant."""
     dispersion_long: float
-    """The same in windows of a hundredth of the run."""
+    """The same ratio in windows of a hundredth of the run."""
     off_period_share: float
     """Share of gaps over 10 % off the declared period."""
     faults: tuple[str, ...]
-    """Differences from the declared process. Empty: the arrivals follow the process, as far as can be seen."""
+    """Differences from the declared process. Empty where the arrivals follow it, as far as can be seen."""
 
 
 def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
     """The design effect where values come in clusters: batches of a run, slices of an arm, whole windows.
 
     ``sizes`` and ``sums`` are of each cluster's values, ``variance`` is of all values. Clusters must be independent of
-    each other; within one, anything goes. The mean's variance is that of a ratio of two sums (Cochran, "Sampling
-    Techniques", 1977, chapter 9A). At least 1. 1 also where nothing can be told: fewer than two clusters, equal values.
+    each other. Values within a cluster may depend on each other in any way. The mean's variance is that of a ratio of
+    two sums (Cochran, "Sampling Techniques", 1977, chapter 9A). At least 1. It is 1 also for fewer than two clusters,
+    and for equal values.
     """
     clusters, n = len(sizes), float(sizes.sum())
     if clusters < 2 or not n or not variance:
@@ -105,10 +106,10 @@ def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
 
 
 def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:
-    """Compares the gaps between successive arrivals, in nanoseconds and time order, with the process declared.
+    """Compares the gaps between successive arrivals, in nanoseconds and time order, with the declared process.
 
-    Give the gaps of what was actually sent, all senders' arrivals in one order. ValueError for a rate not over 0, for
-    a gap under 0, and for no gaps.
+    The gaps are those of the requests that were sent, with all senders' arrivals in one order. ValueError for a rate
+    not over 0, for a gap under 0, and for no gaps.
     """
     if not rate_hz > 0:
         raise ValueError(f"a rate of {rate_hz:g}/s, allowed: over 0")
@@ -143,8 +144,7 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """Number of gaps that are added up to one; smaller where there are few gaps, so that there are ``GAPS_MIN``
-    sums."""
+    """Number of gaps in a sum. It is smaller where there are few gaps, so that there are ``GAPS_MIN`` sums."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 
@@ -175,7 +175,7 @@ def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: Arrival
 
 
 def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int) -> float:
-    """Variance ÷ mean of the counts in ``windows`` windows from the start; what arrived later is left out."""
+    """Variance ÷ mean of the counts in ``windows`` windows from the start. Later arrivals are left out."""
     if not window_ns:
         return 0.0
     before = np.searchsorted(arrivals, np.arange(windows + 1) * window_ns)
@@ -185,7 +185,7 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
 
 
 def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """The check with its faults named: what was seen, and what is allowed. ``sums``: the number of sums of gaps."""
+    """The check with its faults named: measured and allowed values. ``sums``: the number of sums of gaps."""
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))
     chance = 1 / math.sqrt(seen.count)
@@ -217,5 +217,5 @@ def _distance_off_max(sums: int) -> float:
 
 
 def _dispersion_off_max(windows: int) -> float:
-    """Most by which an index of dispersion over ``windows`` windows may differ from 1."""
+    """Largest difference from 1 of an index of dispersion over ``windows`` windows."""
     return DISPERSION_OFF_MAX + CHANCE * math.sqrt(2 / (windows - 1))

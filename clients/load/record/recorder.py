@@ -1,13 +1,13 @@
 """Folds raw records into histograms, after the run.
 
-Response time is from when a request was due to its reply. Service time is from when it was sent. In a closed loop the
-two are one. A request that ended in an error is timed up to that end. Without it, more timeouts would make a run look
-faster. A reply that came after its request's timeout is such an error.
+Response time is from when a request was due to its reply. Service time is from its send to its reply. In a closed loop
+they are equal. A request that ended in an error is timed up to that end. Without these times, more timeouts would make
+a run look faster. A reply that came after its request's timeout is such an error.
 
-A request belongs to the window in which it was due, however long it took. Requests are counted where they are sent, and
-as many must be recorded. Two things are in no latency. A connection's first call is timed apart. A failed attempt to
-connect anew is an error of the run and no request. A first call that failed is an error of the window. An open loop's
-schedule has no first calls, so they say nothing of lateness or rate.
+A request belongs to the window in which it was due, for any duration. Requests are counted where they are sent, and the
+same number must be recorded. Two things are in no latency. A connection's first call is timed apart. A failed attempt
+to connect anew is an error of the run and no request. A first call that failed is an error of the window. An open
+loop's schedule has no first calls, so they say nothing of lateness or rate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,17 +35,17 @@ from clients.load.record.times import Nanoseconds, Times
 from stock_service.rpc.errors import Fault
 
 _SLICE = 2**18
-"""Records folded at a time, so that folding takes some 30 MB whatever their number."""
+"""Records folded at a time, so that folding takes some 30 MB for any number of records."""
 
 SENDS_MAX = 2**22
-"""Sends kept to check an open loop's arrivals, at most: 32 MB. Of a run with more, the first part is checked."""
+"""Most sends kept to check an open loop's arrivals: 32 MB. In a longer run the first part is checked."""
 
 Outcomes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class RawRecords:
-    """Every request that was folded, the warm-up's and first calls included; of each connection in order of ``done``.
+    """Every folded request, with those of the warm-up and first calls; for each connection in order of ``done``.
 
     Times in nanoseconds on the clock of ``records``; the columns are of one length.
     """
@@ -57,26 +57,26 @@ class RawRecords:
     connection: npt.NDArray[np.int32]
     """Numbered through all clients."""
     first: npt.NDArray[np.bool_]
-    """True where it was its connection's first call, answered or failed."""
+    """True where the request was its connection's first call, answered or failed."""
 
 
 @dataclass(slots=True)
 class Span:
-    """Counts of one connection: the requests that it began, and the replies that it had in the window."""
+    """Counts of one connection: requests that it began, and replies that it got in the window."""
 
     connection: int
     began: int = 0
     """Requests begun in the whole run, as counted where they are sent."""
     recorded: int = 0
-    """Requests folded in the whole run. Where these are fewer, some were lost."""
+    """Requests folded in the whole run. Fewer folded than begun requests mean that some were lost."""
     replies: int = 0
     heard: bool = False
-    """True where there was any reply before the window's end, in the warm-up or to a first call too."""
+    """True where a reply came before the window's end, also in the warm-up or to a first call."""
     answered_ns: int | None = None
-    """In a closed loop: when the reply came that was folded last, if it was in the window."""
+    """In a closed loop: moment of the last folded reply, if it was in the window."""
 
     def cut(self, most: int) -> int:
-        """Takes what was under way when the run was interrupted out of ``began``, ``most`` at most; how many it was."""
+        """Takes the requests under way at an interruption out of ``began``, ``most`` at most. Gives their number."""
         under_way = min(most, max(0, self.began - self.recorded))
         self.began -= under_way
         return under_way
@@ -84,25 +84,25 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """One request type: how its requests in the window ended, and how long they took, those with errors too."""
+    """One request type: the ends of its requests in the window, and their times, with those of errors."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
     response: Times
     service: Times | None
-    """None in a closed loop, where it is the response time."""
+    """Service times; None in a closed loop, where they are the response times."""
     completed: int
-    """Replies that came within the window, whenever they were due."""
+    """Replies that came within the window, at whatever time they were due."""
 
     @property
     def timed_service(self) -> Times:
-        """The service times of either loop."""
+        """Service times of either loop."""
         return self.response if self.service is None else self.service
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """All that one process recorded."""
+    """Records of one process."""
 
     requests: Mapping[str, RequestReport]
     connects: Times
@@ -113,11 +113,11 @@ class Recorded:
     """In a closed loop: from each reply in the window to the next request on that connection."""
     spans: Sequence[Span]
     errors: Mapping[str, int]
-    """Of the whole run: those outside the window, and failed attempts to connect anew, included."""
+    """Errors of the whole run, with those outside the window and failed attempts to connect anew."""
     recorded: int
     """Requests of the whole run."""
     arrivals: ArrivalCheck | None
-    """In an open loop: whether the sends in the window followed the declared process."""
+    """In an open loop: the check of the sends in the window against the declared process."""
     raw: RawRecords | None
 
 
@@ -130,10 +130,10 @@ class ClientReport:
     cpu_s: float = 0.0
     """Processor time in the window."""
     fault: Fault | None = None
-    """Why it could not connect, instead of the rest."""
+    """Fault of connecting, in place of the other values."""
     interrupted: bool = False
     unanswered: int = 0
-    """Requests that were under way, or due and not sent, when it was interrupted. No other count has them."""
+    """Requests that were under way, or due and not sent, at an interruption. No other count has them."""
     history: tuple[Operation, ...] = ()
     """Requests sent and their ends, where the plan asked for them."""
 
@@ -146,7 +146,7 @@ class Recorder:
     client: int
     window: Window
     _spans: list[Span] = field(default_factory=list)
-    _lock: Lock = field(default_factory=Lock)  # guards everything below
+    _lock: Lock = field(default_factory=Lock)  # guards all attributes below
     _counts: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
     _outside: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
     _unconnected: list[int] = field(default_factory=lambda: [0] * OUTCOMES)
@@ -196,7 +196,7 @@ class Recorder:
             records.clear()
 
     def recorded(self) -> Recorded:
-        """Everything folded so far."""
+        """All that was folded so far."""
         names = tuple(self.plan.mix)
         requests = {
             name: RequestReport(
@@ -234,7 +234,7 @@ class Recorder:
 
     def _fold_connects(self, records: Records) -> None:
         took = np.array(records.connect_ns, dtype=np.int64)
-        if self.plan.connection == "per-request":  # those of the warm-up are the warm-up's
+        if self.plan.connection == "per-request":  # those of the warm-up belong to the warm-up
             took = took[self._inside(np.array(records.connected_at[: len(took)], dtype=np.int64))]
         self._connects.record(took)
 
@@ -272,7 +272,8 @@ class Recorder:
             self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
 
     def _in_time(self, part: RawRecords) -> RawRecords:
-        """With a reply that came after the timeout as none: lanes look only now and then for calls to give up."""
+        """The same records, with a reply that came after the timeout as an error: lanes look only now and then for
+        calls to give up."""
         late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
         late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)
         if not late.any():
@@ -282,7 +283,7 @@ class Recorder:
     def _fold_think(
         self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span
     ) -> None:
-        """From each reply to the next request, the last reply of the part before this one included."""
+        """Times from each reply to the next request, from the last reply of the previous part on."""
         think = part.sent_ns[1:] - part.done_ns[:-1]
         self._think.record(np.maximum(think[measured[:-1] & inside[1:]], 1))
         if span.answered_ns is not None and inside[0]:
@@ -290,7 +291,7 @@ class Recorder:
         span.answered_ns = int(part.done_ns[-1]) if measured[-1] else None
 
     def _keep_sends(self, sent_ns: Nanoseconds) -> None:
-        """Keeps them for the check of arrivals; where there are too many, all of those before some moment."""
+        """Keeps the sends for the check of arrivals. Where there are too many, all sends before a moment are kept."""
         self._sends.append(sent_ns[sent_ns < self._sends_until_ns])
         while sum(map(len, self._sends)) > SENDS_MAX:
             self._sends_until_ns = int(np.median(np.concatenate(self._sends)))
@@ -316,7 +317,7 @@ def joined(parts: Sequence[RawRecords]) -> RawRecords:
 
 
 def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sum of several counts."""
+    """Sum of several counts."""
     total: dict[str, int] = {}
     for each in counts:
         for name, count in each.items():

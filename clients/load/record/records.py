@@ -1,4 +1,4 @@
-"""Records that the hot loops write: for every request the moments when it was due, sent and done, and its end.
+"""Records of the hot loops: for every request the moments when it was due, sent and done, and its outcome.
 
 Raw and append-only, 17 to 25 bytes a request, in arrays that hold no objects; folded into histograms after the run
 (``recorder.py``). How a request ended is one byte (``plan/outcomes.py``).
@@ -17,9 +17,9 @@ from stock_service.rpc.errors import Fault
 class Records:
     """The requests of one connection, in the order in which they were done. One thread's.
 
-    ``due`` has a value for each request of an open loop. In a closed one it is empty: a request is due when it is sent.
-    ``firsts`` has the places of those that were a connection's first. Connecting is noted beside them: a failed attempt
-    is an error of the run, and no request.
+    ``due`` has a value for each request of an open loop. In a closed loop it is empty: a request is due when it is
+    sent. ``firsts`` has the places of the requests that were a connection's first. Connects are noted beside them: a
+    failed attempt is an error of the run, not a request.
     """
 
     __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started", "unconnected")
@@ -46,7 +46,8 @@ class Records:
         self.unconnected[fault_outcome(fault)] += 1
 
     def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
-        """Keeps one request; what the hot loops do in place. The outcome last: with it the request is recorded."""
+        """Keeps one request; the hot loops do the same in place. The outcome is written last: with it the request is
+        recorded."""
         if due_ns is not None:
             self.due.append(due_ns)
         self.sent.append(sent_ns)
@@ -54,11 +55,11 @@ class Records:
         self.outcomes.append(outcome)
 
     def note_first(self) -> None:
-        """Marks the request kept last as its connection's first."""
+        """Marks the last kept request as its connection's first."""
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:
-        """Forgets all that is kept, but not the arrays that the hot loops append to, and the count of those begun."""
+        """Forgets all records, but keeps the arrays that the hot loops append to, and the count of begun requests."""
         for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
             del column[:]
         self.unconnected.clear()
@@ -66,14 +67,14 @@ class Records:
 
 @dataclass(slots=True)
 class Deadline:
-    """When to send no more, on the clock; 0 for at once. Set by a signal handler, read by the hot loops."""
+    """Moment after which nothing is sent, on the clock; 0: at once. A signal handler sets it, the hot loops read it."""
 
     ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When all clients connect, and the measured part, which ends before ``end_ns``; on the clock."""
+    """Moment at which all clients connect, and the measured part, which ends before ``end_ns``; on the clock."""
 
     connect_ns: int
     start_ns: int

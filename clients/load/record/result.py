@@ -1,8 +1,8 @@
-"""The result of one load run: what all clients saw, put together.
+"""The result of one load run: the sum of what all clients measured.
 
-Histograms are merged and counts added; nothing is averaged over clients. A ``LoadResult`` holds what was counted and
-timed. Everything else that is said of a run is computed from that alone. So what ``to_json`` keeps is enough to compute
-every number again, and to merge results.
+Histograms are merged and counts added. No value is averaged over clients. A ``LoadResult`` has the counts and times.
+Every other number of a run is computed from these alone. So the values of ``to_json`` are enough to compute every
+number again, and to merge results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,37 +21,38 @@ from clients.load.record.records import Window
 from clients.load.record.times import Distribution, Times, total
 
 ALL = "all"
-"""The key of all request types together."""
+"""Key of all request types together."""
 
 CLIENT_CPU_LIMIT = 0.8
-"""The share of a core over which the load side takes part in what it measures."""
+"""Share of a core from which the load side takes part in the times that it measures."""
 
 CLIENT_LOST = "client_lost"
-"""The error kind of a client process that ended without a report."""
+"""Kind of error of a client process that ended without a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """One request type: the requests due in the window. Times are of all, up to an error where there was one; or None.
+    """One request type: the requests due in the window. Times are of all these requests, up to an error where there was
+    one; None without requests.
 
     Response time is from when a request was due; service time from when it was sent, in a closed loop the same.
     """
 
     count: int
-    """Requests answered, whatever the outcome."""
+    """Requests answered, with any outcome."""
     outcomes: Mapping[str, int]
     """Answered requests by ``Status`` name."""
     errors: Mapping[str, int]
-    """Requests that got no valid answer, by kind; their times, up to that end, are in those below."""
+    """Requests without a valid answer, by kind. Their times, up to that end, are in the times below."""
     throughput_hz: float
     """Answers to these requests, whenever they came, for each second of the window; see ``LoadResult.answered_hz``."""
     response: HdrHistogram
-    """In nanoseconds, as is ``service``."""
+    """Times in nanoseconds. ``service`` is in nanoseconds, too."""
     service: HdrHistogram
     out_of_range: int
     """Requests that took under 1 ns or over 60 s: counted, but in no time here."""
     mean_us: float | None
-    """Of the response time, as are those that follow."""
+    """Mean response time. The next values are of the response time, too."""
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
@@ -66,17 +67,17 @@ class RequestResult:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """One load run. What has no comment of its own is of the measured window."""
+    """One load run. Values are of the measured window, unless they say otherwise."""
 
     rate_hz: float | None
-    """Declared; None in a closed loop."""
+    """Declared rate; None in a closed loop."""
     connections_per_client: int
     duration_s: float
-    """The measured window; shorter than planned where it was interrupted."""
+    """Duration of the measured window; shorter than planned where it was interrupted."""
     parts: Mapping[str, RequestReport]
     """Every type of the mix; see ``requests``."""
     connects: Times
-    """Making a connection: kept-alive ones all, others in the window."""
+    """Times of making a connection: all for kept connections, those in the window for others."""
     first_calls: Times
     """The first request on each connection; it is in no latency."""
     late: Times
@@ -86,12 +87,12 @@ class LoadResult:
     began: int
     """Requests of the whole run, counted where they are sent."""
     recorded: int
-    """Requests of the whole run, counted where they are folded. Where these are fewer, some were lost."""
+    """Requests of the whole run, counted where they are folded. Fewer mean that some were lost."""
     arrivals: tuple[ArrivalCheck, ...]
     """In an open loop, of each client process in order: whether its sends followed the declared process. A client that
     sent too little to tell has none."""
     started_clients: int
-    """Processes that reached the barrier."""
+    """Client processes that reached the barrier."""
     served_clients: int
     """Number of sending connections that got a reply; see ``sending_connections``."""
     sending_connections: int
@@ -100,21 +101,21 @@ class LoadResult:
     client_cpu_each_s: tuple[float, ...]
     """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
     errors: Mapping[str, int]
-    """By kind, of the whole run: those of connecting and warm-up included."""
+    """Errors by kind, in the whole run: those of connecting and of the warm-up included."""
     interrupted: bool
     cores: int | None
     """Number of cores that the client processes may use between them; None: not known."""
     unanswered: int
-    """Requests that were under way, or due and not sent, when the run was interrupted. No latency has them, though they
-    would have waited longest."""
+    """Requests that were under way, or due and not sent, at an interruption. No latency has them, though they would
+    have been the longest."""
     raw: RawRecords | None = None
-    """Every request, where the plan asked for it; not kept in JSON."""
+    """Raw times of every request, where the plan asked for them; not kept in JSON."""
     kept: Kept | None = None
     """Operations of the whole run, where the plan asked for them; not kept in JSON."""
 
     @property
     def loop(self) -> Literal["closed", "open"]:
-        """Which of the two it was."""
+        """Kind of the loop."""
         return "closed" if self.rate_hz is None else "open"
 
     @cached_property
@@ -125,26 +126,27 @@ class LoadResult:
 
     @property
     def starved_clients(self) -> int:
-        """Client processes that got no reply; they are in no latency."""
+        """Client processes without a reply. They are in no latency."""
         return self.started_clients - self.served_clients
 
     @property
     def starved_connections(self) -> int:
-        """Connections that got no reply; each was sent a first call at least."""
+        """Connections without a reply. Each was sent at least a first call."""
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
     def unheard(self) -> bool:
-        """True where nothing speaks the transport there: no connection gave a reply, and the connections made were
+        """True where the server does not speak the transport: no connection gave a reply, and all connections were
         lost.
 
-        Of a server that is only slow or full this is False."""
+        False for a server that is only slow or full.
+        """
         replies = self.served_clients or self.first_calls.count
         return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
 
     @property
     def completed(self) -> int:
-        """Replies that came within the window, whenever they were due."""
+        """Replies that came within the window, at whatever time they were due."""
         return sum(part.completed for part in self.parts.values())
 
     @property
@@ -164,17 +166,17 @@ class LoadResult:
 
     @property
     def connect_us(self) -> Distribution | None:
-        """Of ``connects``."""
+        """Distribution of ``connects``."""
         return self.connects.distribution() if self.connects.count else None
 
     @property
     def first_call_us(self) -> Distribution | None:
-        """Of ``first_calls``."""
+        """Distribution of ``first_calls``."""
         return self.first_calls.distribution() if self.first_calls.count else None
 
     @property
     def late_us(self) -> Distribution | None:
-        """Of ``late``; None in a closed loop."""
+        """Distribution of ``late``; None in a closed loop."""
         return self.late.distribution() if self.late.count else None
 
     @property

@@ -1,15 +1,15 @@
-"""One connection of the lean client with many calls under way: what it sends, what comes, and what is written down.
+"""One connection of the lean client with several calls under way: its sends, its replies, and its records.
 
-It is as lean as Python allows. Requests are encoded before the run, but for their call number. A reply's payload is
-looked up among those known to be valid.
+It is as lean as Python allows. Requests are encoded before the run, except for their call number. A reply's payload is
+looked up among the known valid ones.
 
 A call that has begun ends in one record: a reply, a fault, a timeout, or a lost connection. Only a first call that is
-never answered leaves none.
+never answered leaves no record.
 
-A connection's first call is marked, answered or failed: it pays for what happens only once. It may take as long as the
-run does. A request of a schedule is never a first call.
+A connection's first call is marked, answered or failed, since it pays for things that happen only once. It may take as
+long as the run does. A request of a schedule is never a first call.
 
-Left out: when to send and when to connect, which ``lanes.py`` decides.
+Left out: the moments of sending and connecting, which ``lanes.py`` decides.
 """
 
 import select
@@ -26,17 +26,17 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
-"""A request, encoded; the replies known to be valid, the check of others, and the number of its type's outcome 0."""
+"""A request, encoded; the known valid replies; the check of other replies; the number of its type's outcome 0."""
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 """A call under way: when it was due and sent, and the rest of ``Ready``."""
 
 _NEXT, _NONE = -1, 0
-"""In place of a first call's number: it is the next one, or there is none any more."""
+"""Values in the place of a first call's number: the next call is the first, or the first call was made."""
 
 
 class Lane:
-    """One connection, again and again. One thread's; whoever made it disconnects it."""
+    """One connection, made again after a loss. For one thread. The caller that makes this lane disconnects it."""
 
     __slots__ = (
         "_clock_ns",
@@ -61,7 +61,7 @@ class Lane:
         watched: dict[int, "Lane"],
         open_loop: bool,
     ) -> None:
-        """``watched`` is kept: the connected lanes by descriptor, for whoever polls ``epoll``."""
+        """``watched`` is updated: the connected lanes by descriptor, for the thread that polls ``epoll``."""
         self.requests = requests
         self.records = Records()
         self.codec: Codec
@@ -77,7 +77,7 @@ class Lane:
 
     @property
     def connected(self) -> bool:
-        """True where it has a connection; if not, no call is under way."""
+        """True while the lane has a connection. Without one no call is under way."""
         return self._socket is not None
 
     @property
@@ -87,12 +87,12 @@ class Lane:
 
     @property
     def used_up(self) -> bool:
-        """True where it can begin no call, now or ever: the connection is to be made anew."""
+        """True where the lane can begin no call any more, so that its connection is to be made anew."""
         return self._socket is not None and not self.waiting and not self.codec.room()
 
     @property
     def settled(self) -> bool:
-        """True where nothing is under way but, perhaps, a first call."""
+        """True where no call is under way, except perhaps a first call."""
         return not self.waiting or (len(self.waiting) == 1 and self.first_call in self.waiting)
 
     def connect(self, address: Address, codec: Codec, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
@@ -112,17 +112,19 @@ class Lane:
             self.write(codec.hello)
 
     def disconnect(self) -> None:
-        """Closes the connection. May be repeated. To be called where no call is under way, or none matters any more."""
+        """Closes the connection. May be repeated. For a lane without calls under way, or whose calls do not matter any
+        more."""
         if self._socket is not None:
             self._watched.pop(self._socket.fileno(), None)
-            self._socket.close()  # which takes it out of the epoll set too
+            self._socket.close()  # which also takes it out of the epoll set
             self._socket = None
 
     def send(self, due_ns: int | None = None) -> None:
-        """Sends the next request; without ``due_ns`` it is due now. Where there is ``room``. Part of the hot loop."""
+        """Sends the next request; without ``due_ns`` it is due now. The lane must have ``room``. Part of the hot
+        loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
-        if self.first_call == _NEXT:  # a request of the schedule is none, even where it is the first that is answered
+        if self.first_call == _NEXT:  # a request of the schedule is never a first call, even if it is answered first
             self.first_call = call if due_ns is None else _NONE
         self.records.started += 1
         sent_ns = self._clock_ns()
@@ -130,7 +132,8 @@ class Lane:
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Takes what has come, whole replies at ``done_ns``; whether a call ended. Part of the hot loop."""
+        """Takes the bytes that have come; whole replies are stamped ``done_ns``. True where a call ended. Part of the
+        hot loop."""
         if self._socket is None:  # lost by a flush, of the same event
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
@@ -138,7 +141,7 @@ class Lane:
             data = self._socket.recv(READ_BYTES)
             if not data:
                 raise Unavailable("the server closed the connection")
-            if self._open_loop:  # some of it may have come since epoll looked: no reply is stamped before it came
+            if self._open_loop:  # some bytes may have come since epoll looked: no reply is stamped before it came
                 done_ns = self._clock_ns()
             completed = codec.feed(data)
         except BlockingIOError:
@@ -148,7 +151,7 @@ class Lane:
                 self.write(codec.take_outgoing())  # what tells the server why
             self._lose(error, done_ns)
             return True
-        if codec.preceded and completed and not self._open_loop:  # epoll may have called for what was before the reply
+        if codec.preceded and completed and not self._open_loop:  # epoll may have woken for bytes before the reply
             codec.preceded, done_ns = False, self._clock_ns()
         for call, reply in completed:
             under_way = waiting.pop(call, None)
@@ -178,7 +181,7 @@ class Lane:
         return bool(completed)
 
     def write(self, data: bytes) -> None:
-        """Gives bytes to the kernel, and keeps what it has no room for."""
+        """Gives bytes to the kernel, and keeps those that it has no room for."""
         if self._unsent:
             self._unsent += data
             return
@@ -199,18 +202,18 @@ class Lane:
             self._epoll.modify(connected.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
-        """Gives the kernel what it had no room for."""
+        """Gives the kernel the bytes that it had no room for."""
         if self._socket is not None:
             data, self._unsent = self._unsent, b""
             self._epoll.modify(self._socket.fileno(), select.EPOLLIN)
             self.write(data)
 
     def give_up(self, sent_before_ns: int, now_ns: int) -> None:
-        """Ends the calls that were sent before then, but for a first call."""
+        """Ends the calls that were sent before this moment, except a first call."""
         late = []
         for call, (_, sent_ns, *_) in self.waiting.items():
             if sent_ns > sent_before_ns:
-                break  # those that follow were sent later still
+                break  # later calls were sent later still
             if call != self.first_call:
                 late.append(call)
         if not late:

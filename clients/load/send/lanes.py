@@ -5,19 +5,19 @@ request that is due is sent on the next lane that has room, however many are una
 requests wait in the backlog and are sent late. Their response time counts from when they were due.
 
 In a closed loop a reply's time is when epoll said that something had come: one look at the clock for all lanes. So no
-reply is charged for those that are read before it. In three cases that moment is not when the reply came:
+reply is charged for replies that are read before it. In three cases this moment is not that of the reply:
 
-- Something else stood before the reply. Epoll may have meant that, so the reply's time is when it was read.
+- Other bytes stood before the reply. Epoll may have woken for them, so the reply's time is when it was read.
 - A reply came in pieces that were read together. Its time may be that of the first piece.
-- It came while others were being read. Its time is late, as in any client of one thread. That is why the client's
+- The reply came while others were being read. Its time is late, as in any client of one thread. So the client's
   processor share stands beside its latency.
 
 In an open loop several replies may come on one connection, some after epoll's look. There a reply's time is when it was
 read.
 
 The thread spins for the last millisecond before a request is due, since epoll waits in whole milliseconds. A lane's
-first call is sent when it is connected, and is not part of the schedule. A lane with nothing under way is read like any
-other. So a server that asks whether an idle connection is still there (HTTP/2's PING) is answered.
+first call is sent when it is connected, and is not part of the schedule. A lane without calls under way is read like
+any other. So a server that asks whether an idle connection is still there (HTTP/2's PING) is answered.
 
 Left out: connecting without blocking. While a lost connection is made anew, the others wait. So do not trust the
 latency of a run with errors; the summary says that it had some.
@@ -40,22 +40,22 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec
 
 SWEEP_NS = 50_000_000
-"""Between two looks for requests whose time is up and connections to be made anew."""
+"""Time between two looks for requests that timed out and connections to be made anew."""
 
 _SPIN_NS = 1_100_000
-"""Before a request is due: epoll's timeout is in whole milliseconds, rounded up."""
+"""Time before a request is due from which the thread spins: epoll's timeout is in whole milliseconds, rounded up."""
 
 _EVENTS_OPEN = 8
-"""Connections read before an open loop looks again whether a request is due: some 0.1 ms."""
+"""Connections read before an open loop looks again for due requests: some 0.1 ms."""
 
 _BURST = 16
-"""Requests that are sent, where many are due, before replies are looked at again: some 0.1 ms."""
+"""Most due requests that are sent before replies are looked at again: some 0.1 ms."""
 
 _FOREVER_NS = 2**62
 
 
 class Lanes:
-    """The connections of one process. One thread's; whoever made it closes it."""
+    """Connections of one process. For one thread. The caller that makes this object closes it."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Lanes:
         around: Surroundings,
         due_ns: Callable[[int], Iterator[int]] | None = None,
     ) -> None:
-        """One lane for each list of ``drawn``, which is what it repeats of the workload.
+        """One lane for each list of ``drawn``, which has the requests that the lane repeats.
 
         ``due_ns`` gives an open loop's moments from a start; None: a closed loop.
         """
@@ -76,7 +76,7 @@ class Lanes:
         self._timeout_ns = int(around.timeout_s * 1e9)
         self._epoll = select.epoll()
         self._watched: dict[int, Lane] = {}
-        self._gate = Deadline(0)  # a closed loop sends nothing from then on
+        self._gate = Deadline(0)  # a closed loop sends no request from then on
         self._schedule = due_ns
         self._due = iter((_FOREVER_NS,))
         self._due_ns = _FOREVER_NS  # when the next request of an open loop is due
@@ -104,7 +104,8 @@ class Lanes:
             self._due_ns = next(self._due)
 
     def drive(self, until_ns: int) -> bool:
-        """Runs the lanes until then, or until the records must be folded; says whether it stopped for that."""
+        """Runs the lanes until this moment, or until the records must be folded. True where it stopped for the
+        records."""
         poll, clock_ns = self._epoll.poll, self._around.clock_ns
         events_max = -1 if self._schedule is None else _EVENTS_OPEN
         now_ns = clock_ns()
@@ -120,25 +121,26 @@ class Lanes:
         return False
 
     def settle(self) -> None:
-        """Before the records are folded: a closed loop waits for the replies under way, so that none is stamped late.
+        """Prepares the folding of records: a closed loop waits for the replies under way, so that no reply is stamped
+        late.
 
-        An open loop goes on: what comes due meanwhile is sent late, and counted so.
+        An open loop goes on: requests that come due meanwhile are sent late, and count as late.
         """
         if self._schedule is None:
             self._gate.ns = 0
             self._drain()
 
     def resume(self) -> None:
-        """Sends again after ``settle``, the records folded."""
+        """Sends again after ``settle``, once the records are folded."""
         self._gate.ns = self._around.deadline.ns
         if self._schedule is None:
             self._wake(self._around.clock_ns())
 
     def finish(self) -> None:
-        """Waits for the replies under way, but for those of starved connections.
+        """Waits for the replies under way, except those of starved connections.
 
-        An open loop first sends what was due before the deadline. What could not be sent within the timeout is recorded
-        as never sent. Blocks for twice the timeout at most.
+        An open loop first sends the requests that were due before the deadline. Requests that cannot be sent within the
+        timeout are recorded as never sent. Blocks for twice the timeout at most.
         """
         self._gate.ns = 0
         self._drain()
@@ -158,19 +160,19 @@ class Lanes:
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """Requests for a lane that are not known before, to be its ``requests``: each is encoded when it is sent."""
+        """Requests for a lane that are not known before. Each is encoded when it is sent."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
 
     def oldest_sent_ns(self) -> int:
-        """When the oldest request was sent that is not answered yet; far in the future where there is none."""
+        """Moment of the oldest send that is not answered yet; far in the future where all are answered."""
         sent = [next(iter(lane.waiting.values()))[1] for lane in self.lanes if lane.waiting]
         return min(sent, default=_FOREVER_NS)
 
     @property
     def unsent(self) -> int:
-        """Number of requests of an open loop that were due and are not sent."""
+        """Number of requests of an open loop that are due and not sent."""
         return len(self._backlog)
 
     def close(self) -> None:
@@ -182,14 +184,14 @@ class Lanes:
     # ---- sending
 
     def _send_next(self, lane: Lane, now_ns: int) -> None:
-        """Sends a lane's next request without a schedule, or has it rest. Part of the hot loop."""
+        """Sends a lane's next request without a schedule, or lets it rest. Part of the hot loop."""
         if now_ns >= self._gate.ns or not lane.room:
             lane.resting = True
         elif not lane.resting:
             lane.send()
 
     def _send_due(self, now_ns: int) -> bool:
-        """Sends what is due, up to a burst, on the next lanes that have room; whether more could be sent at once.
+        """Sends due requests, up to a burst, on the next lanes that have room. True where more could be sent at once.
 
         Part of the hot loop.
         """
@@ -206,7 +208,7 @@ class Lanes:
         return True
 
     def _collect_due(self, now_ns: int) -> None:
-        """Puts what is due by now, and before the deadline, into the backlog."""
+        """Puts the requests that are due by now, and before the deadline, into the backlog."""
         until_ns = min(now_ns, self._around.deadline.ns - 1)
         while self._due_ns <= until_ns:
             self._backlog.append(self._due_ns)
@@ -220,7 +222,7 @@ class Lanes:
         return None
 
     def _patience_s(self, now_ns: int, until_ns: int) -> float:
-        """Longest time for epoll to wait: none where a request will be due before it could be awake again."""
+        """Longest time for which epoll may wait: 0 where a request will be due before it could wake."""
         if self._backlog:
             return 0.0
         left_ns = min(until_ns, self._next_sweep_ns, self._due_ns - _SPIN_NS) - now_ns
@@ -229,9 +231,10 @@ class Lanes:
     # ---- receiving
 
     def _take(self, events: list[tuple[int, int]], now_ns: int) -> None:
-        """Reads what has come by ``now_ns``. Part of the hot loop.
+        """Reads the bytes that have come by ``now_ns``. Part of the hot loop.
 
-        No lane closes another's connection, and none connects here: every descriptor still belongs to its lane.
+        No lane closes another's connection, and no lane connects here, so that every descriptor still belongs to its
+        lane.
         """
         watched, closed_loop = self._watched, self._schedule is None
         for descriptor, event in events:
@@ -242,7 +245,7 @@ class Lanes:
                 self._send_next(lane, now_ns)
 
     def _drain(self) -> None:
-        """Waits until all that is under way has ended, but for first calls; an open loop sends what was due."""
+        """Waits until all calls under way have ended, except first calls. An open loop sends its due requests."""
         until_ns = self._around.clock_ns() + self._timeout_ns
         while True:
             now_ns = self._around.clock_ns()
@@ -258,7 +261,8 @@ class Lanes:
     # ---- now and then
 
     def _sweep(self, now_ns: int) -> bool:
-        """Ends what takes too long, tries to connect again, says how far it is; whether records must be folded."""
+        """Ends calls that take too long, tries to connect again, reports progress. True where the records must be
+        folded."""
         self._next_sweep_ns = now_ns + SWEEP_NS
         for lane in self.lanes:
             lane.give_up(now_ns - self._timeout_ns, now_ns)
@@ -284,7 +288,7 @@ class Lanes:
             self._send_next(lane, self._around.clock_ns())
 
     def _wake(self, now_ns: int) -> None:
-        """In a closed loop: has every connected lane that rests send again, or rest on behind the gate."""
+        """In a closed loop: lets every connected lane that rests send again, or rest on behind the gate."""
         for lane in self.lanes:
             if lane.resting and lane.connected and not lane.waiting:
                 lane.resting = False

@@ -1,4 +1,5 @@
-"""A load's kinds of client on each transport: the lean one, from the codec that the transport brings, or its own."""
+"""Kinds of client of a load on each transport: the lean client, from the transport's codec, or the transport's own
+client."""
 
 import ssl
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from stock_service.rpc.transports import Connection, load
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 PREPARED_MAX = 1024
-"""Requests kept encoded, at most; what a load repeats is a few dozen."""
+"""Most requests kept encoded. A load repeats a few dozen."""
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
@@ -30,15 +31,15 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
-    """Encryption of each new connection; None: it is plain. Raises UsageError for unusable files."""
+    """Encryption of each new connection; None: no encryption. Raises UsageError for unusable files."""
     return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
     """Function that makes a connection by the plan's kind of client; loads that client's library, if it has one.
 
-    The function is given its timeout in seconds. It blocks for so long at most, and raises a Fault. The lean client
-    tells the server the plan's timeout with each request, however long connecting may take. Raises UsageError where the
+    The function takes its timeout in seconds, blocks for this time at most, and raises a Fault. The lean client tells
+    the server the plan's timeout with each request, for any duration of the connect. Raises UsageError where the
     transport has no such client.
     """
     if plan.client == "library":
@@ -57,8 +58,8 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError where the plan asks for a client that its transport has not, or whose library is missing. Also
-    for metadata, on a transport without metadata."""
+    """Raises UsageError where the transport has no such client, or its library is missing; also for metadata on a
+    transport without metadata."""
     if plan.credentials.metadata:
         load(plan.transport).codec(plan.address, metadata=plan.credentials.metadata)
     connecting(plan)

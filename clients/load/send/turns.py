@@ -2,12 +2,12 @@
 
 In its turn a connection sends a request, waits for the reply, and sends the next. Its requests are uncounted at first,
 then counted, then uncounted again until every connection of the load has its last counted reply. So the load is the
-same from the first counted request to the last one's reply. Which requests counted is computed afterwards, from the
-moments written down.
+same from the first counted request to the last one's reply. The counted requests are found afterwards, from the
+recorded moments.
 
 ``Blocking`` drives one connection with blocking calls, of either kind of client. ``Multiplexed`` drives many lean
-connections in one thread, by ``lanes``. It could drive a single one too. But epoll would take 1 to 2 µs more of the
-client's processor time for each request: 4 to 10 %. Left out: open loops, which need longer than a turn to settle.
+connections in one thread, by ``lanes``. It could drive a single connection too, but epoll would take 1 to 2 µs more of
+the client's processor time for each request: 4 to 10 %. Left out: open loops, which need longer than a turn to settle.
 """
 
 import time
@@ -24,24 +24,24 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 SPIN_NS = 200_000
-"""Before a turn begins the clock is watched awake: a sleep may end 0.1 ms late."""
+"""Time before a turn in which the clock is watched awake: a sleep may end 0.1 ms late."""
 
 _LOOK_NS = 500_000
-"""While others still wait for counted replies, many lean connections are driven on for so long between two looks."""
+"""Time for which many lean connections are driven between two looks, while others still wait for counted replies."""
 
 
 class Board:
     """Board on which the connections of all processes mark that their counted requests of a turn are answered.
 
-    In memory that all processes share: a value for each connection, the begin of the last turn that it is done with.
-    Each writes its own place alone; a value is read and written at once.
+    In memory that all processes share: a value for each connection, the begin of the last turn that it has finished.
+    Each connection writes only its own place. A value is read and written at once.
     """
 
     def __init__(self, places: MutableSequence[int]) -> None:
         self._places = places
 
     def tell(self, place: int, turn: Turn) -> None:
-        """Its counted requests are answered."""
+        """Marks that the counted requests of this connection are answered."""
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
@@ -50,13 +50,14 @@ class Board:
 
 
 class Sender(Protocol):
-    """The connections of one process to one server, of one kind. One thread's; whoever made it closes it."""
+    """Connections of one process to one server, of one kind. For one thread. The caller that makes them closes them."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """Sends through the turn, which may have begun. ``places``: of all who send in it, ``place`` among them."""
+        """Sends through the turn, which may have begun. ``places``: all connections that send in it, ``place`` among
+        them."""
 
     def recorded(self) -> Sequence[Records]:
         """Records so far, of each connection. Cleared by the code that folds them."""
@@ -77,7 +78,8 @@ class Blocking:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence for each load, by its place; ``connect`` is given its timeout in s."""
+        """``requests`` has an endless sequence for each load, by the load's place; ``connect`` takes its timeout in
+        s."""
         self._connect = connect
         self._requests = requests
         self._timeout_s = timeout_s
@@ -158,7 +160,7 @@ class Multiplexed:
         for lane, requests in zip(self._lanes.lanes, self._requests[turn.load], strict=True):
             lane.requests = requests
         wait_until(turn.begin_ns, self._clock_ns, self._pause)
-        if self._clock_ns() >= turn.last_ns:  # too late for it: another server's turn may have begun
+        if self._clock_ns() >= turn.last_ns:  # too late: another server's turn may have begun
             self._board.tell(place, turn)
             return
         self._lanes.resume()
@@ -180,7 +182,7 @@ class Multiplexed:
 
 
 def wait_until(at_ns: int, clock_ns: Callable[[], int], pause: Callable[[float], None]) -> None:
-    """Sleeps, and for the last moments watches the clock. At once where it is past."""
+    """Sleeps until a moment, and watches the clock shortly before it. Returns at once where it is past."""
     left_ns = at_ns - clock_ns()
     if left_ns > SPIN_NS:
         pause((left_ns - SPIN_NS) / 1e9)
