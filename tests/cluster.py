@@ -26,7 +26,7 @@ WAIT_S = 60.0
 Within = Callable[[str], Sequence[str]]
 
 SCHEDULER = "scheduler"
-"""Its name to ``within``."""
+"""Name of the scheduler, for ``within``."""
 
 
 class Cluster:
@@ -90,7 +90,7 @@ def cluster(
 
 
 def wait_for(address: Address, hosts: int) -> None:
-    """Waits until so many hosts have come."""
+    """Waits until this number of hosts have come."""
     with closing(Client("{}:{}".format(*address), timeout=WAIT_S, set_as_default=False)) as client:
         client.wait_for_workers(hosts, timeout=WAIT_S)
 

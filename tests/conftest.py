@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the seed, hypothesis's too, and lets notebooks' kernels import the project, and tests send signals."""
+    """Chooses the seed, also hypothesis's. Lets notebooks' kernels import the project, and tests send signals."""
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:  # as in the background of a shell, and under nohup
             signal.signal(number, handler)
@@ -67,10 +67,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the notebooks ``slow``, which cannot do so themselves: each starts a kernel; and orders the files.
+    """Marks the notebooks ``slow``, since each starts a kernel, and orders the files.
 
-    The files with tests that are ``alone`` come first, and in them those: they hold up no long test of others. Then
-    come the files with the most slow tests, so that no process begins with one when the others have nothing left.
+    Files with tests that are ``alone`` come first, with these tests first, so that they do not hold up long tests. Then
+    come the files with the most slow tests, so that no process begins with such a file when the others have no work
+    left.
     """
     for item in items:
         if item.path.suffix == ".ipynb":
@@ -93,12 +94,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_collection() -> None:
-    """Stops the garbage collector: all that is collected stays."""
+    """Stops the garbage collector while tests are collected, since all objects stay."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Has the garbage collector look no more at what is there before the first test: each look would take 0.1 s."""
+    """Takes the objects before the first test out of the garbage collector's view: each look would take 0.1 s."""
     gc.enable()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Which combinations of factors a test is run in, where all of them would take too long."""
+"""Choice of combinations of factors for a test, where all combinations would take too long."""
 
 import itertools
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
     """Half of all combinations of factors: those in which the levels' places add up to an even number.
 
-    Where each factor has two levels, every level is combined with every one of all factors but one.
+    Where each factor has two levels, any choice of levels for all factors but one is among them.
     """
     levels = [list(factor) for factor in factors]
     places = itertools.product(*(range(len(each)) for each in levels))
@@ -15,7 +15,7 @@ def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
 
 
 def each_once(*factors: Iterable[object]) -> list[tuple[object, ...]]:
-    """As many combinations of factors as the longest has levels: every level of each is in one at least."""
+    """As many combinations of factors as the longest factor has levels. Every level is in one at least."""
     levels = [list(factor) for factor in factors]
     return [tuple(each[at % len(each)] for each in levels) for at in range(max(map(len, levels)))]
 

@@ -1,7 +1,7 @@
 """Leaks of a test: threads that still run, file descriptors that are still open, and other cores to run on.
 
-A client or server that was told to stop may take a moment to be gone. So a look back waits, with a bound. gRPC's own
-threads and descriptors are gone, too, once the last server and channel are.
+A stopped client or server may take a moment to end, so that the check waits, with a bound. gRPC's own threads and
+descriptors end with the last server and channel.
 
 The poller of gRPC on asyncio would go and come back. So ``start_what_stays`` starts it before anything is counted, and
 asks it to stay.
@@ -19,7 +19,7 @@ from functools import cache
 import grpc.aio
 
 WAIT_S = 5.0
-"""How long what was stopped may take to be gone; ten times what the slowest here needs."""
+"""Longest time for a stopped program to be gone: ten times that of the slowest one here."""
 
 POLL_S = 0.02
 """Between two looks."""
@@ -27,15 +27,13 @@ POLL_S = 0.02
 
 @cache
 def start_what_stays() -> None:
-    """Starts, once, what a library keeps for the life of the process."""
+    """Starts, once, the threads that a library keeps for the life of the process."""
     asyncio.run(_start_poller())
 
 
 async def _start_poller() -> None:
-    """Has that of gRPC stay, which else goes with its last object, whenever that is collected.
-
-    On a loop: outside of one it needs the thread's default loop, which an earlier ``asyncio.run`` has taken away.
-    """
+    """Keeps gRPC's poller, which else ends when its last object is collected. On a loop, since outside it needs the
+    thread's default loop, which an earlier ``asyncio.run`` has taken away."""
     grpc.aio.init_grpc_aio()
 
 

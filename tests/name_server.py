@@ -11,18 +11,18 @@ _TAIL = Struct("!2H")  # of a question: its type and class
 _ANSWER = Struct("!3HIH")  # behind it an address: its name's place, type, class, seconds that it may be kept, length
 
 _ANSWERED, _UNKNOWN = 0x8580, 0x8583
-"""Flags: an answer of whoever knows; that there is no such name."""
+"""Flags: an answer with authority; no such name."""
 
 _A, _IN, _NAME_AT = 1, 1, 0xC00C
 
 
 class NameServer:
-    """A name server that knows the IPv4 addresses of one name, and nothing else. Leaving ``with`` ends it."""
+    """A name server that knows the IPv4 addresses of one name. Leaving ``with`` ends it."""
 
     def __init__(self, name: str, addresses: list[str]) -> None:
         self.name = name
         self.addresses = addresses
-        """What is answered; may be replaced at any time."""
+        """Addresses in its answers. They may be replaced at any time."""
         self.asked = 0
         """How often the addresses were asked for."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

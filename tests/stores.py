@@ -1,4 +1,4 @@
-"""Stores to try: connections that stop, fail or hurry at a statement, and what a crash would leave of a file."""
+"""Stores for tests: connections that stop, fail or hurry at a statement, and the file that a crash would leave."""
 
 import shutil
 import sqlite3
@@ -28,7 +28,7 @@ class _Hooked(sqlite3.Connection):
 
 
 class _Unsynced(sqlite3.Connection):
-    """A connection that does not wait for the disk: what a killed process leaves is the same."""
+    """A connection that does not wait for the disk. A killed process leaves the same file."""
 
     def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
         return super().execute(sql.replace("= FULL", "= OFF"), parameters)  # type: ignore[arg-type]

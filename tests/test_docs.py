@@ -68,7 +68,7 @@ class Document:
 
     @property
     def tokens(self) -> list[Token]:
-        """The text in Markdown's parts, those within a line too."""
+        """Text in the parts of Markdown, with those within a line."""
         blocks = MarkdownIt("commonmark").enable("table").parse(self.text)
         return [token for block in blocks for token in (block, *(block.children or []))]
 
@@ -132,7 +132,7 @@ for program, *words in json.load(sys.stdin):
     told.append((code or 0, said.getvalue()))
 json.dump(told, sys.stdout)
 """
-"""Runs programs as ``python -m`` does, one after the other: what each has to load is loaded once for all."""
+"""Runs programs as ``python -m`` does, one after the other, so that modules are loaded once for all."""
 
 
 @cache
@@ -216,7 +216,7 @@ def importable(module: str) -> bool:
 
 
 def examples_import_what_exists(document: Document) -> Iterator[str]:
-    """Every example in Python parses, and what it imports is there."""
+    """Every example in Python parses, and its imports exist."""
     for node in [node for code in document.examples for node in ast.walk(ast.parse(code))]:
         if isinstance(node, ast.Import):
             yield from (f"no module {name.name}" for name in node.names if not importable(name.name))
@@ -298,7 +298,7 @@ def test_a_planted_command_is_found(command: str, fault: str) -> None:
     "line", ["import stock_srevice", "from stock_service.trading.model import Stok", "from no.such import a"]
 )
 def test_a_planted_import_is_found(line: str) -> None:
-    """An example that imports what is not there is reported; one that imports what is, is not."""
+    """An example that imports a missing name is reported. An example that imports an existing one is not."""
     assert len(list(examples_import_what_exists(Document("a.md", f"```python\n{line}\n```\n")))) == 1
     good = "import os\nfrom stock_service.trading.model import Stock\n"
     assert not list(examples_import_what_exists(Document("a.md", f"```python\n{good}```\n")))

@@ -66,7 +66,7 @@ def test_the_generated_code_is_up_to_date(tmp_path: Path) -> None:
 
 
 def test_the_code_runs_on_the_oldest_grpcio_that_is_allowed() -> None:
-    """Its tools have written it: generated code refuses an older one."""
+    """The oldest allowed grpcio's tools have made the code: generated code refuses an older version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     oldest = {name: version for name, _, version in (each.partition(">=") for each in project["dependencies"])}
     (made_with,) = re.findall(r"^GRPCIO_OLDEST := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)

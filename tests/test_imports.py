@@ -94,7 +94,7 @@ class Broken:
     """The report of import-linter with everything of ``PLANTED`` planted at once."""
 
     said: dict[str, str]
-    """Of each contract that is broken, by its id."""
+    """Broken imports of each contract, by its id."""
     at: dict[tuple[str, str], int]
     """The number of each plant's line, by its file and itself."""
 

@@ -1,4 +1,4 @@
-"""The leak check: it sees what is left, and waits for what is going."""
+"""The leak check: it sees leaks, and waits for threads and descriptors that are ending."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def test_to_stay_on_one_core_is_a_leak() -> None:
 
 
 def test_what_is_going_is_waited_for() -> None:
-    """A thread that ends within the wait is no leak, though it ran when the look began."""
+    """A thread that ends within the wait is not a leak, though it ran when the check began."""
     before = footprint()
     told = threading.Event()
     threading.Thread(target=told.wait, name="ending").start()
@@ -65,7 +65,7 @@ def test_what_is_going_is_waited_for() -> None:
 
 @pytest.mark.slow
 def test_servers_tests_are_checked_without_asking(tmp_path: Path) -> None:
-    """A test of ``conformance`` that passes and leaves a socket open is an error; elsewhere nobody looks."""
+    """A test of ``conformance`` that leaves a socket open is an error. Elsewhere the check must be asked for."""
     root = Path(__file__).resolve().parent.parent
     planted = "import socket\n\nkept = []\n\n\ndef test_a():\n    kept.append(socket.socket())\n"
     for folder in ("conformance", "unit"):

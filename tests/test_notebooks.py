@@ -1,4 +1,4 @@
-"""The notebooks: each shows what the recordings give. Its cells are run, and its figures drawn, once, in this process.
+"""The notebooks show the values of the recordings. Their cells are run, and their figures drawn, once, in this process.
 
 One notebook is run as Jupyter does, too, in a kernel of its own (``testpaths`` in ``pyproject.toml``); ``pytest
 notebooks`` runs all of them so.
@@ -17,7 +17,7 @@ from experiments.results.fingerprint import taken
 from experiments.show import version
 
 LARGEST_BYTES = 3_000_000
-"""Most bytes of all notebooks together: a clone of the project has every version of them."""
+"""Most bytes of all notebooks together, since a clone of the project has every version of them."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,13 +32,13 @@ def _read_once() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", sorted(notebooks.NOTEBOOKS.glob("*.ipynb")), ids=lambda file: file.stem)
 def test_a_notebook_shows_what_the_recordings_give(notebook: Path) -> None:
-    """Its texts and the numbers of its figures to the letter; where this fails, ``pages`` writes it."""
+    """A notebook's texts and the numbers of its figures are exactly those of the recordings. ``pages`` writes them."""
     is_as_written = notebooks.filled(notebook) == notebook.read_text(encoding="utf-8")
     assert is_as_written
 
 
 def test_every_notebook_says_how_to_show_a_run_of_ones_own() -> None:
-    """In its first cell."""
+    """The first cell of every notebook says how to show one's own run."""
     files = sorted(notebooks.NOTEBOOKS.glob("*.ipynb"))
     firsts = ["".join(json.loads(file.read_text(encoding="utf-8"))["cells"][0]["source"]) for file in files]
     said = re.compile(r"\*\*Your own run:\*\* `python -m experiments run \w+`[^*]*`\"\.\./results/")

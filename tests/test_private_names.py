@@ -209,5 +209,5 @@ def test_a_planted_use_is_found(text: str) -> None:
     ],
 )
 def test_what_is_our_own_is_left_alone(text: str) -> None:
-    """Our attributes that hold what grpcio gave, others' private names, a docstring's words."""
+    """Own attributes with grpcio's values, private names of others, and a docstring's words are not reported."""
     assert [*used(text)] == []

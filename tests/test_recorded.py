@@ -1,5 +1,4 @@
-"""The recordings: all that is computed from their blocks is what their folders hold, and their pages name what they
-have."""
+"""The recordings: their folders hold the values that their blocks give, and their pages name what they have."""
 
 import re
 from collections.abc import Iterator
@@ -49,14 +48,15 @@ def test_a_recording_is_what_its_blocks_give(folder: Path) -> None:
 
 
 OF_EACH_PART = [folder for folder in RECORDED if not folder.name.startswith("quick-")]
-"""Recordings but for those of a part that is recorded twice."""
+"""All recordings, without the second one of a part that is recorded twice."""
 
 IN_ITS_PLACE = dict(zip(EXECUTORS, [*EXECUTORS][1:] + [*EXECUTORS][:1], strict=True))
-"""The executors of a recording that is re-made, by those that were recorded."""
+"""Executors for a recording that is made again, by the recorded ones."""
 
 
 def untrue(page: Content, also: str = "") -> list[str]:
-    """Executors that a page names, in its texts or figures, and that its recording lacks, and those beside it."""
+    """Executors that a page names, in its texts or figures, and that its recording lacks, and the recordings beside
+    it."""
     judgements = (page.seen.main, *page.seen.after.values(), *page.seen.beside.values())
     has = {arm.setting.text("executor") for each in judgements for arm in each.sweep.arms}
     told = (also, report.markdown(page), *(f"{each.title} {each.alternative}" for each in page.pictures))
@@ -75,7 +75,7 @@ def at_another(arm: Arm) -> Arm:
 
 
 def re_made(of: Judgement) -> Judgement:
-    """The same blocks, as if its servers had had other executors; titles were made with the sweep, and say nothing."""
+    """The same blocks, as if its servers had had other executors. Titles were made with the sweep, and stay."""
     groups = tuple(replace(each, arms=tuple(map(at_another, each.arms))) for each in of.sweep.groups)
     comparisons = tuple(
         replace(each, title=f"title {number}", above=at_another(each.above), below=at_another(each.below))
@@ -85,7 +85,7 @@ def re_made(of: Judgement) -> Judgement:
 
 
 def test_every_executor_has_another_in_its_place() -> None:
-    """So a new one is tried, too."""
+    """Every executor has another one in its place, so that a new executor is tried, too."""
     assert IN_ITS_PLACE.keys() == set(IN_ITS_PLACE.values()) == EXECUTORS.keys()
 
 
@@ -137,7 +137,7 @@ OF_THE_FRONT_PAGE = ROOT / "experiments/studies/stock/recorded/quick"
     ids=lambda each: each.name,
 )
 def test_answers_are_short(folder: Path) -> None:
-    """At most 20 words a sentence, intervals apart; on the front page at most four sentences an answer."""
+    """Sentences have at most 20 words, without intervals. An answer on the front page has at most four sentences."""
     for answer in recording.read(folder).answers:
         sentences = re.split(r"(?<=[.!?]) (?=[A-Z0-9])", re.sub(r" \([^)]*\)", "", answer.sentence))
         assert [each for each in sentences if len(re.findall(r"\w\S*", each)) > 20] == []
@@ -150,7 +150,7 @@ def test_the_front_page_is_short() -> None:
 
 
 def test_every_study_that_is_recorded_is_in_the_index() -> None:
-    """By its main part's recording."""
+    """The index has every recorded study, by its main part's recording."""
     told = [name for name in STUDIES if HERE / name / "recorded" / "quick" in RECORDED]
     assert told
     assert re.findall(r"^## (\w+)$", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE) == told

@@ -1,7 +1,7 @@
 """Rules for every file of the project, beyond those of ruff and mypy. The idea is TigerBeetle's tidy.zig.
 
 A rule is a function from a file to its faults. Each is run on every file that git knows or would add, and on a planted
-bad example, which it must catch. Imports that go the wrong way are import-linter's to find, with planted ones too.
+bad example, which it must catch. import-linter finds imports that go the wrong way, with planted ones, too.
 """
 
 import ast
@@ -25,7 +25,7 @@ CELL_LINES_MAX = 10
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$|\.pb\.go$|(^|/)(uv\.lock|go\.sum|Cargo\.lock)$")
 DATA = {".csv", ".html", ".json", ".svg", ".txt"}
 TABBED = {".go", ".mod", ""}
-"""Where tabs are the custom: Go, and files without a suffix, such as the Makefile."""
+"""Suffixes of files whose custom is tabs: Go, and files without a suffix, such as the Makefile."""
 
 PICTURE = re.compile(r'(?<="image/png": ")[^"]+')
 """A notebook's picture in Base64, whose letters mean nothing."""
@@ -57,12 +57,12 @@ class File:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """Every node of a Python file; none of another."""
+        """Every node of a Python file; none for another file."""
         return list(ast.walk(ast.parse(self.text))) if self.path.suffix == ".py" else []
 
     @cached_property
     def cells(self) -> list[dict[str, object]]:
-        """The code cells of a notebook; none of another file."""
+        """Code cells of a notebook; none for another file."""
         if self.path.suffix != ".ipynb":
             return []
         return [cell for cell in json.loads(self.text)["cells"] if cell["cell_type"] == "code"]
@@ -123,7 +123,7 @@ def function_length(file: File) -> Iterator[str]:
 
 
 def module_docstring(file: File) -> Iterator[str]:
-    """Every module opens with what it is for."""
+    """Every module opens with its purpose."""
     if file.path.suffix == ".py" and not ast.get_docstring(cast(ast.Module, file.nodes[0])):
         yield "no docstring"
 
@@ -186,14 +186,14 @@ def daemon_thread(file: File) -> Iterator[str]:
 
 
 def sleep_in_test(file: File) -> Iterator[str]:
-    """No test sleeps: it waits for what it needs, with a bound."""
+    """No test sleeps: a test waits for a condition, with a bound."""
     for node in file.nodes if file.is_test else []:
         if isinstance(node, ast.Call) and called(node).split(".")[-1] == "sleep":
             yield f"line {node.lineno}: {called(node)}()"
 
 
 def called(node: ast.Call) -> str:
-    """The name that a call calls, as written; of what is called on anything else than a name, only from there on."""
+    """Name that a call calls, as written. For a call on an expression, only the part behind it."""
     names, at = [], node.func
     while isinstance(at, ast.Attribute):
         names.append(at.attr)

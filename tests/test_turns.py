@@ -1,4 +1,4 @@
-"""Tests that are alone wait for the others, and the others for them."""
+"""Tests that are alone wait for other tests, and other tests wait for them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from tests.turns import Turns
 
 WAIT_S = 10.0
 NOT_YET_S = 0.05
-"""In which what must wait would long have begun."""
+"""Time within which a task that need not wait would have begun."""
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_ordinary_tests_run_side_by_side(processes: list[Turns]) -> None:
 
 
 def test_who_is_alone_waits_for_others_and_holds_them_up(processes: list[Turns]) -> None:
-    """Another that comes later waits, though one like it still runs."""
+    """A later test waits for a waiting test that is alone, even while an earlier test runs."""
     first, alone, later = processes
     first.take(False)
     with taking(alone, True) as alone_begun:
@@ -65,7 +65,7 @@ def test_who_is_alone_waits_for_others_and_holds_them_up(processes: list[Turns])
 
 
 def test_several_that_are_alone_follow_each_other(processes: list[Turns]) -> None:
-    """Of one process, without letting others in between."""
+    """Several tests of one process that are alone follow each other, without other tests in between."""
     alone, other, _ = processes
     alone.take(True)
     with taking(other, False) as begun:

@@ -16,7 +16,7 @@ ROOM = DOOR.with_name("conftest.py")
 
 
 class Turns:
-    """One process's part. Its tests run one after the other."""
+    """Part of one process, whose tests run one after the other."""
 
     def __init__(self, door: Path = DOOR, room: Path = ROOM) -> None:
         self._door = os.open(door, os.O_RDONLY | os.O_CLOEXEC)
@@ -33,6 +33,6 @@ class Turns:
         self._alone = alone
 
     def end(self) -> None:
-        """Lets others begin."""
+        """Lets other tests begin."""
         fcntl.flock(self._room, fcntl.LOCK_UN)
         self._alone = False

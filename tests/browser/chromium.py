@@ -22,14 +22,14 @@ FLAGS = (
     *("--disable-breakpad", "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe"),
 )
 WAIT_S = 30.0
-"""For one reply, on a busy machine; what is measured here takes 2 s at most."""
+"""Longest wait for one reply, on a busy machine. Replies take 2 s at most here."""
 
 Message = dict[str, Any]
-"""What is on the wire."""
+"""Messages of the browser's protocol on the wire."""
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe whose ends are numbered from 10 on: neither is 3 or 4, which the shell is to set up."""
+    """A pipe whose ends have numbers from 10 on. So neither end is 3 or 4, which the shell sets up."""
     low = os.pipe()
     read, write = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10) for descriptor in low)
     for descriptor in low:
@@ -38,12 +38,12 @@ def _pipe() -> tuple[int, int]:
 
 
 class Chromium:
-    """One browser with one tab, the session of which every call goes to. One thread's; close it."""
+    """One browser with one tab. Every call goes to the tab's session. For one thread. Close it."""
 
     def __init__(self, executable: str, profile: Path) -> None:
         """Starts the browser on an empty folder of its own. Blocks until it answers; raises TimeoutError."""
         self.events: list[Message] = []
-        """What the browser said unasked, oldest first; whoever reads it may clear it."""
+        """Events that the browser sent without a request, oldest first. Readers may clear the list."""
         self._received = b""
         self._last_id = 0
         self._session: str | None = None

@@ -1,6 +1,6 @@
-"""For the tests in a real browser: a headless Chromium, and the page of a report of a judged sweep.
+"""Fixtures of tests in a real browser: a headless Chromium, and the page of a report of a judged sweep.
 
-Without a Chromium the tests are skipped. Where INTEROP_REQUIRED is set they fail: there nothing may be skipped.
+Without a Chromium the tests are skipped. Where INTEROP_REQUIRED is set they fail, since no test may be skipped there.
 """
 
 import os
@@ -36,7 +36,7 @@ def executable() -> str:
 
 @pytest.fixture(scope="module")
 def browser(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    """One browser for all tests, offline. Each opens its own page in it."""
+    """One browser for all tests, offline. Each test opens its own page."""
     with closing(Chromium(executable, tmp_path_factory.mktemp("profile"))) as chromium:
         for domain in ("Page", "Runtime", "Log", "Network"):
             chromium.call(f"{domain}.enable")
@@ -56,7 +56,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of two studies and of one that was not measured."""
+    """Index page of two studies and of a study that was not measured."""
     page = tmp_path_factory.mktemp("index") / index.HTML
     page.write_text(index.html(TWO), encoding="utf-8")
     return page

@@ -1,9 +1,9 @@
-"""Faults of a page, as a browser that has opened it sees them: each fault a line of text.
+"""Faults of a page in a browser that has opened it, a line of text each.
 
-From outside the page: what it asked the network for, what failed, what its console said. From inside: text
-alternatives, the order of headings, targets of links, contrast, and whether the page itself scrolls sideways. The
-contrast is WCAG 2.2's (https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio), of the colours that were computed. Left out:
-whether the page says anything true.
+From outside the page: its network requests, its errors, its console. From inside: text alternatives, the order of
+headings, targets of links, contrast, and whether the page itself scrolls sideways. The contrast is WCAG 2.2's
+(https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio), of the colours that were computed. Left out: the truth of the page's
+content.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from typing import cast
 from tests.browser.chromium import Chromium
 
 CONTRAST_MIN = 4.5
-"""For body text, by WCAG's level AA."""
+"""Least contrast of body text, by WCAG's level AA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class View:
     """A way to look at the page."""
 
     width: int
-    """In CSS pixels."""
+    """Size in CSS pixels."""
     dark: bool = False
     media: str = "screen"
 

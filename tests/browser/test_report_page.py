@@ -45,7 +45,7 @@ VIEWS = [PHONE, DESK, PAPER, View(360, dark=True), View(1280, dark=True), View(7
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_the_index_has_no_fault(browser: Chromium, index_page: Path, view: View) -> None:
-    """Nor has the page of all studies, folds open or not."""
+    """The index page of all studies has no fault, with folds open and closed."""
     assert faults(browser, index_page, view) == []
     opened = index_page.with_name("opened.html")
     opened.write_text(index_page.read_text(encoding="utf-8").replace("<details>", "<details open>"), encoding="utf-8")
@@ -54,13 +54,14 @@ def test_the_index_has_no_fault(browser: Chromium, index_page: Path, view: View)
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_the_page_has_no_fault(browser: Chromium, page: Path, view: View) -> None:
-    """No request but for itself, no error, no picture without text, no sideways scrolling, nothing faint."""
+    """The page requests nothing but itself, has no error, no picture without text, no sideways scrolling, no faint
+    text."""
     assert faults(browser, page, view) == []
 
 
 @pytest.mark.parametrize("plant", PLANTED)
 def test_what_is_planted_is_found(browser: Chromium, page: Path, tmp_path: Path, plant: str) -> None:
-    """Each check catches what it is there for, with the page's policy out of the way."""
+    """Each check finds its planted fault, with the page's policy switched off."""
     instead_of, planted, expected = PLANTED[plant]
     text = page.read_text(encoding="utf-8").replace(POLICY, "")
     assert instead_of in text
@@ -70,7 +71,7 @@ def test_what_is_planted_is_found(browser: Chromium, page: Path, tmp_path: Path,
 
 
 def test_the_policy_forbids_every_request(browser: Chromium, page: Path, tmp_path: Path) -> None:
-    """With it in the page, a picture from elsewhere and a script are refused before anything is sent."""
+    """The page's policy refuses a foreign picture and a script before a request is sent."""
     text = page.read_text(encoding="utf-8")
     bad = tmp_path / "bad.html"
     script = "<script>document.title = 'run'</script>"
@@ -81,7 +82,7 @@ def test_the_policy_forbids_every_request(browser: Chromium, page: Path, tmp_pat
 
 
 def test_tables_and_figures_scroll_in_their_own_box(browser: Chromium, page: Path) -> None:
-    """On a telephone they keep a width that can be read; at a desk no figure needs scrolling."""
+    """On a telephone tables and figures keep a readable width. On a desktop no figure scrolls."""
     widest = "Math.max(...[...document.querySelectorAll('{}')].map((box) => box.scrollWidth - box.clientWidth))"
     faults(browser, page, PHONE)
     assert browser.evaluate(widest.format(".wide:has(> table)")) != 0
@@ -91,7 +92,7 @@ def test_tables_and_figures_scroll_in_their_own_box(browser: Chromium, page: Pat
 
 
 def test_the_list_of_sections_leads_to_each(browser: Chromium, page: Path) -> None:
-    """As many links as sections, and following one brings its heading into view."""
+    """The list has a link for each section, and a click brings the section's heading into view."""
     faults(browser, page, DESK)
     links, sections = (f"document.querySelectorAll('{name}').length" for name in ("nav a", "h2"))
     assert browser.evaluate(f"{links} >= 3 && {links} === {sections}")
@@ -109,7 +110,7 @@ def test_folds_open_without_a_fault(browser: Chromium, page: Path, tmp_path: Pat
 
 
 def test_a_browser_that_was_closed_is_gone(executable: str, tmp_path: Path) -> None:
-    """With all its processes, and closing it again does nothing."""
+    """A closed browser has no process left. A second close has no effect."""
     with closing(Chromium(executable, tmp_path)) as other:
         processes = [psutil.Process(other.process.pid), *psutil.Process(other.process.pid).children(recursive=True)]
         assert len(processes) > 1

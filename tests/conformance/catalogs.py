@@ -1,7 +1,7 @@
 """Checks of every catalog, over a maker: ``check_catalog(make)`` runs them all.
 
-``make(stocks, retry_window)`` gives a new catalog of these stocks that remembers so many request ids; what it opened is
-the maker's to close. Whether requests at the same time get the answers of one after the other is for the race checks.
+``make(stocks, retry_window)`` gives a new catalog of these stocks that remembers ``retry_window`` request ids. The
+maker closes its files. Left out: linearizability of concurrent requests, which the race checks have.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ WAIT_S = 10.0
 THREADS = 6
 
 CHANGES = 40
-"""Of each thread: a disk may take milliseconds for one."""
+"""Requests of each thread: on a disk one may take milliseconds."""
 
 BARELY_S = 0.02
 """Long enough for a thread that is not held back to be seen going on."""
@@ -71,7 +71,7 @@ def begins_as_it_was_made(make: MakeCatalog) -> None:
 
 
 def knows_its_names_exactly(make: MakeCatalog) -> None:
-    """Any other name, also one that differs in case or by a space, is no stock; a step is given None for it."""
+    """A name that differs in case or by a space is unknown. A step gets None for an unknown name."""
     catalog = make(STOCKS, 10)
     given: list[Stock | None] = []
 
@@ -107,7 +107,7 @@ def a_refusal_commits_nothing(make: MakeCatalog) -> None:
 
 
 def an_equal_stock_is_a_commit(make: MakeCatalog) -> None:
-    """A price set to what it was is a change, with a number."""
+    """A price set to its old value is a change, with a number."""
     catalog = make(STOCKS, 10)
     price_cents = STOCKS[1].price_cents
     repriced = catalog.change("FishCo", lambda stock: rules.update(stock, price_cents) if stock else rules.UNKNOWN)
@@ -167,7 +167,7 @@ def changes_exclude_each_other(make: MakeCatalog) -> None:
 
 
 def replays_the_first_reply(make: MakeCatalog) -> None:
-    """The same id with the same content gives the very first reply, and calls nothing."""
+    """A second use of an id with the same content gives the first reply, without a call of the step."""
     catalog = make(STOCKS, 10)
     assert use(catalog, "id") == (Status.OK, 1, 1)
     assert trade(catalog, "FishCo", 5) == (Status.OK, 6, 2)
@@ -178,7 +178,7 @@ def replays_the_first_reply(make: MakeCatalog) -> None:
 
 
 def replays_refusals(make: MakeCatalog) -> None:
-    """A refusal is remembered as it was, though the trade would be taken by now; an unknown stock is one too."""
+    """A refusal is remembered, even if the trade would be accepted now. An unknown stock is a refusal, too."""
     catalog = make(STOCKS, 10)
     assert trade(catalog, "GameStart", 4) == (Status.OK, 4, 1)
     for _ in range(2):
@@ -188,7 +188,7 @@ def replays_refusals(make: MakeCatalog) -> None:
 
 
 def takes_any_id_and_content(make: MakeCatalog) -> None:
-    """Ids and contents of any characters are told apart, whole: a digest or an end of them is not the same."""
+    """Ids and contents with any characters are told apart as a whole: not by a digest or by their ends."""
     catalog = make(STOCKS, 100)
     ids = ["a", "a\0", "é", "\ud800", "𝄞" * 64, "𝄞" * 63, "x" * 64, "x" * 63 + "y", " a", "A"]
     contents = ["", "\0", "c" * 24, "c" * 25, "c" * 24 + "d", "é" * 13, "\ud800"]
@@ -203,7 +203,8 @@ def takes_any_id_and_content(make: MakeCatalog) -> None:
 
 
 def refuses_an_id_for_other_content(make: MakeCatalog) -> None:
-    """The same id with other content is InvalidRequest, has no effect, and does not disturb the first."""
+    """A second use of an id with other content raises InvalidRequest, has no effect, and does not disturb the first
+    use."""
     catalog = make(STOCKS, 10)
     assert use(catalog, "id", "one") == (Status.OK, 1, 1)
     with pytest.raises(InvalidRequest, match="'id'"):
@@ -213,7 +214,7 @@ def refuses_an_id_for_other_content(make: MakeCatalog) -> None:
 
 
 def remembers_as_many_ids_as_it_says(make: MakeCatalog) -> None:
-    """The window holds the last so many ids by their first use: one more forgets the oldest and no other."""
+    """The window holds the last ids by their first use. One more id forgets only the oldest."""
     catalog = make(STOCKS, 3)
     for number, request_id in enumerate(("a", "b", "c"), start=1):
         assert use(catalog, request_id) == (Status.OK, number, number)
@@ -228,7 +229,7 @@ def remembers_as_many_ids_as_it_says(make: MakeCatalog) -> None:
 
 
 def forgets_a_change_that_raised(make: MakeCatalog) -> None:
-    """A step that raises may be tried again under its id, with other content too; it fills no room."""
+    """A step that raised may be tried again under its id, with any content. It takes no place in the window."""
     catalog = make(STOCKS, 2)
     assert use(catalog, "kept") == (Status.OK, 1, 1)
     for _ in range(3):
@@ -240,7 +241,7 @@ def forgets_a_change_that_raised(make: MakeCatalog) -> None:
 
 
 def uses_of_an_id_at_once_have_one_effect(make: MakeCatalog) -> None:
-    """Many threads with the same id: one change is made, and all get its reply."""
+    """Many concurrent requests with the same id make one change, and all get its reply."""
     catalog = make(STOCKS, 100)
     barrier = Barrier(THREADS)
 
@@ -284,7 +285,7 @@ def a_second_use_waits_for_the_first(make: MakeCatalog) -> None:
 
 
 def a_second_use_takes_over_from_one_that_raised(make: MakeCatalog) -> None:
-    """A request that waits for a first use that raises runs instead, with other content too: none is refused."""
+    """A request that waits for a first use runs if the first use raises, with any content. It is not refused."""
     catalog = make(STOCKS, 10)
     running, go_on = Event(), Event()
     with ThreadPoolExecutor(THREADS) as pool:

@@ -40,7 +40,7 @@ def _is_stopping(executor: Executor) -> bool:
 
 
 def takes_nothing_after_stop(make: MakeExecutor) -> None:
-    """Once stopped, ``execute`` and ``execute_all`` raise Unavailable, and nothing of it runs."""
+    """Once stopped, ``execute`` and ``execute_all`` raise Unavailable, and none of their tasks runs."""
     executor = make(2, 2)
     assert executor.stop(WAIT_S)
     ran: list[int] = []
@@ -67,7 +67,8 @@ def stops_twice(make: MakeExecutor) -> None:
 
 
 def stop_gives_up_a_stuck_task(make: MakeExecutor) -> None:
-    """A task that does not end makes ``stop`` say False; what has not begun by then never will; later it says True."""
+    """With a task that does not end, ``stop`` returns False, and waiting tasks never begin. Later ``stop`` returns
+    True."""
     executor, gate = make(1, 4), Gate()
     begun: list[int] = []
 
@@ -85,7 +86,7 @@ def stop_gives_up_a_stuck_task(make: MakeExecutor) -> None:
 
 
 def leaves_no_thread(make: MakeExecutor) -> None:
-    """Once ``stop`` says True, every thread of the executor has ended."""
+    """Once ``stop`` returns True, every thread of the executor has ended."""
     before = set(threading.enumerate())
     executor, gate = make(3, 3), Gate()
     threads: list[Thread] = []

@@ -45,7 +45,8 @@ def runs_as_many_as_workers_at_once(make: MakeExecutor) -> None:
 
 
 def refuses_what_is_over_the_bound(make: MakeExecutor) -> None:
-    """With every thread busy ``queue_limit`` tasks are accepted, the next is Overloaded; there is room again later."""
+    """With every thread busy ``queue_limit`` tasks are accepted, and the next is Overloaded. Later there is room
+    again."""
     with running(make, 2, 3) as (executor, gate):
         occupy(executor, gate, 2)
         for _ in range(3):
@@ -60,7 +61,7 @@ def refuses_what_is_over_the_bound(make: MakeExecutor) -> None:
 
 
 def takes_one_task_a_thread_without_a_queue(make: MakeExecutor) -> None:
-    """With ``queue_limit`` 0 as many tasks are accepted as there are idle threads, and none more."""
+    """With ``queue_limit`` 0 one task for each idle thread is accepted, and no more."""
     with running(make, 3, 0) as (executor, gate):
         occupy(executor, gate, 3)
         with pytest.raises(Overloaded):
@@ -84,7 +85,7 @@ def says_how_many_threads_are_busy(make: MakeExecutor) -> None:
 
 
 class _Records(logging.Handler):
-    """Keeps what is logged."""
+    """A handler that keeps log records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,7 +122,7 @@ class _Failing(logging.Handler):
 
 
 def outlives_a_log_that_fails(make: MakeExecutor) -> None:
-    """A task that raises costs no thread where its error cannot be logged either."""
+    """A task that raises costs no thread, even if its error cannot be logged."""
     log, failing = logging.getLogger("stock_service.rpc.concurrency"), _Failing()
 
     def wrong() -> None:
@@ -148,7 +149,7 @@ def outlives_tasks_that_ask_to_exit(make: MakeExecutor) -> None:
 
 
 def takes_tasks_from_its_tasks(make: MakeExecutor) -> None:
-    """A task may execute others, one by one and as a batch."""
+    """A task may execute further tasks, one by one and as a batch."""
     done = Semaphore(0)
     with running(make, 1, 8) as (executor, _):
 
@@ -162,7 +163,7 @@ def takes_tasks_from_its_tasks(make: MakeExecutor) -> None:
 
 
 def a_batch_is_accepted_up_to_the_bound(make: MakeExecutor) -> None:
-    """Of a batch the first tasks are accepted for which there is room, and no others run."""
+    """The first tasks of a batch are accepted, up to the bound. The rest does not run."""
     ran: list[int] = []
     with running(make, 2, 3) as (executor, gate):
 
@@ -197,7 +198,7 @@ def a_batch_runs_once_each(make: MakeExecutor) -> None:
 
 
 def a_batch_with_a_blocking_task_goes_on(make: MakeExecutor) -> None:
-    """The first task of a batch blocks, and the others run on other threads: here the first waits for them."""
+    """The first task of a batch waits for the rest, which run on different threads."""
     met: list[int] = []
     barrier = Barrier(4)
     with running(make, 4, 4) as (executor, _):

@@ -20,7 +20,7 @@ TOO_SHORT_S = 0.02
 
 
 class Gate:
-    """A gate at which tasks stand until it is opened; it counts the tasks that came and those that left."""
+    """A gate at which tasks wait until it is opened. It counts the tasks that came and those that left."""
 
     def __init__(self) -> None:
         self._open = Event()
@@ -36,7 +36,7 @@ class Gate:
             self.left += 1
 
     def wait_for(self, count: int) -> None:
-        """Blocks until so many more tasks came."""
+        """Blocks until this number of further tasks have come."""
         for _ in range(count):
             assert self._came.acquire(timeout=WAIT_S), "a task did not start"
 
@@ -47,7 +47,7 @@ class Gate:
 
 @contextmanager
 def running(make: MakeExecutor, workers: int, queue_limit: int) -> Iterator[tuple[Executor, Gate]]:
-    """An executor and a gate; in the end the gate is opened and the executor stopped."""
+    """An executor and a gate. At the end the gate is opened and the executor stopped."""
     executor, gate = make(workers, queue_limit), Gate()
     try:
         yield executor, gate

@@ -1,4 +1,4 @@
-"""Checks of what one client of gRPC does to others, on any transport."""
+"""Checks of the harm that one hostile gRPC client does to other clients, on any transport."""
 
 from stock_service.rpc.errors import FaultCode
 from tests.conformance.kept import Promise
@@ -22,7 +22,7 @@ def check_calls_without_a_message(make: Maker, path: str = ECHO) -> None:
 
 
 def check_a_path_that_is_no_text(make: Maker) -> None:
-    """Such a path is refused as any unknown path, and the next call is answered."""
+    """A path that is not text is refused like an unknown path, and the next call is answered."""
     with make(Probe().service) as running, RawHttp2(running.address) as hostile:
         hostile.send(headers(1, "/x").replace(b"/x", b"/\xff"), message(1, b""))
         assert hostile.status(1) == FaultCode.UNIMPLEMENTED

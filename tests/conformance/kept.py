@@ -1,6 +1,6 @@
-"""Promises that a kind of server cannot keep, and why: the one place that leaves a kind out of a check.
+"""Promises that a kind of server cannot keep, with the reason. Only this table leaves a kind out of a check.
 
-A key is a transport, or a kind as ``TRANSPORT-DISPATCH``. Whatever stands here stands in the transport's docstring too.
+A key is a transport, or a kind as ``TRANSPORT-DISPATCH``. The transport's docstring has each entry, too.
 """
 
 from typing import TYPE_CHECKING, Literal

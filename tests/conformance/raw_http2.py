@@ -32,14 +32,14 @@ REQUEST: tuple[Header, ...] = (
     (b"te", b"trailers"),
     (b"content-type", b"application/grpc"),
 )
-"""The headers of every call, but for its path."""
+"""Headers of every call, without its path."""
 
 RESET = -1
-"""In place of a status, for a call that the server has reset."""
+"""Value in the place of a status, for a call that the server has reset."""
 
 
 class RawHttp2:
-    """One connection, on which both sides have begun to speak."""
+    """One connection on which both sides have exchanged their prefaces."""
 
     def __init__(self, address: Address) -> None:
         self.socket = socket.create_connection(address, WAIT_S)
@@ -126,7 +126,7 @@ def message(stream: int, payload: bytes) -> bytes:
 
 
 def framed(kind: int, flags: int, stream: int, content: bytes) -> bytes:
-    """One frame."""
+    """One frame as bytes."""
     return len(content).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + content
 
 

@@ -1,4 +1,5 @@
-"""A client of the sockets transport that does what honest ones do not: whole frames, cut ones, and no frames at all."""
+"""A client of the sockets transport that sends what honest clients do not: whole frames, cut frames, and other
+bytes."""
 
 import socket
 import struct
@@ -12,7 +13,7 @@ from stock_service.rpc.wire.framing import ReplyFrame, encode_reply, encode_requ
 from tests.conformance.running import ECHO, WAIT_S, Kind, Maker, maker
 
 DISPATCHES: list[Maker] = [maker(Kind("sockets", "static-pool")), maker(Kind("sockets", "static-pool", "connection"))]
-"""Both dispatch models, on the executor that sockets have by default."""
+"""Both dispatch models, with the default executor of sockets."""
 
 DISPATCH_IDS = ["request", "connection"]
 
@@ -23,7 +24,7 @@ def frame(call: int, path: str = ECHO, payload: bytes = b"", timeout_ms: int = 0
 
 
 class RawSocket:
-    """One connection. Nothing here waits for longer than ``WAIT_S``."""
+    """One connection. No call here waits for longer than ``WAIT_S``."""
 
     def __init__(self, address: Address, receive_bytes: int | None = None) -> None:
         self.socket = socket.socket()
@@ -42,7 +43,7 @@ class RawSocket:
         self.socket.sendall(data)
 
     def reply(self) -> ReplyFrame | None:
-        """The next reply, but for a goodbye, which has to be the last; None once the server has closed it."""
+        """The next reply. A goodbye is skipped, and must be the last frame. None once the server has closed."""
         while not self._replies:
             try:
                 data = self.socket.recv(65536)

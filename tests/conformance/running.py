@@ -22,10 +22,10 @@ from stock_service.rpc.transports.sockets import SocketOptions
 from tests.raw_service import raw_service
 
 WAIT_S = 10.0
-"""How long anything that must happen may take; a hundred times what it takes on a quiet machine."""
+"""Longest time for any expected event: a hundred times its time on a quiet machine."""
 
 POLL_S = 0.002
-"""Between two looks at something that tells nobody when it changes."""
+"""Time between two looks at a state that has no notification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ ECHO, BLOCK, FAIL = (f"/{PROBE}/{name}" for name in ("Echo", "Block", "Fail"))
 class Probe:
     """``Echo`` gives back what it gets; ``Block`` does so once ``released``; ``Fail`` raises.
 
-    ``Fail`` gets the code of the fault to raise as a decimal number. For ``exit`` it raises SystemExit, for anything
-    else an error that is no fault. Leaving ``with`` releases, so that no failed check waits for its own handlers.
+    ``Fail`` gets the code of the fault to raise as a decimal number. For ``exit`` it raises SystemExit, for other texts
+    an error that is not a Fault. Leaving ``with`` releases, so that no failed check waits for its own handlers.
     """
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ def refuses(address: Address) -> bool:
 
 
 def stopping(running: Running, grace_s: float = WAIT_S) -> "Stopping":
-    """Starts stopping a server on a thread; gives that once the server takes nobody any more."""
+    """Starts a stop of a server on a thread. Gives the thread once the server accepts no connections."""
     return Stopping(partial(running.stop, grace_s), partial(refuses, running.address))
 
 

@@ -46,7 +46,7 @@ class Shared(ExitStack):
         return SharedCatalog(memory)
 
     def alone(self, stocks: Sequence[Stock], retry_window: int) -> Catalog:
-        """A catalog that nobody else has."""
+        """A catalog of one process."""
         return self.catalog(self.memory(stocks, retry_window))
 
     def in_turns(self, stocks: Sequence[Stock], retry_window: int) -> Catalog:
@@ -70,7 +70,7 @@ def check_window(catalog: SharedCatalog) -> None:
 
 
 def _followed(catalog: SharedCatalog, number: int, forgotten: int) -> Iterator[int]:
-    """The numbers of a chain, one after the other."""
+    """Numbers of a chain, in its order."""
     while number > forgotten:
         yield number
         after = catalog._words[catalog._window._place(number) + 2]

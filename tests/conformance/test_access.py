@@ -30,7 +30,7 @@ KINDS = [Kind(name, load(name).DEFAULT_EXECUTOR) for name in TRANSPORTS] + [
     Kind("grpc_aio", "static-pool", "loop"),
     Kind("sockets", "static-pool", "connection"),
 ]
-"""Those that know callers, and the dispatches that are not the first."""
+"""Transports that know callers, and their dispatch models after the first."""
 
 MODES = ("plain", "tls", "mtls")
 
@@ -42,7 +42,7 @@ REQUESTS = {
     UPDATE: stock_pb2.UpdateRequest(name="GameStart", price_cents=5).SerializeToString(),
     NOTHING: b"",
 }
-"""One of each method, and one of none."""
+"""A path of each method, and a path of no method."""
 
 OK = None
 UNKNOWN, DENIED, NOBODY = FaultCode.UNAUTHENTICATED, FaultCode.PERMISSION_DENIED, FaultCode.UNAVAILABLE
@@ -61,7 +61,7 @@ TOKENS: dict[tuple[str, str], Outcomes] = {
     ("", "admin"): ADMIN,
     ("", "wrong"): STRANGER,
 }
-"""By certificate and token, where clients have no certificate."""
+"""Callers by certificate and token, where clients need no certificate."""
 
 CERTIFICATES: dict[tuple[str, str], Outcomes] = {
     ("", ""): CLOSED,
@@ -75,19 +75,19 @@ CERTIFICATES: dict[tuple[str, str], Outcomes] = {
     ("unlisted", ""): (DENIED, DENIED, DENIED, MISSING),
     ("unlisted", "trader"): TRADER,
 }
-"""Where they must have one."""
+"""Callers where clients need a certificate."""
 
 TABLE = {"plain": TOKENS, "tls": TOKENS, "mtls": CERTIFICATES}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Credentials of one authority; and in ``foreign`` those of another."""
+    """Credentials of one authority, and in ``foreign`` those of another authority."""
     return made(tmp_path_factory.mktemp("access") / "own")
 
 
 def made(folder: Path) -> Path:
-    """The same, in a folder that is not there yet."""
+    """The same credentials, in a folder that is made."""
     make(folder, callers=("admin", "trader", "unlisted"))
     make(folder / "foreign", callers=("admin", "trader"))
     file = folder / "access.toml"
@@ -152,7 +152,7 @@ def test_the_table(kind: Kind, mode: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "mode"), half([kind for kind in KINDS if kind.dispatch == "request"], MODES), ids=str)
 def test_the_lean_client_shows_what_it_is_given(kind: Kind, mode: str, folder: Path) -> None:
-    """As each transport's own client, over one connection for all its requests."""
+    """The lean client shows its credentials on one connection for all requests, as each transport's own client does."""
     with served(kind, options_of(kind, mode, folder)) as running:
         for (certificate, token), expected in TABLE[mode].items():
             if expected != CLOSED:
@@ -169,7 +169,7 @@ def test_the_lean_client_shows_what_it_is_given(kind: Kind, mode: str, folder: P
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport.startswith("grpc")], ids=str)
 def test_health_is_open_and_reflection_is_not(kind: Kind, folder: Path) -> None:
-    """Whoever may trade may see what there is; whether the server serves, anybody."""
+    """Callers who may trade may use reflection. Everybody may ask for health."""
     with served(kind, options_of(kind, "plain", folder)) as running:
         with grpc.insecure_channel(shown_address(running.address)) as channel:
             check = HealthStub(channel).Check
@@ -204,7 +204,8 @@ SLY = (
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_what_only_looks_like_a_method_is_none(kind: Kind, folder: Path) -> None:
-    """Nobody gets anything by such a path, an admin neither; what is a method by another name needs its right."""
+    """A path that only resembles a method gives no access, even to an admin. A method under another name needs its
+    right."""
     with served(kind, options_of(kind, "plain", folder)) as running, ExitStack() as opened:
         for token in ("", "trader", "admin"):
             shown = credentials_of("plain", folder, "", token)
@@ -216,7 +217,7 @@ def test_what_only_looks_like_a_method_is_none(kind: Kind, folder: Path) -> None
 
 
 def test_a_method_that_declares_no_right_needs_an_admins(folder: Path) -> None:
-    """So a new one is closed until somebody opens it."""
+    """A new method is closed until its right is declared."""
     kind = KINDS[0]
     with Running(kind, Probe().service, Limits(options=options_of(kind, "plain", folder))) as running:
         for token, expected in (("", UNKNOWN), ("trader", DENIED), ("admin", OK)):

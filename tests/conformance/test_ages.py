@@ -59,7 +59,7 @@ def who(_: LookupRequest, call: Call) -> LookupResponse:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in LASTING if kind.transport in GRPC], ids=str)
 def test_clients_of_grpc_go_on_with_another_connection(kind: Kind) -> None:
-    """A channel that is never idle has had several, and none of its calls failed."""
+    """A channel that is never idle has used several connections, and none of its calls failed."""
     service = Probe().service
     methods = {**service.methods, WHO: Method(LookupRequest, LookupResponse, who, wants_call=True)}
     with maker(kind)(replace(service, methods=methods), aging()) as running:
@@ -84,7 +84,8 @@ def test_a_connection_of_http_ends_with_a_reply_that_says_so() -> None:
 
 @pytest.mark.slow
 def test_a_connection_of_sockets_ends_with_a_goodbye() -> None:
-    """Behind the reply to what was read; of what came later its client knows that it was not begun."""
+    """The goodbye follows the replies to requests that were read. The client knows that later requests were not
+    begun."""
     probe = Probe()
     with DISPATCHES[0](probe.service, aging()) as running, probe:
         with RawSocket(running.address) as client:
@@ -102,7 +103,7 @@ def test_a_connection_of_sockets_ends_with_a_goodbye() -> None:
 
 @pytest.mark.slow
 def test_connections_that_came_together_leave_one_after_the_other() -> None:
-    """At ages that differ by a fifth, and none before nine tenths of the age."""
+    """Connections end at ages that differ by up to a fifth, and none before nine tenths of the age."""
     age_s, left_s = 1.0, list[float]()
     with DISPATCHES[0](Probe().service, aging(age_s)) as running, ExitStack() as clients:
         began_s = time.monotonic()
@@ -118,7 +119,7 @@ def test_connections_that_came_together_leave_one_after_the_other() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LASTING, ids=str)
 def test_a_request_that_outlasts_the_grace_is_given_up(kind: Kind) -> None:
-    """Its client learns that the connection is lost, long before the handler ends."""
+    """The client of a request that outlasts the grace sees a lost connection long before the handler ends."""
     probe = Probe()
     with maker(kind)(probe.service, aging(grace_s=0.05)) as running, probe:
         with pytest.raises(Unavailable):
@@ -155,7 +156,7 @@ def test_a_stop_lets_an_old_connection_take_its_reply() -> None:
 
 @pytest.mark.parametrize("transport", ["sockets", "http1", "grpc_static"])
 def test_a_client_that_says_nothing_is_closed_after_the_grace(transport: str) -> None:
-    """The client neither asks for anything nor says that it has heard."""
+    """A client that neither sends nor acknowledges is closed after the grace."""
     with maker(Kind(transport, "leader-followers"))(Probe().service, aging(grace_s=0.05)) as running:
         with socket.create_connection(running.address, WAIT_S) as silent:
             while silent.recv(4096):
@@ -175,5 +176,5 @@ def pending(call: Callable[[str, bytes, float], bytes], probe: Probe) -> None:
 
 
 def test_every_transport_is_tried() -> None:
-    """With one executor each."""
+    """Every transport is tried, with one executor each."""
     assert {kind.transport for kind in LASTING} == {kind.transport for kind in KINDS}

@@ -15,7 +15,7 @@ SEEN = "/tests.v1.Seen/See"
 
 
 def seeing(make: Maker) -> tuple[Running, list[Call]]:
-    """A server whose one method keeps what it was given."""
+    """A server whose one method keeps its call."""
     calls: list[Call] = []
 
     def see(call: Call) -> bytes:
@@ -80,7 +80,7 @@ def test_sockets_carry_no_metadata(kind: Kind) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in one_executor_each(3) if kind.transport in GRPC], ids=str)
 def test_grpc_carries_metadata_and_no_deadline_where_none_is_set(kind: Kind) -> None:
-    """In the order in which it was sent, text and bytes."""
+    """Metadata arrives in the order of the sends, text and bytes. Without a time limit the deadline is None."""
     running, calls = seeing(maker(kind))
     with running, grpc.insecure_channel(f"{running.address[0]}:{running.address[1]}") as channel:
         sent = (("tenant", "a"), ("key-bin", b"\xff\x00"), ("tenant", "b"))

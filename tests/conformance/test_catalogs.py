@@ -1,4 +1,5 @@
-"""Every catalog keeps what a catalog promises, that in memory under every locking; the checks refuse wrong ones."""
+"""Every catalog keeps the promises of catalogs, the one in memory under every locking. Faulty catalogs fail the
+checks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
@@ -41,7 +42,7 @@ def in_memory_stamped(stocks: Sequence[Stock], retry_window: int) -> Catalog:
 
 @pytest.fixture
 def makers(tmp_path: Path) -> Iterator[dict[str, MakeCatalog]]:
-    """A maker of each kind of catalog; those on a disk are closed in the end."""
+    """A maker of each kind of catalog. Catalogs on a disk are closed at the end."""
     opened: list[SqliteCatalog] = []
 
     def sqlite(stocks: Sequence[Stock], retry_window: int) -> Catalog:
@@ -65,7 +66,7 @@ def test_catalog(makers: dict[str, MakeCatalog], name: str, check: Callable[[Mak
 def test_shared_catalog(
     make: Callable[[Shared, Sequence[Stock], int], Catalog], check: Callable[[MakeCatalog], None]
 ) -> None:
-    """So does the one that processes share, also where each request goes to the next of them."""
+    """A catalog shared by processes keeps the promises, with requests that take its processes in turn."""
     with Shared() as shared:
         check(lambda stocks, retry_window: make(shared, stocks, retry_window))
 
@@ -74,7 +75,7 @@ def test_shared_catalog(
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_postgres_catalog(postgres: "Postgres", replicas: int, check: Callable[[MakeCatalog], None]) -> None:
-    """So do replicas on a PostgreSQL, where each request goes to the next of them."""
+    """Replicas on a PostgreSQL keep the promises, with requests that take the replicas in turn."""
     from stock_service.storage.postgres import PostgresCatalog  # here: psycopg is of an extra
 
     with ExitStack() as opened:

@@ -42,7 +42,7 @@ class InPlace:
 
 
 class Careless:
-    """A thread for each task, with the count of them wrong by one, which a stop neither waits for nor hinders."""
+    """A thread for each task, whose count is wrong by one: a stop neither waits for the task nor is hindered by it."""
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self._room = workers + queue_limit + 1

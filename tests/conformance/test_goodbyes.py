@@ -1,4 +1,4 @@
-"""The frame by which the sockets server says that it ends a connection: once, as the last one, and never too soon."""
+"""The frame with which the sockets server ends a connection: once, as the last frame, and never too soon."""
 
 import socket
 
@@ -15,7 +15,7 @@ both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
 
 @both
 def test_an_idle_connection_is_told_before_it_is_closed(make: Maker) -> None:
-    """Before the first request, and after one."""
+    """An idle connection gets a goodbye before its first request, and after one."""
     with make(Probe().service, Limits(options=ServeOptions(idle_timeout_s=0.05))) as running:
         with RawSocket(running.address) as never, RawSocket(running.address) as once:
             assert once.echo()
@@ -26,7 +26,7 @@ def test_an_idle_connection_is_told_before_it_is_closed(make: Maker) -> None:
 
 @both
 def test_a_stop_tells_who_is_idle_and_who_has_the_last_reply(make: Maker) -> None:
-    """The reply of what was begun comes first."""
+    """At a stop idle clients get a goodbye at once. Others get it after the replies to begun requests."""
     probe = Probe()
     with make(probe.service) as running, probe:
         with RawSocket(running.address) as idle, RawSocket(running.address) as asking:
@@ -57,7 +57,7 @@ def test_a_request_that_outlasts_the_grace_gets_no_goodbye(make: Maker) -> None:
 
 
 def test_a_frame_behind_a_goodbye_fails_a_check() -> None:
-    """Another goodbye as well."""
+    """A frame behind a goodbye fails the check, also a second goodbye."""
     goodbye = encode_reply(0, FaultCode.UNAVAILABLE, b"the server ends this connection")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         for said in (goodbye + encode_reply(1, 0, b""), goodbye + goodbye):

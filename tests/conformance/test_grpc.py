@@ -86,7 +86,7 @@ def method(to_server: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[
 
 
 def test_health_is_not_serving_once_the_stop_begins(make: Maker, channel: Connect) -> None:
-    """Whoever watches is told NOT_SERVING while the last requests are finished."""
+    """A watch gets NOT_SERVING while the last requests are finished."""
     probe = Probe()
     with make(probe.service) as running, probe:
         to_server = channel(running)
@@ -126,7 +126,7 @@ def test_reflection_finds_what_is_there_alone(make: Maker, channel: Connect) -> 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
 def test_reflection_has_two_versions(make: Maker, channel: Connect, version: str) -> None:
-    """On one stream questions are answered in turn, until the client ends it."""
+    """Questions on one stream are answered in turn, until the client ends it."""
     asked = [
         reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"{STOCK_SERVICE}.Lookup"),
         reflection_pb2.ServerReflectionRequest(file_by_filename="no such file"),
@@ -167,7 +167,7 @@ def reflected(
 
 
 def test_requests_max_bounds_what_is_under_way(make: Maker, channel: Connect) -> None:
-    """Workers and queue together are what a server lets in; of one call more, one is RESOURCE_EXHAUSTED at once."""
+    """A server accepts as many calls as workers and queue hold. One call more is RESOURCE_EXHAUSTED at once."""
     probe = Probe()
     with make(probe.service, Limits(workers=2, queue_limit=3)) as running, probe:
         block = method(channel(running), BLOCK)
@@ -183,7 +183,7 @@ def test_requests_max_bounds_what_is_under_way(make: Maker, channel: Connect) ->
 
 
 def test_a_call_that_was_given_up_while_it_waited_is_not_begun(channel: Connect) -> None:
-    """Nobody would learn of its effect. A call behind it is answered."""
+    """A waiting call that its client gave up is not begun. The call behind it is answered."""
     probe = Probe()
     with maker(Kind("grpc", "thread-pool"))(probe.service, Limits(workers=1, queue_limit=8)) as running, probe:
         block = method(channel(running), BLOCK)
@@ -261,7 +261,7 @@ def test_a_stop_without_a_descriptor_finishes_what_is_under_way(channel: Connect
 
 
 def refusal(to_server: grpc.Channel) -> str:
-    """In which words a call was refused as UNAVAILABLE; none if it was not."""
+    """Message of a call that was refused as UNAVAILABLE; None for a call that was not."""
     try:
         method(to_server, ECHO)(b"late", WAIT_S / 4)
     except grpc.RpcError as error:
@@ -277,7 +277,7 @@ def refusal(to_server: grpc.Channel) -> str:
     ids=str,
 )
 def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, room: tuple[int, int]) -> None:
-    """Of 200 calls at a time, again and again, each is OK or RESOURCE_EXHAUSTED; none is left without an answer."""
+    """Of 200 calls at a time, again and again, each is OK or RESOURCE_EXHAUSTED. No call stays without an answer."""
     workers, queue_limit = room
     limits = Limits(workers, queue_limit, ServeOptions(pipeline_max=1000))
     with maker(kind)(Probe().service, limits) as running:
@@ -296,7 +296,7 @@ def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, room: 
 
 @pytest.mark.slow
 def test_connections_over_the_limit_are_closed(make: Maker, channel: Connect) -> None:
-    """One connection too many is closed; those there go on."""
+    """One connection over the limit is closed. The open connections go on."""
     with make(Probe().service, Limits(options=ServeOptions(connections_max=1))) as running:
         first, second = method(channel(running), ECHO), method(channel(running), ECHO)
         assert first(b"1", WAIT_S) == b"1"
@@ -321,7 +321,7 @@ LOOP = Kind("grpc_aio", "static-pool", "loop")
 
 
 def waiting(until: int, error: type[Exception] | None = None) -> Service:
-    """A service whose method, on a loop, waits until so many calls have come, and then replies or raises."""
+    """A service whose method, on a loop, waits for a number of calls, and then replies or raises."""
     arrived, all_there = count(1), asyncio.Event()
 
     async def together(request: stock_pb2.LookupRequest) -> stock_pb2.LookupRequest:
@@ -340,7 +340,7 @@ WAITING = "/a.Waiting/Together"
 
 
 def test_a_method_that_waits_on_the_loop_holds_up_no_other(channel: Connect) -> None:
-    """Three calls that wait for each other are all answered; a loop that was held would never see the second."""
+    """Three calls that wait for each other are all answered. A blocked loop would never see the second call."""
     with maker(LOOP)(waiting(3)) as running:
         together = method(channel(running), WAITING)
         calls = [together.future(payload, WAIT_S) for payload in (b"", b"", b"")]
@@ -354,7 +354,7 @@ def test_a_method_that_waits_on_the_loop_holds_up_no_other(channel: Connect) -> 
 def test_what_a_method_raises_behind_its_wait_is_its_status(
     error: type[Exception], code: grpc.StatusCode, channel: Connect
 ) -> None:
-    """A fault of its own, and anything else as an internal one that tells nothing."""
+    """A fault raised after a wait is the call's status. Any other error is INTERNAL, without its text."""
     with maker(LOOP)(waiting(1, error)) as running:
         with pytest.raises(grpc.RpcError) as caught:
             method(channel(running), WAITING)(b"", WAIT_S)

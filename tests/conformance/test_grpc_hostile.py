@@ -58,13 +58,14 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     ids=str,
 )
 def test_calls_without_a_message_take_no_worker(kind: Kind, path: str) -> None:
-    """One client sends headers alone, on more streams than there are workers. Another client is still answered."""
+    """One client sends only headers, on more streams than there are workers. Another client is still answered."""
     check_calls_without_a_message(maker(kind), path)
 
 
 @pytest.mark.parametrize("kind", PLAIN, ids=str)
 def test_calls_without_a_message_hold_threads_until_their_connection_ends(kind: Kind) -> None:
-    """Calls fill workers and queue: the next is RESOURCE_EXHAUSTED. Others are answered once the client has gone."""
+    """Calls fill workers and queue, so that the next call is RESOURCE_EXHAUSTED. Once the client has gone, other calls
+    are answered."""
     with maker(kind)(Probe().service, Limits(workers=2, queue_limit=3)) as running:
         connection = running.connect()
         with RawHttp2(running.address) as hostile:

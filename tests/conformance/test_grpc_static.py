@@ -27,7 +27,7 @@ def channel(running: Running) -> Iterator[grpc.Channel]:
 
 
 class RawHttp2:
-    """A client that sends what it likes. Nothing here waits for longer than ``WAIT_S``."""
+    """A client that sends any frames. No call here waits for longer than ``WAIT_S``."""
 
     def __init__(self, running: Running, window_bytes: int = http2.WINDOW_DEFAULT) -> None:
         self.socket = socket.create_connection(running.address, WAIT_S)
@@ -40,7 +40,7 @@ class RawHttp2:
         self.socket.sendall(data)
 
     def until(self, kind: int, stream: int = 0) -> Frame:
-        """The first frame of a kind on a stream, of all that came."""
+        """The first frame of a kind on a stream, among all that came."""
         while True:
             for frame in self.frames:
                 if (frame.kind, frame.stream) == (kind, stream):
@@ -82,7 +82,7 @@ def echo(stream: int, payload: bytes = b"", path: str = ECHO) -> bytes:
 
 @pytest.mark.parametrize("size", [0, 10, 1_000_000])
 def test_gzip_both_ways(size: int) -> None:
-    """A compressed message is answered by one; grpcio's client and the handler see neither."""
+    """A compressed message gets a compressed reply. grpcio's client and the handler see plain messages."""
     payload = bytes(size)
     with MAKE(Probe().service) as running, channel(running) as opened:
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(ECHO)
@@ -102,7 +102,8 @@ def test_what_unpacks_to_too_much_is_refused() -> None:
 
 @pytest.mark.parametrize("at_a_time", [1, 16])
 def test_much_metadata_is_served(at_a_time: int) -> None:
-    """15 KiB with each call, always others, are no flood; 20 KiB are refused by name, and the connection stays."""
+    """New metadata of 15 KiB with each call is served, and is not a flood. 20 KiB are refused by name, and the
+    connection stays."""
     with MAKE(Probe().service) as running, channel(running) as opened:
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(ECHO)
         for number in range(0, 160, at_a_time):
@@ -118,7 +119,7 @@ def test_much_metadata_is_served(at_a_time: int) -> None:
 
 
 def test_grpcio_on_asyncio() -> None:
-    """Its client makes a hundred calls at a time on one connection."""
+    """grpcio's asyncio client makes a hundred calls at a time on one connection."""
 
     async def calls(target: str) -> list[bytes]:
         async with grpc.aio.insecure_channel(target) as opened:

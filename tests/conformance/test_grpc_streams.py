@@ -94,7 +94,7 @@ def encoded(value: bytes) -> bytes:
 
 
 def test_metadata_both_ways() -> None:
-    """A method says back what it was told, before its reply and after; of a fault too, with the status' details."""
+    """A method sends metadata before its reply and after it. A fault has metadata and the status' details, too."""
     with MAKE(Streams().service) as running, channel(running) as opened:
         say: grpc.UnaryUnaryMultiCallable[bytes, bytes] = opened.unary_unary(SAY)
         reply, call = say.with_call(encoded(b"reply"), WAIT_S, metadata=METADATA)
@@ -120,7 +120,7 @@ def test_metadata_that_cannot_be_sent_is_a_fault(caplog: pytest.LogCaptureFixtur
 
 
 def test_several_replies() -> None:
-    """They come in order, with metadata, then the end; a fault on the way ends them, and so does a time limit."""
+    """Replies come in order, with metadata, then the end. A fault on the way ends them, and so does a time limit."""
     with MAKE(Streams().service) as running, channel(running) as opened:
         count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(COUNT)
         replies = count(encoded(b"\x01\x02\x03"), WAIT_S, metadata=METADATA)
@@ -139,7 +139,7 @@ def test_several_replies() -> None:
 
 
 def test_each_of_several_requests_is_answered_in_turn() -> None:
-    """One call, three requests, one of them without a reply."""
+    """One call has three requests. Each is answered in its turn, one without a reply."""
     with MAKE(Streams().service) as running, channel(running) as opened:
         talk: grpc.StreamStreamMultiCallable[bytes, bytes] = opened.stream_stream(TALK)
         replies = talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S)
@@ -147,7 +147,8 @@ def test_each_of_several_requests_is_answered_in_turn() -> None:
 
 
 def test_replies_that_the_client_does_not_take_are_not_made() -> None:
-    """With its window shut, two are begun, no worker is held, and another client is served; cancelled, it is closed."""
+    """With the client's window shut two replies are begun, no worker is held, and another client is served. A cancelled
+    call is closed."""
     streams = Streams()
     with MAKE(streams.service, Limits(workers=1)) as running, RawHttp2(running, window_bytes=10) as client:
         client.send(echo(1, encoded(b"\x01" * 200), COUNT))
@@ -175,7 +176,7 @@ def test_replies_end_with_their_time() -> None:
 
 
 def test_a_stream_needs_its_right(tmp_path: Path) -> None:
-    """Rights to a stream are those to a method: a stream that declares none needs an admin's; no other is begun."""
+    """Streams need rights as methods do. A stream without a declared right needs an admin's."""
     make_credentials(tmp_path / "own")
     streams, table = Streams(), {"": (16, 16, 0), "trader": (7, 0, 0), "admin": (0, 0, 0)}
     open_to = {f"{COUNT}For{right.name}": right for right in (Right.TRADER, Right.ANYONE)}
@@ -237,7 +238,7 @@ def counted(metrics: Metrics) -> dict[str, dict[str, int]]:
 
 
 def test_a_call_that_is_begun_too_late_is_counted() -> None:
-    """Of one reply or of several, under its fault, once."""
+    """A call that begins too late is counted once under its fault, with one reply or several."""
     streams, metrics = Streams(), Metrics()
     plain = Method(BytesValue, BytesValue, lambda request: request)
     service = replace(streams.service, methods={SAY: plain}).counted(metrics)

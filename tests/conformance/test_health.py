@@ -85,7 +85,7 @@ class Counting(Health):
 
 @on_some
 def test_a_watch_costs_what_one_does(kind: Kind) -> None:
-    """However many others there are; and one whose client has left costs nothing more."""
+    """A watch costs the same beside many others. A watch whose client has left costs nothing more."""
     number, health = 30, Counting("")
     with maker(kind)(replace(Probe().service, health=health)) as running:
         with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
@@ -106,7 +106,7 @@ def test_a_watch_costs_what_one_does(kind: Kind) -> None:
 
 
 def test_watches_hear_of_a_change_however_many_there_are() -> None:
-    """More than may wait for a thread; and of the stop, too."""
+    """More watches than may wait for a thread hear of a change, and of the stop."""
     number, health = 40, Health("")
     limits = Limits(1, 2, ServeOptions(own=ReadOptions(read_timeout_s=300.0)))  # so that no sweep comes in time
     with maker(Kind("grpc_static", "static-pool"))(replace(Probe().service, health=health), limits) as running:
@@ -124,7 +124,8 @@ def test_watches_hear_of_a_change_however_many_there_are() -> None:
 
 @on_some
 def test_the_check_of_haproxys_configuration_tells_a_server_that_serves(kind: Kind) -> None:
-    """Its bytes are a call of health's, and those that it looks for are in the answer as long as the server serves."""
+    """The bytes of HAProxy's check are a call of health. The answer has the bytes that HAProxy looks for while the
+    server serves."""
     lines = [line.split() for line in HAPROXY.read_text().splitlines()]
     sent = bytes.fromhex("".join(words[2] for words in lines if words[:2] == ["tcp-check", "send-binary"]))
     (serving,) = [bytes.fromhex(words[3]) for words in lines if words[:3] == ["tcp-check", "expect", "binary"]]

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as others speak it: Python's own client, and raw bytes; what a limit says, and the order of replies."""
+"""HTTP/1.1 with other clients: Python's own, and raw bytes; answers of limits, and the order of replies."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ IN_PROTOBUF, IN_JSON = "application/protobuf", "application/json"
 
 @contextmanager
 def client(address: Address) -> Iterator[http.client.HTTPConnection]:
-    """Python's client of a server, closed in the end."""
+    """Python's client of a server, closed at the end."""
     with closing(http.client.HTTPConnection(*address, timeout=WAIT_S)) as connection:
         yield connection
 
@@ -44,7 +44,7 @@ def ask(
 
 
 def test_pythons_client_calls_methods() -> None:
-    """In protobuf and in JSON, over one connection that is kept."""
+    """Python's client calls methods in protobuf and in JSON, over one kept connection."""
     with MAKE(stock_service(fresh_exchange())) as running, client(running.address) as connection:
         payload = LookupRequest(name="GameStart").SerializeToString()
         for kind in (IN_PROTOBUF, "application/x-protobuf; a=b"):
@@ -80,7 +80,7 @@ def test_routes_are_served_in_json() -> None:
 
 
 def test_our_client_asks_for_routes() -> None:
-    """In JSON, on one connection beside methods in protobuf; what is neither is no path."""
+    """Our client calls routes in JSON and methods in protobuf on one connection. Other paths are unknown."""
     routed = [each for each in request_types(0) if not each.path.startswith("/")]
     assert {each.path.split(" ")[0] for each in routed} == {"GET", "PUT"}
     with MAKE(entity()) as running:
@@ -108,7 +108,7 @@ def test_our_client_asks_for_routes() -> None:
     ],
 )
 def test_what_is_no_method_is_refused(verb: str, path: str, kind: str, expected: int, allow: str | None) -> None:
-    """And the next request on the connection is answered."""
+    """A request without a method is refused, and the next request on the connection is answered."""
     with MAKE(Probe().service) as running, client(running.address) as connection:
         connection.request(verb, path, b"", {"Content-Type": kind} if kind else {})
         response = connection.getresponse()
@@ -120,7 +120,7 @@ def test_what_is_no_method_is_refused(verb: str, path: str, kind: str, expected:
 
 @pytest.mark.parametrize("code", FaultCode)
 def test_a_fault_has_its_status(code: FaultCode) -> None:
-    """And its name in a field, so that a client of ours raises that very fault."""
+    """A fault has a status, and its name in a field, so that our client raises the same fault."""
     with MAKE(Probe().service) as running, client(running.address) as connection:
         connection.request("POST", FAIL, str(int(code)).encode(), {"Content-Type": IN_PROTOBUF})
         response = connection.getresponse()
@@ -132,7 +132,7 @@ def test_a_fault_has_its_status(code: FaultCode) -> None:
     ("status", "fault"), [(b"404", UnknownMethod), (b"502", Unavailable), (b"429", Overloaded), (b"418", FAULTS[13])]
 )
 def test_a_status_alone_is_a_fault(status: bytes, fault: type[Exception]) -> None:
-    """Of a server that is none of ours."""
+    """A status alone is a fault, from a server of others."""
     codec = HttpCodec(("a", 1))
     codec.start(codec.prepare(ECHO, b"", WAIT_S))
     ((_, reply),) = codec.feed(b"HTTP/1.1 %s X\r\nContent-Length: 3\r\n\r\nwhy" % status)
@@ -156,7 +156,7 @@ def post(payload: bytes, path: str = ECHO, extra: bytes = b"") -> bytes:
 
 
 class Raw:
-    """A connection that sends what it likes."""
+    """A connection that sends any bytes."""
 
     def __init__(self, address: Address) -> None:
         self.socket = socket.create_connection(address, WAIT_S)
@@ -211,7 +211,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
 
 
 def test_the_last_request_is_answered_and_what_follows_is_not() -> None:
-    """After ``Connection: close`` the server closes, and says that it will."""
+    """After ``Connection: close`` the server answers, says that it closes, and closes."""
     with raw() as connect:
         one = connect()
         one.socket.sendall(post(b"1") + post(b"2", extra=b"Connection: close\r\n") + post(b"3"))
@@ -237,7 +237,7 @@ def test_a_client_that_asks_is_told_to_go_on() -> None:
 
 
 def test_a_chunked_body_is_whole() -> None:
-    """As Python's client sends what has no length."""
+    """A chunked body is read whole, as Python's client sends it."""
     with MAKE(Probe().service) as running, client(running.address) as connection:
         chunks, fields = iter([b"ab", b"c" * 3000]), {"Content-Type": IN_PROTOBUF}
         connection.request("POST", ECHO, chunks, fields, encode_chunked=True)
@@ -245,7 +245,8 @@ def test_a_chunked_body_is_whole() -> None:
 
 
 def test_a_body_far_over_the_limit_is_read_to_its_end() -> None:
-    """So its client reads why it was refused: a reset would destroy the reply."""
+    """A body far over the limit is read to its end, so that the client gets the reply. A reset would destroy the
+    reply."""
     with raw(Limits(options=ServeOptions(frame_bytes_max=100))) as connect:
         one = connect()
         one.socket.sendall(post(bytes(20_000_000)))
@@ -263,7 +264,7 @@ def test_a_body_far_over_the_limit_is_read_to_its_end() -> None:
     ],
 )
 def test_a_limit_has_its_status(sent: bytes, status: int) -> None:
-    """Said once, and the connection is closed; others are served."""
+    """A limit is answered with its status once, and the connection is closed. Other clients are served."""
     with raw(Limits(options=ServeOptions(frame_bytes_max=100, own=ReadOptions(read_timeout_s=0.05)))) as connect:
         one, other = connect(), connect()
         one.socket.sendall(sent)

@@ -1,7 +1,7 @@
-"""A web page of another site trades nothing over http1: what a browser sends for it is refused before any method runs.
+"""A web page of another site cannot trade over http1: the browser's request for it is refused before a method runs.
 
-A browser lets a page send a request unasked to any address, with a body of three types, and names the page's site in
-``Origin``. A site whose name comes to mean this machine (DNS rebinding) is named in ``Host``. Requests here are raw.
+A browser lets a page send a request to any address without asking, with a body of three types. It names the page's site
+in ``Origin``. A site whose name comes to mean this machine (DNS rebinding) is named in ``Host``. Requests here are raw.
 """
 
 import socket
@@ -34,7 +34,7 @@ HOST = b"Host: 127.0.0.1:{port}"
 TYPE = b"Content-Type: application/protobuf"
 
 UNTOUCHED = LookupReply(Status.OK, 1599, 0, 0)
-"""The stock of which one is to be bought."""
+"""Stock that the request would buy."""
 
 SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 """The types that a page may send to another site unasked (Fetch, CORS-safelisted request-header)."""
@@ -48,7 +48,7 @@ class Client:
         self.socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
 
     def request(self, *lines: bytes, body: bytes = BUY) -> bytes:
-        """A request's bytes; without a body, no length either."""
+        """Bytes of a request. Without a body it has no length."""
         length = (b"Content-Length: %d" % len(body),) if body else ()
         return b"\r\n".join([*lines, *length, b"", b""]).replace(b"{port}", b"%d" % self.port) + body
 
@@ -106,7 +106,7 @@ def test_a_message_of_another_type_trades_nothing(body: bytes) -> None:
 
 
 def test_two_types_of_one_message_are_refused() -> None:
-    """They could be read in two ways: 400, and nothing is traded."""
+    """Two types of one message can be read in two ways: the answer is 400, and no trade happens."""
     with stocks() as (client, exchange):
         assert client.asks(LINE, HOST, b"Content-Type: application/json;a=b", b"Content-Type: text/plain")[0] == 400
         assert exchange.lookup("GameStart") == UNTOUCHED
@@ -114,7 +114,8 @@ def test_two_types_of_one_message_are_refused() -> None:
 
 @pytest.mark.parametrize("kind", [None, *SIMPLE, "application/protobuf"])
 def test_a_routes_body_is_json_by_its_type(kind: str | None) -> None:
-    """Else it is 415, with a length or in chunks, and nothing is stored; what has no body needs no type."""
+    """A route's body without the type of JSON is 415, with a length or in chunks, and is not stored. A request without
+    a body needs no type."""
     fields = (HOST,) if kind is None else (HOST, b"Content-Type: " + kind.encode())
     with MAKE(entity()) as running, closing(Client(running.address[1])) as client:
         status, _, said = client.asks(b"PUT /entities/-5 HTTP/1.1", *fields, body=b'{"value": 2}')
@@ -146,7 +147,8 @@ FOREIGN_ORIGINS = (
 
 
 def test_a_page_of_another_site_trades_nothing() -> None:
-    """403 and the connection's end, however right the rest is, and though the same head without Origin is kept."""
+    """The answer is 403 and the connection's end, even if all else is right, and the same head without Origin is
+    kept."""
     with stocks() as (first, exchange):
         for origin in FOREIGN_ORIGINS:
             with closing(Client(first.port)) as client:
@@ -170,7 +172,8 @@ def test_a_second_origin_is_a_foreign_one() -> None:
 
 
 def test_a_page_of_the_same_address_trades() -> None:
-    """By any name of this machine, and with the port of a tunnel to the server."""
+    """A page of the same address may trade, by any name of this machine, and with the port of a tunnel to the
+    server."""
     hosts = ("127.0.0.1:{port}", "LocalHost:{port}", "[::1]:9")
     with stocks() as (client, exchange):
         for number, (host, scheme) in enumerate(product(hosts, ("http", "https")), 1):
@@ -194,7 +197,7 @@ FOREIGN_HOSTS = (
 
 
 def test_a_name_that_was_led_here_trades_nothing() -> None:
-    """On loopback a foreign Host is 421 and the connection's end, also where the first line has it."""
+    """On loopback a foreign Host is 421 and the connection's end, also in the request's first line."""
     allowed = "allowed on loopback: localhost, 127.0.0.0/8, [::1] or --host, with any port; call by one of these"
     with stocks() as (first, exchange):
         for host in map(str.encode, FOREIGN_HOSTS):
@@ -210,7 +213,8 @@ def test_a_name_that_was_led_here_trades_nothing() -> None:
 
 
 def test_this_machine_is_called_by_any_name_of_its_own() -> None:
-    """With any port, as a tunnel has another. The first line's host counts, and not the field's."""
+    """Any name of this machine is accepted, with any port, as tunnels have. The first line's host counts, not the
+    field's."""
     hosts = (b"localhost", b"LOCALHOST:1", b"127.255.1.2:{port}", b"[::1]", b"127.0.0.1:")
     with stocks() as (client, exchange):
         for host in hosts:
@@ -235,7 +239,7 @@ NO_ONE_HOST: tuple[tuple[bytes, ...], ...] = (
 
 
 def test_a_request_for_no_one_host_is_refused() -> None:
-    """Of HTTP/1.1: none, two, and one that is none (RFC 9112, 3.2): 400, and nothing is traded."""
+    """An HTTP/1.1 request with no Host, two Hosts or an invalid one is 400 (RFC 9112, 3.2), and no trade happens."""
     with stocks() as (first, exchange):
         for fields in NO_ONE_HOST:
             with closing(Client(first.port)) as client:
@@ -273,7 +277,7 @@ def test_a_foreign_request_is_not_told_to_send_its_body() -> None:
 
 
 def test_a_server_for_others_has_any_name() -> None:
-    """Such a server cannot know its names. A foreign Origin is refused there too."""
+    """A server for other machines cannot know its names. It refuses a foreign Origin, too."""
     with stocks(ServeOptions(host="0.0.0.0")) as (client, exchange):
         named = b"Host: stocks.example"
         assert client.asks(LINE, named, TYPE, b"Origin: https://stocks.example")[0] == 200

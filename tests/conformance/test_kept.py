@@ -54,7 +54,7 @@ def kind_of(name: str) -> Kind:
 def test_what_is_not_kept_fails_its_check(
     name: str, promise: Promise, check: Callable[[Maker], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once the table no longer leaves it out: no line stands there for nothing."""
+    """Each entry of the table fails its check if the table does not leave it out."""
     left = {other: why for other, why in NOT_KEPT[name].items() if other != promise}
     monkeypatch.setitem(NOT_KEPT, name, left)
     with pytest.raises((AssertionError, TimeoutError, DeadlineExceeded)):
@@ -63,7 +63,7 @@ def test_what_is_not_kept_fails_its_check(
 
 @pytest.mark.slow
 def test_a_server_that_takes_clients_while_it_stops_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that only begins to stop when nothing is left to do."""
+    """A server that begins to stop only when no work is left fails the check."""
     with Running(Kind("sockets", "static-pool"), Probe().service, running.Limits()) as serving:
         assert serving.connect().call(ECHO, b"1", SHORT_S) == b"1"
         with monkeypatch.context() as planted:

@@ -1,4 +1,4 @@
-"""Tokens that a server of our own was shown: it keeps digests alone, in its heads, caches and decoders too."""
+"""Tokens that a server of our own got: it keeps only their digests, also in its heads, caches and decoders."""
 
 import gc
 import threading
@@ -34,7 +34,7 @@ REQUEST = stock_pb2.LookupRequest(name="GameStart").SerializeToString()
 CLIENTS: tuple[ClientKind, ...] = ("lean", "library")
 
 NEVER = (ModuleType, type)
-"""Kinds of objects that lead to all others."""
+"""Kinds of objects that lead to all others in memory."""
 
 
 def texts(root: object) -> Iterator[bytes]:
@@ -55,7 +55,7 @@ def texts(root: object) -> Iterator[bytes]:
 
 @pytest.mark.parametrize(("kind", "client"), half(SERVERS, CLIENTS), ids=str)
 def test_no_token_is_kept(kind: Kind, client: ClientKind) -> None:
-    """Of connections that are closed or open, and have shown one three times, be it a caller's or nobody's."""
+    """No token is kept of open or closed connections that have shown it three times, for known and unknown callers."""
     known, wrong = read_token(credentials() / "trader.token"), "wrong-" + "w" * 32
     options = ServeOptions(access=Access(credentials() / "access.toml"))
     with Running(kind, stock_service(fresh_exchange()), Limits(options=options)) as running, ExitStack() as opened:

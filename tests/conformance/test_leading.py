@@ -13,7 +13,7 @@ from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leader runs the first request, and goes on to do so, whatever took long before."""
+    """A leader that runs the first request and goes on to do so, with no memory of slow ones."""
     monkeypatch.setattr(leader_followers, "REST", 0)
     monkeypatch.setattr(leader_followers, "_NEAR_NS", 1 << 62)
 
@@ -27,7 +27,8 @@ def pool_of(running: Running) -> LeaderFollowers:
 
 
 def test_others_are_read_and_refused_while_a_request_waits() -> None:
-    """With one worker: the next waits, since the leader's request counts; what is over the queue is refused."""
+    """With one worker the next request waits, since the leader's request counts. Requests over the queue are
+    refused."""
     with Probe() as probe, Running(Kind("sockets", "leader-followers"), probe.service, Limits(1, 1)) as running:
         pool = pool_of(running)
         with RawSocket(running.address) as slow, RawSocket(running.address) as next_one:
@@ -52,7 +53,7 @@ def test_others_are_read_and_refused_while_a_request_waits() -> None:
 
 
 def test_others_are_answered_while_a_call_waits() -> None:
-    """Over HTTP/2, on the same connection and on another, by a pool of two."""
+    """Over HTTP/2 with a pool of two, calls on the same connection and on another are answered while a call waits."""
     with Probe() as probe, Running(Kind("grpc_static", "leader-followers"), probe.service, Limits(2)) as running:
         pool = pool_of(running)
         with RawHttp2(running.address) as client, RawHttp2(running.address) as other:
@@ -67,7 +68,7 @@ def test_others_are_answered_while_a_call_waits() -> None:
 
 
 def test_a_stop_is_begun_while_a_request_waits() -> None:
-    """The request that the leader runs is finished; with too little grace the server says that it was not."""
+    """A stop finishes the request that the leader runs. With too little grace the server says that it did not."""
     with Probe() as probe:
         for grace_s, in_time in ((0.02, False), (WAIT_S, True)):
             running = Running(Kind("sockets", "leader-followers"), probe.service, Limits(1, 1))

@@ -1,4 +1,4 @@
-"""The lean gRPC client against our grpcio server: what a transport's own client passes, and what only gRPC has."""
+"""The lean gRPC client against our grpcio server: checks of each transport's own client, and checks of gRPC alone."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -46,8 +46,8 @@ STAYS_IDLE: set[Check] = {
     transport_lifecycle.check_client_stays,
     transport_lifecycle.check_reconnect,
 }
-"""Checks whose client stays connected, without a call, while the server stops. Nobody reads the connection then. So the
-server's PING is not answered, and grpcio waits for its grace. ``codec_connection`` says so."""
+"""Checks whose client stays connected, without a call, while the server stops. The client does not read the connection
+then. So the server's PING is not answered, and grpcio waits for its grace. ``codec_connection`` says so."""
 
 SLOW: set[Check] = {transports.check_payload_too_long, transport_lifecycle.check_stuck_handler}
 

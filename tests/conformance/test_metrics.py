@@ -37,7 +37,7 @@ def suspended(_: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:
 
 
 async def awaited(request: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:
-    """The same on a loop."""
+    """Counts of requests, on a loop."""
     return suspended(request)
 
 
@@ -70,7 +70,7 @@ COUNTED = {
 
 @pytest.mark.parametrize("kind", one_executor_each(0), ids=str)
 def test_requests_are_counted_by_method_and_outcome(kind: Kind) -> None:
-    """Each once, before its reply is there; what is no method is not counted."""
+    """Each request is counted once, before its reply is there. A request without a method is not counted."""
     service, metrics = stock_service(fresh_exchange()), Metrics()
     counted = replace(service, methods={**service.methods, **OTHERS}).counted(metrics)
     with maker(kind)(counted, Limits(options=ServeOptions(metrics=metrics))) as running:

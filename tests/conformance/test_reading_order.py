@@ -1,7 +1,5 @@
-"""In what order connections are read on which something has come: who sends little first, then those that take long.
-
-Who has gone is not read at all.
-"""
+"""Order in which ready connections are read: clients that send little first, then those that take long. Connections
+whose client has gone are not read."""
 
 import select
 import socket
@@ -29,7 +27,7 @@ from tests.conformance.running import BLOCK, WAIT_S, Probe, refuses, until
 
 
 class Noting(PlainStream):
-    """One that notes by its number that it is read, and can be made to hold up whoever reads it."""
+    """A connection that notes its number when it is read, and can hold up the reading thread."""
 
     __slots__ = ("_number", "_order", "floods", "held_up", "reached")
 
@@ -49,12 +47,13 @@ class Noting(PlainStream):
         self.receive: Callable[[int], bytes] = noting
 
     def drop(self) -> int:
-        """There is always more, of a peer that floods."""
+        """Bytes of a client that floods: there are always more."""
         return 1 if self.floods.is_set() else super().drop()
 
 
 def test_who_calls_is_read_before_all_who_are_new() -> None:
-    """Though they came first: header blocks of new ones take long, and who is cut off may come again at once."""
+    """A client with a call is read before new clients, even if they came first. Their header blocks take long, and a
+    client that was cut off may come again at once."""
     streams: list[Noting] = []
     order: list[int] = []
     service = Probe().service
@@ -128,7 +127,7 @@ class Served:
         return self.streams[-1]
 
     def hold_up(self, first: RawSocket) -> None:
-        """From here on nothing is read, until ``go_on``; ``first`` has a request under way."""
+        """Holds up reading until ``go_on``; ``first`` has a request under way."""
         self.streams[0].held_up.clear()
         self.streams[0].reached.clear()
         first.send(frame(1, BLOCK, b"first"))
@@ -136,7 +135,7 @@ class Served:
         self.order.clear()
 
     def go_on(self) -> None:
-        """Reads what has come."""
+        """Reads the bytes that have come."""
         self.streams[0].held_up.set()
 
     def __enter__(self) -> Self:
@@ -153,7 +152,7 @@ class Served:
 
 
 def clients(served: Served, count: int, stack: ExitStack) -> list[RawSocket]:
-    """Clients that were answered, one after the other; no worker has a request of theirs any more."""
+    """Clients that were answered in turn. No worker has a request of theirs any more."""
     made = []
     for _ in range(count):
         made.append(stack.enter_context(RawSocket(served.address)))
@@ -185,7 +184,8 @@ def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:
 
 
 def test_what_is_told_of_one_that_was_cut_is_too_late() -> None:
-    """Epoll said it before the connection was cut for what it holds; a request of it is still in its handler."""
+    """An event of a connection that was cut is too late: epoll reported it before the cut. A request of it is still in
+    its handler."""
     with Served() as served, ExitStack() as stack:
         (client,) = clients(served, 1, stack)
         served.probe.released.clear()
@@ -202,11 +202,11 @@ def test_what_is_told_of_one_that_was_cut_is_too_late() -> None:
 
 
 ACCEPTED = -1
-"""In the order, that one more was accepted."""
+"""Mark in the order: a further connection was accepted."""
 
 
 class Dialled(Served):
-    """One whose second client sends a request as soon as one is accepted that came after it."""
+    """A server whose second client sends a request as soon as a later connection is accepted."""
 
     def __init__(self) -> None:
         super().__init__(connections_max=200)
@@ -235,7 +235,8 @@ def test_who_calls_is_read_behind_a_turn_of_accepts() -> None:
 
 
 def test_of_who_has_reset_nothing_is_begun() -> None:
-    """Though whole requests of it had come: they are not even read, and one that ends as usual is served."""
+    """Requests of a client that has reset its connection are not begun or even read. A client that ends as usual is
+    served."""
     with Served() as served, ExitStack() as stack:
         first, leaves, ends = clients(served, 3, stack)
         served.hold_up(first)

@@ -1,4 +1,4 @@
-"""Bytes on a socket: frames in every cut and company, and bytes that are no frame."""
+"""Bytes on a socket: frames with every cut and in every group, and bytes that are not frames."""
 
 import struct
 
@@ -34,7 +34,7 @@ NO_FRAMES = {
 @pytest.mark.parametrize("pipeline_max", [1, 2, 64])
 @both
 def test_pipelined_requests_are_all_answered(make: Maker, pipeline_max: int) -> None:
-    """Of 300 requests sent at once each gets its own reply, whatever the pipeline's limit."""
+    """Each of 300 pipelined requests gets its own reply, for any limit of the pipeline."""
     calls = range(1, 301)
     with make(Probe().service, Limits(options=ServeOptions(pipeline_max=pipeline_max))) as running:
         with RawSocket(running.address) as client:
@@ -55,7 +55,7 @@ def test_connection_dispatch_keeps_the_order() -> None:
 
 
 def test_request_dispatch_lets_a_ready_reply_overtake() -> None:
-    """A request whose handler waits does not hold up the one sent after it on the same connection."""
+    """A request whose handler waits does not hold up the next request on the same connection."""
     probe = Probe()
     with DISPATCHES[0](probe.service) as running, RawSocket(running.address) as client, probe:
         client.send(frame(1, BLOCK) + frame(2))
@@ -81,7 +81,7 @@ def test_a_request_may_be_cut_anywhere(make: Maker) -> None:
 
 @both
 def test_replies_still_come_after_a_half_close(make: Maker) -> None:
-    """A client that says it will send no more gets what it has asked for, and then the end."""
+    """A client that has ended its sending side gets its replies, and then the end."""
     probe = Probe()
     with make(probe.service) as running, RawSocket(running.address) as client, probe:
         client.send(frame(1, BLOCK, b"a") + frame(2, BLOCK, b"b"))
@@ -124,7 +124,8 @@ def test_a_client_may_be_gone_before_its_reply(make: Maker) -> None:
 @pytest.mark.parametrize("sent", NO_FRAMES.values(), ids=NO_FRAMES)
 @both
 def test_what_is_no_frame_is_refused_and_ends_the_connection(make: Maker, sent: bytes) -> None:
-    """A fault INVALID_ARGUMENT about the connection that says why, and the end; others are served on."""
+    """Bytes that are not a frame get INVALID_ARGUMENT on the connection with the reason, and the end. Others are
+    served."""
     with make(Probe().service) as running:
         with RawSocket(running.address) as other, RawSocket(running.address) as client:
             assert other.echo()
@@ -151,7 +152,7 @@ def test_call_number_0_is_refused_and_ends_the_connection(make: Maker) -> None:
 
 @both
 def test_requests_before_what_is_no_frame_are_answered(make: Maker) -> None:
-    """A whole request is answered, even if bytes in the same segment are no frame."""
+    """A whole request is answered, even if the bytes behind it in the same segment are not a frame."""
     with make(Probe().service) as running, RawSocket(running.address) as client:
         client.send(frame(1) + frame(2) + length(0))
         assert sorted(reply.call for reply in client.rest()) == [0, 1, 2]
@@ -172,7 +173,8 @@ def test_a_frame_may_be_just_as_long_as_allowed(make: Maker) -> None:
 
 @both
 def test_a_name_of_no_method_may_be_any_bytes(make: Maker) -> None:
-    """Bytes that are no UTF-8, or no bytes at all, name no method: UNIMPLEMENTED, and the connection goes on."""
+    """Bytes that are not UTF-8, or no bytes, name no method: the answer is UNIMPLEMENTED, and the connection goes
+    on."""
     with make(Probe().service) as running, RawSocket(running.address) as client:
         for name in (b"\xff\xfe", b"", b"\x00" * 255):
             client.send(struct.pack("!IIIB", 9 + len(name), 5, 0, len(name)) + name)

@@ -1,4 +1,4 @@
-"""The socket server's limits in time and number, and that whoever runs into one is the only one to notice."""
+"""The socket server's limits in time and number. Only the client that exceeds a limit notices it."""
 
 import select
 import socket
@@ -81,7 +81,7 @@ def test_half_a_request_is_told_once() -> None:
 
 @both
 def test_a_client_that_never_reads_is_cut_off(make: Maker) -> None:
-    """Whoever takes no replies is closed after ``read_timeout_s``; others are served meanwhile."""
+    """A client that takes no replies is closed after ``read_timeout_s``. Others are served meanwhile."""
     options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.1)), pipeline_max=4)
     with make(Probe().service, Limits(options=options)) as running:
         with RawSocket(running.address, receive_bytes=4096) as deaf, RawSocket(running.address) as other:
@@ -135,7 +135,8 @@ def test_a_reset_with_a_reply_unsent_harms_nobody() -> None:
 
 @both
 def test_connections_over_the_limit_are_told_so(make: Maker) -> None:
-    """One connection too many is told RESOURCE_EXHAUSTED and closed; the others go on, and who leaves makes room."""
+    """A connection over the limit gets RESOURCE_EXHAUSTED and is closed. The others go on, and a client that leaves
+    makes room."""
     with make(Probe().service, Limits(options=ServeOptions(connections_max=2))) as running:
         with RawSocket(running.address) as second:
             with RawSocket(running.address) as first:
@@ -158,7 +159,7 @@ def served(address: tuple[str, int]) -> bool:
 
 
 def test_requests_over_the_queue_are_refused_one_by_one() -> None:
-    """Of pipelined requests, as many as workers and queue hold are answered, and each other one is refused at once."""
+    """Pipelined requests that workers and queue hold are answered. Each further one is refused at once."""
     probe = Probe()
     with DISPATCHES[0](probe.service, Limits(workers=1, queue_limit=2)) as running, probe:
         with RawSocket(running.address) as client:
@@ -174,7 +175,7 @@ def test_requests_over_the_queue_are_refused_one_by_one() -> None:
 
 
 def test_with_connection_dispatch_the_surplus_starves_until_someone_leaves() -> None:
-    """More clients than workers: the surplus is connected and not answered, and served once a worker is free."""
+    """With more clients than workers, the surplus is connected and not answered. It is served once a worker is free."""
     with DISPATCHES[1](Probe().service, Limits(workers=2)) as running:
         with RawSocket(running.address) as first, RawSocket(running.address) as second:
             assert first.echo()

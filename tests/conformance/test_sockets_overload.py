@@ -1,4 +1,4 @@
-"""More requests than the workers answer: who waits, for how long, whose turn it is, and who yields at the limit."""
+"""More requests than the workers answer: which requests wait, for how long, in which order, and which are refused."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def fall_behind(running: Running, client: RawSocket, probe: Probe) -> None:
 
 
 def test_each_connection_has_its_turn() -> None:
-    """Whoever pipelines many requests does not hold up the one of another, which came after them."""
+    """A client that pipelines many requests does not hold up a later request of another client."""
     probe = Probe()
     own = SocketOptions(ReadOptions(delay_target_ms=0))  # however slow the machine is, nothing is refused
     limits = Limits(workers=1, queue_limit=1000, options=ServeOptions(own=own))
@@ -84,7 +84,8 @@ def test_in_an_open_loop_every_request_is_answered_or_refused_by_name(transport:
 
 @pytest.mark.slow
 def test_the_longest_idle_connection_yields_to_a_new_one() -> None:
-    """At the limit, once it has been idle for a second; the one that was active since stays."""
+    """At the limit the connection that was idle longest, for over a second, is closed. One that was active since
+    stays."""
     with REQUEST_DISPATCH(Probe().service, Limits(options=ServeOptions(connections_max=2))) as running:
         with RawSocket(running.address) as idle, RawSocket(running.address) as active:
             assert idle.echo()
@@ -111,7 +112,7 @@ def test_the_longest_request_is_within_any_budget() -> None:
 
 
 def test_whoever_holds_most_pays_for_what_is_too_much() -> None:
-    """Half requests over the budget, of all together: the largest is told RESOURCE_EXHAUSTED, the others go on."""
+    """Half requests of all clients exceed the budget: the largest gets RESOURCE_EXHAUSTED, and the others go on."""
     options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(ReadOptions(buffered_bytes_max=300_000)))
     with REQUEST_DISPATCH(Probe().service, Limits(options=options)) as running:
         large, small = frame(1, payload=bytes(200_000)), frame(2, payload=bytes(120_000))
@@ -155,7 +156,7 @@ def test_who_pays_is_not_told_that_what_was_begun_had_no_effect() -> None:
 
 
 def test_replies_that_nobody_takes_count_too() -> None:
-    """A client that asks for much and reads nothing is cut once that is too much; others are served."""
+    """A client that asks for much and reads nothing is cut once its replies exceed the budget. Others are served."""
     service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": lambda _: bytes(4_000_000), ECHO: bytes})
     options = ServeOptions(own=SocketOptions(ReadOptions(buffered_bytes_max=5_000_000)), frame_bytes_max=4_100_000)
     with REQUEST_DISPATCH(service, Limits(options=options)) as running:

@@ -12,7 +12,7 @@ REQUEST_DISPATCH = DISPATCHES[0]
 
 
 def test_replies_that_nobody_takes_hold_back_the_requests_behind_them() -> None:
-    """A client that takes nothing has a few large replies made, not one for all that it sent at once."""
+    """For a client that takes nothing a few large replies are made, and not all that it asked for."""
     made: list[bytes] = []
 
     def large(payload: bytes) -> bytes:
@@ -31,7 +31,8 @@ def test_replies_that_nobody_takes_hold_back_the_requests_behind_them() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
 def test_a_connection_is_not_idle_while_it_is_served(make: Maker) -> None:
-    """One whose request took longer than ``idle_timeout_s`` is kept, after the reply, as long as any other."""
+    """A connection whose request took longer than ``idle_timeout_s`` is kept after the reply, as long as any
+    connection."""
     probe = Probe()
     limits = Limits(options=ServeOptions(idle_timeout_s=0.6))
     with make(probe.service, limits) as running, RawSocket(running.address) as client, probe:

@@ -1,7 +1,5 @@
-"""Each transport on the server core over a stream that splits and stalls: the same bytes come of it all the same.
-
-Every receive and send moves a few bytes, or none.
-"""
+"""Each transport on the server core over a stream that splits and stalls gives the same bytes. Every receive and send
+moves a few bytes, or none."""
 
 import random
 import socket
@@ -34,7 +32,7 @@ PATIENT = ReadOptions(delay_target_ms=0)
 """However slow the machine is, nothing is refused for its wait."""
 
 Replies = list[tuple[int, int, bytes]]
-"""Of each reply: its call, its fault's code or 0, and its payload."""
+"""For each reply: its call, its fault's code or 0, and its payload."""
 
 
 def of_sockets(said: bytes) -> Replies:
@@ -49,7 +47,7 @@ def of_http1(said: bytes) -> Replies:
 
 
 def of_grpc(said: bytes) -> Replies:
-    """Each is frames of a stream, of which the last has the status."""
+    """Replies of gRPC: each is frames of a stream, the last of which has the status."""
     bodies: dict[int, bytes] = {}
     replies: Replies = []
     for kind, flags, stream, payload in frames(said):
@@ -62,7 +60,7 @@ def of_grpc(said: bytes) -> Replies:
 
 
 class SplitStream:
-    """A plain stream of which each call moves up to ``most`` bytes, and every fourth one none."""
+    """A plain stream: each call moves up to ``most`` bytes, and every fourth call none."""
 
     barren, opening, unsent = 0, False, False
 
@@ -84,7 +82,7 @@ class SplitStream:
         self.send: Callable[[bytes | bytearray], int] = self._send
 
     def _receive(self, size: int) -> bytes:
-        """A few bytes; a stall only where there is more, of which epoll will tell."""
+        """Receives a few bytes. Stalls only where epoll will report more."""
         if arrived_bytes(self._socket) and self._stalls():
             raise BlockingIOError
         return self._plain.receive(min(size, self._rng.randint(1, self._most)))
@@ -134,7 +132,7 @@ SPOKEN = {
 
 @pytest.fixture(params=SPOKEN)
 def spoken(request: pytest.FixtureRequest) -> Spoken:
-    """One transport after the other."""
+    """Each transport in turn."""
     return SPOKEN[request.param]
 
 
@@ -165,7 +163,7 @@ def served(
 
 
 def rest(client: socket.socket) -> bytes:
-    """All that comes until the server has ended."""
+    """All bytes until the server has ended."""
     said = b""
     while piece := client.recv(65536):
         said += piece
@@ -204,7 +202,7 @@ def test_a_stop_answers_what_had_arrived(spoken: Spoken, rng: random.Random) -> 
 
 
 def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None:
-    """After the reply to what came before it."""
+    """A message that is too long is refused, after the reply to the request before it."""
     with served(spoken, rng, 20, Probe()) as (_, client):
         client.sendall(spoken.hello + spoken.request(1, b"good", ECHO) + spoken.request(2, bytes(BYTES_MAX + 1), ECHO))
         client.shutdown(socket.SHUT_WR)
@@ -215,7 +213,8 @@ def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None
 
 
 def test_what_the_queue_has_no_room_for_is_refused_by_name(spoken: Spoken, rng: random.Random) -> None:
-    """Each request gets a reply; those that found a place get theirs once the worker is free."""
+    """Each request gets a reply. Requests with a place in the queue get theirs once the worker is free, others a
+    refusal by name."""
     probe = Probe()
     with served(spoken, rng, 50, probe, 1, ReadOptions()) as (server, stuck):
         stuck.sendall(spoken.hello + spoken.request(1, b"stuck", BLOCK))

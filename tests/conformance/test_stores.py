@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
 THREADS = 6
 
 TRADES = 12
-"""At a time; more than a server of these checks has threads."""
+"""Concurrent requests: more than a server of these checks has threads."""
 
 CONTENDED_MIN = 0.3
 """The share of operations that must overlap a conflicting one; a history with less proves nothing."""
@@ -38,7 +38,7 @@ CONTENDED_MIN = 0.3
 WITHOUT_A_THREAD = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "grpc_static")]
 WITHOUT_A_THREAD = [kind for kind in WITHOUT_A_THREAD if kind.dispatch == "request"]
 WITHOUT_A_THREAD += [kind for kind in KINDS if kind.dispatch == "loop"]
-"""Where requests wait for the disk without a thread."""
+"""Transports whose requests wait for the disk without a thread."""
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def stored(path: Path, stocks: tuple[Stock, ...], connect: Connect) -> Iterator[
 
 @pytest.mark.parametrize("kind", one_executor_each(0), ids=str)
 def test_histories_over_every_server_are_linearizable(kind: Kind, rng: random.Random, tmp_path: Path) -> None:
-    """Clients at once, with retries of each other's requests: as from one after the other."""
+    """Concurrent clients, with retries of each other's requests, get replies as from a sequential order."""
     asked = plan(rng, THREADS, rounds=8)
     with (
         stored(tmp_path / "s", tuple(asked.stocks), unsynced) as (_, service),
@@ -83,8 +83,8 @@ class Gate:
 
 @pytest.mark.parametrize("kind", WITHOUT_A_THREAD, ids=str)
 def test_trades_that_wait_take_no_thread_and_share_a_commit(kind: Kind, tmp_path: Path) -> None:
-    """While a server of two threads commits one trade, twelve others wait for the next commit, which is one for all;
-    a Lookup is answered meanwhile; and each trade gets its own reply."""
+    """While a server of two threads commits one trade, twelve others wait for the next commit, which they share. A
+    Lookup is answered meanwhile, and each trade gets its own reply."""
     gate = Gate()
     with (
         stored(tmp_path / "s", STOCKS, hooked(gate.hook)) as (catalog, service),

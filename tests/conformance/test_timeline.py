@@ -1,4 +1,4 @@
-"""The timeline of every server: each request has its own stamps, in their order, whatever carries and runs it."""
+"""The timeline of every server: each request has its own stamps in their order, on every transport and executor."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -94,10 +94,9 @@ def violations(stages: Stages) -> int:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> None:
-    """Of a closed loop, request by request: sent, accepted, dequeued, lock asked for and acquired, handled, done.
-
-    ``replied`` is not among them: a client may have the reply before the server's thread is back from giving it.
-    """
+    """In a closed loop the moments of each request are in order: sent, accepted, dequeued, lock asked for and acquired,
+    handled, done. ``replied`` is not among them: a client may have the reply before the server's thread returns from
+    sending it."""
     timeline = Timeline(1000)
     sent_ns, done_ns = [], []
     with timed(maker(kind), stamped_stocks(timeline), timeline) as running:
@@ -143,7 +142,7 @@ def test_a_fault_has_its_stamps(kind: Kind, tmp_path: Path) -> None:
 
 @every_dispatch
 def test_a_method_that_is_not_there_has_its_stamps(make: Maker, tmp_path: Path) -> None:
-    """On sockets what the service does not have is answered, and noted, by a thread like any request."""
+    """On sockets a thread answers a request for an unknown method, and its stamps are noted."""
     timeline = Timeline(100)
     with timed(make, Probe().service, timeline) as running:
         assert outcome(running.connect(), "/tests.v1.Probe/None") is FaultCode.UNIMPLEMENTED
@@ -165,7 +164,8 @@ def test_grpcs_own_services_are_left_out(transport: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", one_executor_each(1), ids=str)
 def test_no_stamp_is_an_earlier_requests(kind: Kind, tmp_path: Path) -> None:
-    """On a thread that has answered others, one that takes no lock has no lock's stamps, and all are in their order."""
+    """On a thread that has answered other requests, a request without a lock has no stamps of a lock, and its stamps
+    are in order."""
     timeline = Timeline(100)
     stocks = stamped_stocks(timeline, "snapshot")  # whose readers take no lock, and whose writers do
     with timed(maker(kind), stocks, timeline, workers=1) as running:
@@ -184,7 +184,7 @@ def test_no_stamp_is_an_earlier_requests(kind: Kind, tmp_path: Path) -> None:
 
 
 class AnnouncedLock:
-    """A lock that tells when somebody has begun to wait for it."""
+    """A lock that tells when a thread has begun to wait for it."""
 
     def __init__(self) -> None:
         self.asked = Semaphore(0)
@@ -224,7 +224,7 @@ def test_a_wait_for_the_lock_is_seen(kind: Kind, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("executor", POOLS)
 def test_a_wait_for_a_thread_is_seen_on_sockets(executor: str, tmp_path: Path) -> None:
-    """With one thread, which is busy, a request is accepted before it is free and dequeued after."""
+    """With one busy thread, a request is accepted before the thread is free, and dequeued after."""
     probe, timeline = Probe(), Timeline(100)
     with timed(maker(Kind("sockets", executor)), probe.service, timeline, workers=1) as running, probe:
         with (
@@ -245,7 +245,7 @@ def test_a_wait_for_a_thread_is_seen_on_sockets(executor: str, tmp_path: Path) -
 @pytest.mark.parametrize("executor", POOLS)
 @pytest.mark.parametrize("transport", GRPC)
 def test_a_wait_for_a_thread_is_seen_on_grpc(transport: str, executor: str, tmp_path: Path) -> None:
-    """As on sockets, with grpcio's pool and with ours."""
+    """With grpcio's pool and with ours, a wait for a thread is seen as on sockets."""
     probe, timeline = Probe(), Timeline(100)
     with timed(maker(Kind(transport, executor)), probe.service, timeline, workers=1) as running, probe:
         with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
@@ -293,7 +293,7 @@ def test_a_request_that_is_held_back_was_accepted_when_it_was_read(tmp_path: Pat
 
 
 def test_pipelined_requests_have_their_own_stamps(tmp_path: Path) -> None:
-    """Of two that one connection sends at once, that which ends first is noted first, each by the thread it had."""
+    """Of two pipelined requests the one that ends first is noted first, each by its own thread."""
     probe, timeline = Probe(), Timeline(100)
     with timed(DISPATCHES[0], probe.service, timeline) as running, probe, RawSocket(running.address) as client:
         client.send(frame(1, BLOCK) + frame(2, ECHO))
@@ -310,7 +310,7 @@ def test_pipelined_requests_have_their_own_stamps(tmp_path: Path) -> None:
 
 
 def test_pipelined_requests_wait_for_their_connections_thread(tmp_path: Path) -> None:
-    """Of three requests sent at once to a connection's thread, each is dequeued when the one before is done."""
+    """Of three pipelined requests, each is dequeued when the one before is done."""
     timeline = Timeline(100)
     with timed(DISPATCHES[1], Probe().service, timeline) as running, RawSocket(running.address) as client:
         client.send(b"".join(frame(call) for call in (1, 2, 3)))
@@ -373,7 +373,7 @@ def test_the_threads_can_be_counted(kind: Kind, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in one_executor_each(1) if keeps(kind, "several at a time")], ids=str)
 def test_what_did_not_end_is_not_in_it(kind: Kind, tmp_path: Path) -> None:
-    """A server that gives a request up writes those that it has answered, and nothing of the one that hangs."""
+    """A server that gives up a request writes the answered requests, and not the one that hangs."""
     probe, timeline = Probe(), Timeline(100)
     with timed(maker(kind), probe.service, timeline) as running, ThreadPoolExecutor(1) as threads, probe:
         asking, hanging = running.connect(), running.connect()

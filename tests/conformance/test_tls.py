@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class SplitSocket(socket.socket):
-    """An accepted socket of which each call moves up to ``most`` bytes, and every fourth send none."""
+    """An accepted socket: each call moves up to ``most`` bytes, and every fourth send none."""
 
     rng = random.Random(0)
     most = 1 << 20
@@ -55,7 +55,7 @@ def tls_server(
     split: tuple[random.Random, int] | None = None,
     buffered_bytes_max: int = ReadOptions().buffered_bytes_max,
 ) -> Iterator[RequestServer[RequestFrame]]:
-    """One that echoes, with two workers; ``split``: over sockets that move so many bytes at most."""
+    """An echo server with two workers; ``split``: over sockets that move this number of bytes at most."""
     methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
     protocol, tls = Frames(methods, options.frame_bytes_max), options.tls
     assert tls is not None
@@ -78,7 +78,7 @@ def tls_server(
 
 
 def secured(**limits: int | float) -> ServeOptions:
-    """With TLS that asks for no certificate."""
+    """A server with TLS that asks for no certificate."""
     return ServeOptions(requests_max=1002, tls=server_tls(credentials()), **limits)  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ class Tls:
 
 
 class RawTls(RawSocket):
-    """The same client over TLS."""
+    """The raw client, over TLS."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
@@ -145,7 +145,7 @@ def test_every_request_gets_its_reply(rng: random.Random, most: int) -> None:
 
 
 def test_who_is_closed_is_told_so() -> None:
-    """Once: the idle, and at a stop whoever is open."""
+    """A client that is closed gets one goodbye: an idle client, and at a stop every open one."""
     with tls_server(secured(idle_timeout_s=0.1)) as server, RawTls(server.address) as idle:
         assert idle.rest() == []
         assert idle.goodbyes == 1
@@ -169,7 +169,8 @@ def test_a_reply_that_nobody_takes_is_kept_and_then_sent(rng: random.Random) -> 
 
 @pytest.mark.parametrize("most", [50, 1 << 20])
 def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
-    """All that the server's kernel had, though it is still to be decrypted, and reads give half a record."""
+    """A stop answers all bytes that the server's kernel had, even if they are not decrypted yet and reads give half a
+    record."""
     with tls_server(secured(pipeline_max=8), split=(rng, most)) as server, RawTls(server.address) as client:
         client.send(b"".join(frame(call) for call in range(1, 101)))
         until(lambda: not unacknowledged_bytes(client.tls.raw), "the server's kernel has it")
@@ -178,7 +179,7 @@ def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
 
 
 def test_half_a_record_holds_up_no_stop() -> None:
-    """The other half has not arrived, so nobody waits for it."""
+    """A stop does not wait for the other half of a record that has not arrived."""
     with tls_server(secured()) as server, RawTls(server.address) as client:
         assert client.echo()
         client.tls.raw.sendall(client.tls.record(frame(1))[:-3])
@@ -198,7 +199,7 @@ def test_a_handshake_has_its_time(said: bytes) -> None:
 
 
 def test_half_hellos_are_in_the_budget() -> None:
-    """Of many, those that were silent longest are closed; who is served goes on, and who comes is served."""
+    """Of many half hellos, those that were silent longest are closed. Active and new clients are served."""
     hello = hello_of(credentials())
     with (
         tls_server(secured(frame_bytes_max=250_000), buffered_bytes_max=1_000_000) as server,
@@ -224,7 +225,7 @@ def test_half_hellos_are_in_the_budget() -> None:
 
 
 def test_half_a_record_is_in_the_budget() -> None:
-    """As long as it is half; what is said with the handshake's last words holds nothing."""
+    """Half a record counts in the budget as long as it is half. Bytes with the end of the handshake do not count."""
     with tls_server(secured()) as server, RawTls(server.address) as client:
         assert client.echo()
         assert server._connections.buffered._total == 0
@@ -237,7 +238,7 @@ def test_half_a_record_is_in_the_budget() -> None:
 
 
 def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
-    """Both come in one segment, so the read that begins it gives a request: OpenSSL has made room for the half."""
+    """Half a record behind a whole one counts too: both come in one segment, and OpenSSL has made room for the half."""
     with tls_server(secured(frame_bytes_max=250_000)) as server, RawTls(server.address) as client:
         assert client.echo()
         tls = client.tls
@@ -255,7 +256,7 @@ def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
 
 
 def test_who_has_only_shaken_hands_holds_nothing() -> None:
-    """Else some 1,800 connections that wait for something to ask would be the whole budget."""
+    """A connection after its handshake does not count. Else some 1,800 idle connections would fill the budget."""
     with tls_server(secured()) as server, RawTls(server.address), RawTls(server.address) as other:
         assert other.echo()
         until(lambda: not any(each.bytes.opening for each in server._connections.by_fd.values()), "hands are shaken")
@@ -280,7 +281,7 @@ def test_what_is_closed_is_free_at_once() -> None:
 
 
 def test_a_stream_without_tls_holds_nothing() -> None:
-    """Its connection is in nobody's sum."""
+    """A connection without TLS does not count."""
     methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
     server = RequestServer(methods, Frames(methods, 1000), pool, ServeOptions(requests_max=1002), ReadOptions())
     try:
@@ -314,7 +315,7 @@ def ended(client: RawSocket) -> bool:
 
 @pytest.mark.parametrize("said", [frame(1), b"GET / HTTP/1.1\r\n\r\n", bytes(100)], ids=["a frame", "http", "zeros"])
 def test_who_speaks_no_tls_is_closed_at_once(said: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """With one line in the log, however many there are; none of it says what was sent."""
+    """Clients without TLS are closed with one line in the log for all. It has nothing of their bytes."""
     with caplog.at_level(logging.WARNING), tls_server(secured()) as server:
         for _ in range(20):
             with RawSocket(server.address) as client:
@@ -329,7 +330,7 @@ def test_who_speaks_no_tls_is_closed_at_once(said: bytes, caplog: pytest.LogCapt
 
 
 def _replies_to_no_tls(client: RawSocket) -> list[ReplyFrame]:
-    """Replies that a closed client was told: at most an alert of TLS, which is no frame."""
+    """Bytes that a closed client got: at most an alert of TLS, which is not a frame."""
     try:
         while client.socket.recv(100):
             pass
@@ -358,7 +359,8 @@ def test_a_new_certificate_is_for_new_connections(tmp_path: Path) -> None:
 
 
 def test_who_has_ended_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
-    """In the middle of a handshake or behind it, by an end or a reset, and nothing is logged of a port's probe."""
+    """A client that ends within a handshake or after it, by an end or a reset, is forgotten. A port's probe is not
+    logged."""
     with caplog.at_level(logging.WARNING), tls_server(secured()) as server:
         leave: tuple[Callable[[RawSocket], None], ...] = (RawSocket.reset, lambda client: client.socket.close())
         for end in leave:

@@ -23,7 +23,7 @@ HELD_TOGETHER: set[Check] = {
     transport_lifecycle.check_accepted_is_finished,
     transport_lifecycle.check_stuck_handler,
 }
-"""Checks of what a server does while a handler blocks: it answers several requests at a time."""
+"""Checks of a server whose handler blocks: it answers several requests at a time."""
 
 ON_EVERY_EXECUTOR: set[Check] = {*HELD_TOGETHER, transport_lifecycle.check_stop_under_load}
 """Checks in which executors differ: a task waits, or is refused at a stop. ``check_executor`` has the others."""
@@ -32,7 +32,8 @@ CHECKS = (*transports.CHECKS, *transport_lifecycle.CHECKS)
 
 
 def kinds_for(check: Check) -> list[Kind]:
-    """One kind for each transport, by turns, unless executors differ: over all checks each is tried on each."""
+    """One kind for each transport, by turns, unless executors differ: over all checks each executor is tried on each
+    transport."""
     kinds = KINDS if check in ON_EVERY_EXECUTOR else one_executor_each(CHECKS.index(check))
     return [kind for kind in kinds if check not in HELD_TOGETHER or keeps(kind, "several at a time")]
 
@@ -64,7 +65,7 @@ def test_transport(check: Check, kind: Kind, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_every_kind_is_tried() -> None:
-    """Whatever check has one executor for each transport: over all of them no kind is left out."""
+    """Over all checks every kind is tried, though a check has only one executor for each transport."""
     assert {kind for check in set(CHECKS) - ON_EVERY_EXECUTOR for kind in kinds_for(check)} == set(KINDS)
 
 

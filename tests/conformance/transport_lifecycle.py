@@ -16,7 +16,7 @@ from tests.conformance.running import BLOCK, ECHO, WAIT_S, Limits, Maker, Probe,
 
 
 def check_stop_twice(make: Maker) -> None:
-    """A server may be stopped again, and says the same."""
+    """A server may be stopped a second time, with the same result."""
     with make(Probe().service) as running:
         assert running.connect().call(ECHO, b"1", WAIT_S) == b"1"
         assert running.stop()
@@ -24,7 +24,7 @@ def check_stop_twice(make: Maker) -> None:
 
 
 def check_stop_unused(make: Maker) -> None:
-    """A server that nobody ever called stops at once."""
+    """A server without any call stops at once."""
     with make(Probe().service) as running:
         assert running.stop()
 
@@ -118,7 +118,7 @@ def answers(connection: Connection) -> bool:
 
 
 def check_nobody_listens(make: Maker) -> None:
-    """A connection to a port where nobody listens is Unavailable, and says which."""
+    """A connection to a port without a server is Unavailable, and the message has the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with make(Probe().service) as running:

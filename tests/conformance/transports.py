@@ -1,7 +1,7 @@
 """Answers of every transport, whatever its executor and dispatch: each check takes a maker of one kind.
 
-Add a transport to ``TRANSPORTS`` and all of it is tried. What happens when a server or client leaves is in
-``transport_lifecycle.py``.
+Add a transport to ``TRANSPORTS`` and all of it is tried. ``transport_lifecycle.py`` has the ends of servers and
+clients.
 """
 
 import random
@@ -134,14 +134,12 @@ OUTCOMES: list[tuple[Request, Reply]] = [
     (Trade("Full", 1, BUY), TradeReply(SUSPENDED)),
     (Trade("ß" * 64, 5, BUY), TradeReply(OK, 5, 7)),
 ]
-"""The six outcomes as the specification tables them, and the order of the checks: one request after the other."""
+"""The six outcomes of the specification's table, and the order of the checks, in sequence."""
 
 
 def check_outcomes(make: Maker) -> None:
-    """A server gives the six outcomes, with the values and the order of checks that the specification has.
-
-    The exchange itself gives the same.
-    """
+    """A server gives the six outcomes, with the specification's values and order of checks. The exchange itself gives
+    the same."""
     exchange = fresh_exchange()
     with make(stock_service(fresh_exchange())) as running:
         connection = running.connect()
@@ -160,7 +158,7 @@ def check_random_requests(make: Maker) -> None:
 
 
 def random_requests(rng: random.Random, count: int) -> Iterator[Request]:
-    """Requests about known stocks and others, most of them in range."""
+    """Requests about known and unknown stocks, most of them in range."""
     for _ in range(count):
         name = rng.choice([stock.name for stock in STOCKS] * 3 + ["", "none"])
         match rng.randrange(3):
@@ -174,7 +172,8 @@ def random_requests(rng: random.Random, count: int) -> Iterator[Request]:
 
 
 def check_request_id(make: Maker) -> None:
-    """A trade sent again with its request_id has one effect and gets its first reply, a refusal too; else a fault."""
+    """A trade sent again with its request_id has one effect and gets its first reply, also a refusal. With other
+    content it is a fault."""
     with make(stock_service(fresh_exchange())) as running:
         first, second = running.connect(), running.connect()
         trade = Trade("GameStart", 60, BUY, "a" * 64)
@@ -193,7 +192,7 @@ def check_request_id(make: Maker) -> None:
 
 
 def check_second_service(make: Maker) -> None:
-    """A service that is no stock service runs unchanged."""
+    """Another service than the stock service runs unchanged."""
     with make(greeter()) as running:
         payload = greeter_pb2.HelloRequest(name="Wörld").SerializeToString()
         reply = running.connect().call(SAY_HELLO, payload, WAIT_S)
@@ -201,7 +200,8 @@ def check_second_service(make: Maker) -> None:
 
 
 def check_undecodable(make: Maker) -> None:
-    """Bytes that are no such message are INVALID_ARGUMENT, for every method, and the next request is answered."""
+    """Bytes that are not a message of the method are INVALID_ARGUMENT, for every method, and the next request is
+    answered."""
     with make(stock_service(fresh_exchange())) as running:
         connection = running.connect()
         for path in (LOOKUP, TRADE, UPDATE):
@@ -267,7 +267,8 @@ def check_deadline(make: Maker) -> None:
 
 
 def check_overload(make: Maker) -> None:
-    """Requests over workers and queue are RESOURCE_EXHAUSTED at once; the others are answered, and later ones too."""
+    """Requests over workers and queue are RESOURCE_EXHAUSTED at once. The requests within them and later ones are
+    answered."""
     probe, callers = Probe(), 6
     limits = Limits(workers=1, queue_limit=1)
     with make(probe.service, limits) as running, ThreadPoolExecutor(callers) as threads, probe:

@@ -1,7 +1,7 @@
 """A server process whose handlers can be made to hang: ``python -m tests.end_to_end.blocking_server --transport T …``.
 
-No handler of the stock service waits for anything. Here are handlers that hang, on the same transports and the same
-process contract, to see what a server does about them. ``Hang`` never returns; ``Hanging`` says how many do.
+Handlers of the stock service do not wait. These handlers hang, on the same transports and the same process contract, so
+that tests see what a server does then. ``Hang`` never returns; ``Hanging`` says how many do.
 """
 
 import sys

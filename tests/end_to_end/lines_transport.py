@@ -1,7 +1,7 @@
 """A transport in one file, as a newcomer would add it: a request is a line of text, and so is its reply.
 
-Used by ``test_third_transport.py`` alone. Left out: TLS, callers, limits, deadlines, a stop that waits for what
-is under way.
+Used by ``test_third_transport.py`` alone. Left out: TLS, callers, limits, deadlines, a stop that waits for requests
+under way.
 """
 
 import argparse
@@ -36,11 +36,11 @@ def own_options(options: argparse.Namespace) -> int:
 
 
 def codec(_address: Address) -> None:
-    """Only this file speaks it."""
+    """No codec: only this file speaks the protocol."""
 
 
 def null_answers(_reply: bytes) -> None:
-    """Only this file speaks it."""
+    """No null server: only this file speaks the protocol."""
 
 
 class _Server:

@@ -139,17 +139,17 @@ class Server(Running):
 
     @property
     def at(self) -> str:
-        """Its address as clients are given it."""
+        """Address in the form that clients take."""
         return f"{self.address[0]}:{self.address[1]}"
 
     def stopped(self, number: signal.Signals = signal.SIGTERM) -> Ended:
-        """Tells it to stop; how it ended, and what it printed after its ready line."""
+        """Sends the program SIGTERM. Gives its end, and its output after the ready line."""
         self.signal(number)
         return self.ended()
 
 
 def open_sockets(process: psutil.Process) -> int:
-    """The number of sockets that a process has open; one that is closed meanwhile is none."""
+    """Number of sockets that a process has open, without one that is closed meanwhile."""
     links = []
     for each in Path(f"/proc/{process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Bad options and bad files: exit code 2, and one line that names the option, what was given and what is allowed."""
+"""Bad options and bad files: exit code 2, and one line that names the option, the given and the allowed values."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
     (["--work", "3"], "", "--work", "unrecognized arguments"),
     (["surplus"], "", "surplus", "unrecognized arguments"),
 ]
-"""Options, and what the line must say: the option, what was given, what is allowed."""
+"""Options, and the words of the line: the option, the given value, the allowed values."""
 
 ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
     (["--read-timeout-s", "0.01"], "--read-timeout-s", "'0.01'", "seconds, from 0.05 to 3600"),
@@ -70,7 +70,7 @@ ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
 
 @pytest.fixture(autouse=True)
 def _signals_as_before() -> Iterator[None]:
-    """A server's process blocks the signals that stop it, for its children too; here it is the tests' process."""
+    """Restores the signals: a server's process blocks those that stop it, and here it is the tests' process."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -84,7 +84,7 @@ def refused(*arguments: str) -> str:
 
 
 def refused_here(capsys: pytest.CaptureFixture[str], start: str, *options: str) -> str:
-    """The same of a server's command line, without a process for it."""
+    """Refusal of a server's command line, without a process of its own."""
     with pytest.raises(SystemExit, match="2"):
         stock_server.main(f"python -m stock_service.{start}", TRANSPORT_OF[start], ("--store", "memory", *options))
     printed = capsys.readouterr()
@@ -130,7 +130,7 @@ def test_a_bad_option_on_sockets(
 def test_the_options_are_those_of_the_server_that_is_asked_for(
     options: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--server`` says whose they are, wherever it stands; what it does not know is refused like any other."""
+    """``--server`` chooses the options at any place of the line. An unknown value is refused as any other."""
     with pytest.raises(SystemExit, match="2"):
         grpc_server.main(options)
     assert capsys.readouterr().err == f"python -m stock_service.grpc_server: {said} (--help lists the options)\n"
@@ -138,7 +138,7 @@ def test_the_options_are_those_of_the_server_that_is_asked_for(
 
 @pytest.mark.parametrize("options", [["--locking", "none"], ["--dispatch", "request"], ["--read-timeout-s", "1"]])
 def test_a_bad_option_on_grpc(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """As on sockets; and what only sockets have is unknown."""
+    """A bad option on gRPC is refused as on sockets. An option that only sockets have is unknown."""
     line = refused_here(capsys, "grpc_server", *options)
     assert line.startswith("python -m stock_service.grpc_server: ")
     assert options[0] in line
@@ -158,7 +158,7 @@ def test_a_bad_option_on_grpc(options: list[str], capsys: pytest.CaptureFixture[
     ),
 )
 def test_a_server_exits_so(start: str, case: tuple[str, str]) -> None:
-    """As a process, on what is seen in the command line and on what the system refuses later."""
+    """A server's process exits with 2 for a fault of the command line, and for one that the system finds later."""
     options, said = case
     line = refused(*STARTS[start], "--port", "0", *options.split())
     assert line.startswith(f"python -m stock_service.{start}: ")
@@ -166,7 +166,7 @@ def test_a_server_exits_so(start: str, case: tuple[str, str]) -> None:
 
 
 def test_grpc_aio_is_on_loopback_alone() -> None:
-    """Another address is refused before anything listens, though it is said to be meant."""
+    """An address beyond the loopback is refused before the server listens, even with --insecure."""
     words = "stock_service serve --transport grpc_aio --port 0 --store memory --insecure --host 0.0.0.0"
     line = refused(*words.split())  # a process: by then it has a core of its own
     assert "--host: got '0.0.0.0', allowed: a loopback address (127.0.0.1, ::1, localhost)" in line
@@ -194,7 +194,7 @@ def test_a_bad_command(arguments: str, said: str, capsys: pytest.CaptureFixture[
 
 
 def test_a_bad_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The line names the file and the place in it. What a catalog may say: ``test_catalog_file.py``."""
+    """The line names the file and the place in it. ``test_catalog_file.py`` has the allowed content."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[stocks]]\nname = "A"\nprice = 0.001\nvolume_limit = 5\n')
     line = refused_here(capsys, "socket_server", "--catalog", str(catalog))

@@ -37,12 +37,12 @@ def test_closed_standard_streams_change_nothing(streams: str, start: str) -> Non
 
 
 BEGINNINGS = ("socket_server", "grpc_server", "serve_sockets", "processes")
-"""One of each module that a server begins with, and of one whose processes begin with it again."""
+"""One command for each module that a server begins with, and one whose processes begin with it again."""
 
 
 @pytest.mark.parametrize(("start", "reader"), each_once(BEGINNINGS, ("full", "gone")))
 def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader: str) -> None:
-    """One line says so, the exit code is 1, and nobody is left to serve: nor is there anyone for whom to drain."""
+    """A ready line that cannot be written ends the server: one line, exit code 1, and no process is left."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
     words = (*(TWO if start == "processes" else STARTS[start]), "--port", str(address[1]), "--drain-s", "600")
@@ -90,7 +90,7 @@ def unread(reader: str, *arguments: str) -> Ended:
 
 
 def reached(address: tuple[str, int]) -> bool:
-    """Tell whether somebody listens there."""
+    """True where a server listens at the address."""
     try:
         socket.create_connection(address, 10.0).close()
     except OSError:
@@ -100,7 +100,7 @@ def reached(address: tuple[str, int]) -> bool:
 
 @pytest.mark.parametrize(("start", "number"), each_once(BEGINNINGS, (signal.SIGTERM, signal.SIGINT)))
 def test_a_signal_before_it_is_ready_stops_it(start: str, number: signal.Signals) -> None:
-    """One that comes while it imports is no other than one that comes later: exit code 0, and nothing in its log."""
+    """A signal during the imports acts as a later one: exit code 0, and an empty log."""
     words = TWO if start == "processes" else STARTS[start]
     with Running(*words, "--port", "0") as server:
         maps = Path(f"/proc/{server.pid}/maps")
@@ -115,7 +115,7 @@ def test_a_signal_before_it_is_ready_stops_it(start: str, number: signal.Signals
     ("files", "said"), [(64, "got 64, allowed: 4160 or more"), (100, "got 4096, allowed: up to 36")]
 )
 def test_too_few_files_to_open_is_said(files: int, said: str) -> None:
-    """The line names what is too small: the option, or where no option would help the system's limit."""
+    """The line names the limit that is too small: the option, or the system's limit where no option would help."""
     shell = ("/bin/sh", "-c", f'ulimit -n {files}; exec "{sys.executable}" -m "$@"', "sh")
     with Running(*STARTS["socket_server"], "--port", "0", program=shell) as server:
         ended = server.ended()

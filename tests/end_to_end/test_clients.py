@@ -1,4 +1,4 @@
-"""The clients as processes against the servers as processes, on both transports: what they print, and exit codes."""
+"""The clients as processes against the servers as processes, on both transports: output and exit codes."""
 
 import re
 import signal
@@ -63,13 +63,14 @@ REQUESTS: list[tuple[list[str], int, str]] = [
     ),
     (["update", "GameStart", "nan"], 1, "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.07"),
 ]
-"""What the trader is asked, its exit code, and what it prints: one after the other on a fresh server."""
+"""The trader's arguments, its exit code, and its output, in sequence on a fresh server."""
 
 
 def test_the_trader_prints_one_reply_and_exits_with_its_outcome(
     served: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line per reply with the assignment's code; 0 for OK, 1 for any other outcome, 3 and the fault for a fault."""
+    """The trader prints a line for each reply with the assignment's code. It exits with 0 for OK, 1 for another
+    outcome, 3 for a fault."""
     for arguments, code, line in REQUESTS:
         assert trader.main([*served.options, *arguments]) == code
         assert capsys.readouterr() == (f"{line}\n", "")
@@ -89,7 +90,7 @@ def test_the_trader_is_a_program(served: Served) -> None:
 
 @pytest.mark.parametrize(("program", "transport"), half(PROGRAMS, TRANSPORTS))
 def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> None:
-    """The line says where nobody listens and what to do."""
+    """The line names the address without a server, and gives advice."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     ended = run(program, "--transport", transport, "--address", f"127.0.0.1:{port}", "--timeout-s", "0.3")
@@ -123,7 +124,7 @@ def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> 
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(arguments: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The line names what was given; nothing is sent."""
+    """The line names the given value. No request is sent."""
     program, *words = arguments.split(" ")
     with pytest.raises(SystemExit, match="2"):
         PROGRAMS[program](words)
@@ -135,14 +136,15 @@ def test_bad_usage_is_one_line_and_exit_code_2(arguments: str, said: str, capsys
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_exits_so(program: str) -> None:
-    """As a process: one line on standard error and exit code 2 for an option that there is none of."""
+    """Every program exits with 2 and one line on standard error for an unknown option."""
     ended = run(program, "--nope")
     assert (ended.code, ended.stdout) == (2, "")
     assert ended.error.startswith(f"python -m {program}")
 
 
 def test_a_session_is_the_same_on_both_transports(capsys: pytest.CaptureFixture[str]) -> None:
-    """Twelve seeded requests to a fresh server print the same lines, whatever carries them; another seed, others."""
+    """Twelve seeded requests to a fresh server print the same lines on both transports. Another seed prints other
+    lines."""
     printed: dict[tuple[str, str], str] = {}
     for transport, seed in (("sockets", "1"), ("grpc", "1"), ("sockets", "2")):
         with Server(STARTS[TRANSPORTS[transport]]) as server:
@@ -176,7 +178,7 @@ def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
 
 
 def test_the_client_of_the_documents_trades() -> None:
-    """The example that begins with the generated stub, as it stands, but for the address."""
+    """The documents' example with the generated stub trades, unchanged except for the address."""
     text = (ROOT / "stock_service" / "README.md").read_text(encoding="utf-8")
     (example,) = [code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "StockServiceStub" in code]
     with Server(STARTS["grpc_server"]) as server:
@@ -227,10 +229,8 @@ def sockets_at() -> Iterator[str]:
 
 @pytest.mark.parametrize(("program", "how"), half(COMMANDS, (">&-", "| true", "<&- >&- 2>&-")))
 def test_a_client_that_nobody_reads_ends_without_a_traceback(program: str, how: str, sockets_at: str) -> None:
-    """With closed streams it does what it does. Where its reader is gone it ends with 141, as a shell has it.
-
-    Rich, which prints the load's table, ends the program with 1 there.
-    """
+    """With closed streams a client works as usual. Where its reader has gone it ends with 141, as in a shell. Rich,
+    which prints the load's table, ends the program with 1 there."""
     unread = 1 if program == "load" else 141
     words = f"{COMMANDS[program]} --transport sockets --address {sockets_at}"
     line = f'"{sys.executable}" -m {words} {how}; exit ${{PIPESTATUS[0]}}'

@@ -1,4 +1,4 @@
-"""Servers on the cores that ``--cpus`` names, and what ``--stats`` says of it in the end."""
+"""Servers on the cores of ``--cpus``, and the line of ``--stats`` on them at the end."""
 
 import os
 
@@ -18,7 +18,7 @@ def cores_of(pid: int) -> set[frozenset[int]]:
 
 
 def until_all_run_on(number: int, pid: int) -> None:
-    """Waits until all threads are on the same cores, so many: a server on a busy machine may be trying all of them."""
+    """Waits until all threads are on the same number of cores: a server on a busy machine may be trying them."""
     until(lambda: [len(place) for place in cores_of(pid)] == [number], "its threads are where they belong")
 
 
@@ -26,7 +26,7 @@ def until_all_run_on(number: int, pid: int) -> None:
     ("given", "several"), [((), False), (("--cpus", "none"), True), (("--cpus", str(CORES[-1])), False)]
 )
 def test_all_threads_are_where_it_says(given: tuple[str, ...], several: bool) -> None:
-    """By default on one core, whichever; the last line says so."""
+    """By default all threads are on one core, and the last line names it."""
     with Server((*STARTS["socket_server"], "--stats", *given)) as server:
         until_all_run_on(len(CORES) if several else 1, server.pid)
         ended = server.stopped()
@@ -45,7 +45,7 @@ def test_a_library_s_own_threads_are_there_too(transport: str) -> None:
 
 
 def test_a_core_that_is_not_there_is_refused() -> None:
-    """In one line, with exit code 2."""
+    """A core that is not there is refused in one line, with exit code 2."""
     ended = run(*STARTS["socket_server"], "--port", "0", "--cpus", "1023")
     assert ended.code == 2
     assert "--cpus: got 'core 1023', allowed: of core" in ended.error

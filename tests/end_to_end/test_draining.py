@@ -29,7 +29,8 @@ SERVING, NOT_SERVING = 1, 2
 
 
 def test_a_draining_server_serves_on() -> None:
-    """Whoever is there, and whoever comes; of several processes each does. A second signal ends it at once."""
+    """A draining server serves old and new clients, with one process and with several. A second signal ends it at
+    once."""
     connect = load("grpc_static").connect
     with Server(SERVED, *LONG, "--processes", "2") as server:
         with closing(connect(server.address, WAIT_S)) as connection:
@@ -43,14 +44,14 @@ def test_a_draining_server_serves_on() -> None:
 
 
 def test_a_drained_server_stops() -> None:
-    """As one without a drain: exit 0."""
+    """A drained server stops as one without a drain, with exit code 0."""
     with Server(SERVED, "--drain-s", "0.05") as server:
         ended = server.stopped()
         assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_a_watch_hears_that_the_store_has_failed(tmp_path: Path) -> None:
-    """As soon as a trade finds that its file is gone."""
+    """A watch gets NOT_SERVING as soon as a trade finds that the store's file is gone."""
     with Server(stored(tmp_path / "store", "grpc_static")) as server, grpc.insecure_channel(server.at) as channel:
         watch = HealthStub(channel).Watch(HealthCheckRequest(), WAIT_S)
         assert next(watch).status == SERVING
@@ -63,7 +64,8 @@ def test_a_watch_hears_that_the_store_has_failed(tmp_path: Path) -> None:
 
 
 def test_a_server_that_hands_over_does_not_drain(tmp_path: Path) -> None:
-    """Its port is the next one's at once, also where it was draining already."""
+    """A server that hands over does not drain. Its successor has the port at once, even if the server was draining
+    already."""
     start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"), *LONG)
     with Server(start) as first, Server(start) as second:
         assert first.ended().code == 0

@@ -16,7 +16,8 @@ CALLS = 31
 
 
 def test_a_request_takes_so_many_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted from wait to wait, of one client. What else wakes the loop adds one now and then."""
+    """A request of a single client takes this number of turns of the loop, from wait to wait. Other wake-ups add a turn
+    now and then."""
     turns, begun = [0], []
     run_once = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
 

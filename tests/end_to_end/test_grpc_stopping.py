@@ -1,4 +1,4 @@
-"""Servers on grpcio told to stop: what is under way is finished, and who never speaks is not waited for."""
+"""Stops of servers on grpcio: calls under way are finished, and a client that never speaks is not waited for."""
 
 import signal
 import socket

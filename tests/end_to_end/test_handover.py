@@ -33,7 +33,7 @@ if how == "hangs":
     time.sleep(3600)
 os._exit(3)
 """
-"""A successor that keeps to the protocol for so many steps, and then ends or hangs."""
+"""A successor that follows the protocol for some steps, and then ends or hangs."""
 
 REAL = """
 import os, pkgutil, runpy, sys
@@ -49,7 +49,7 @@ CONCLUDING = ("stock_service.rpc.process.listener_handover:HandOver", "conclude"
 
 
 def serves_on(server: Server, failed: int) -> None:
-    """Waits until the server has said so of so many successors; fails where it says anything else."""
+    """Waits until the server's log has a line for each of these successors. Fails for any other line."""
     until(lambda: server.said().count("this one serves on") == failed, "the server says that it serves on")
     assert len(server.said().splitlines()) == 1 + failed, server.said()
 
@@ -117,7 +117,7 @@ def test_a_successor_whose_catalog_does_not_fit_the_store_leaves_it(tmp_path: Pa
 
 
 def test_the_metrics_have_the_port_that_the_last_server_s_had(tmp_path: Path) -> None:
-    """They are there once that server has ended."""
+    """The successor's metrics have the port of the last server, once that server has ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         metrics = f"127.0.0.1:{free.getsockname()[1]}"
     start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"), "--metrics", metrics)

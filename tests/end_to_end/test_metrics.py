@@ -1,4 +1,4 @@
-"""``--metrics``: what a server shows of itself, over HTTP."""
+"""``--metrics``: the numbers that a server shows of itself, over HTTP."""
 
 import socket
 import sys
@@ -70,7 +70,8 @@ def test_each_process_shows_its_own() -> None:
 
 @pytest.mark.parametrize("start", ["socket_server", "grpc_server"])
 def test_a_server_whose_metrics_have_no_port_ends(start: str) -> None:
-    """With exit code 2 and a line, though it listens by then: no thread of it stays."""
+    """Without a port for metrics a server ends with exit code 2 and a line, though it listens by then. No thread
+    stays."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = run(*STARTS[start], "--port", "0", "--store", "memory", "--metrics", address)
@@ -79,14 +80,14 @@ def test_a_server_whose_metrics_have_no_port_ends(start: str) -> None:
 
 
 def test_only_this_machine_may_ask() -> None:
-    """Unless --insecure says otherwise; else one line and exit 2."""
+    """Only this machine may read metrics, unless --insecure is given. Another address is one line and exit code 2."""
     ended = run(*STARTS["serve_sockets"], "--metrics", "0.0.0.0:0")
     assert ended.code == 2
     assert "--metrics: got '0.0.0.0:0', allowed: a loopback address" in ended.error
 
 
 def test_a_server_without_metrics_does_not_load_the_library() -> None:
-    """Neither does it listen for who asks."""
+    """A server without metrics neither loads the library nor listens for readers."""
     with Server(STARTS["serve_sockets"], program=(sys.executable, "-X", "importtime", "-m")) as server:
         assert server.stopped().code == 0
         said = server.said()

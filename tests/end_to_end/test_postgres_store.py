@@ -26,8 +26,8 @@ def served(dsn: str, transport: str = "sockets") -> tuple[str, ...]:
 
 
 def test_a_store_is_made_once_and_served(postgres: Postgres, tmp_path: Path) -> None:
-    """By ``store init``, from a file or with the default stocks; a server says where its stocks are. What one process
-    of a server does, another one shows."""
+    """``store init`` makes a store once, from a file or with the default stocks. A server prints the place of its
+    stocks. Two processes of it show the same trades."""
     (tmp_path / "stocks.toml").write_text('[[stocks]]\nname = "One"\nprice = 1\nvolume_limit = 5\n')
     catalog = ("--catalog", str(tmp_path / "stocks.toml"))
     dsn = f"{postgres.database()} password={SECRET}"
@@ -50,7 +50,8 @@ def test_a_store_is_made_once_and_served(postgres: Postgres, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("setting", ["synchronous_commit = off", "default_transaction_read_only = on"])
 def test_a_postgres_that_may_lose_trades_is_refused(postgres: Postgres, setting: str) -> None:
-    """By the setting's name; so is one that takes no changes, as a standby does not."""
+    """A PostgreSQL with an unsafe setting is refused with the setting's name. So is a standby, which takes no
+    changes."""
     dsn = postgres.store(DEFAULT_STOCKS)
     postgres.query(f"ALTER DATABASE {dsn.split('dbname=')[1]} SET {setting}")
     ended = run(*served(dsn), "--port", "0")
@@ -61,7 +62,7 @@ def test_a_postgres_that_may_lose_trades_is_refused(postgres: Postgres, setting:
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
 def test_a_postgres_without_a_safe_disk_is_refused(postgres: Postgres, setting: str) -> None:
-    """By the setting's name; once it is on, the server starts."""
+    """A PostgreSQL with ``fsync`` off is refused with the setting's name. Once it is on, the server starts."""
     dsn = postgres.store(DEFAULT_STOCKS)
     for value, code in (("off", 2), ("on", 0)):
         postgres.set(setting, value)
@@ -82,7 +83,7 @@ def test_a_postgres_without_a_safe_disk_is_refused(postgres: Postgres, setting: 
     ],
 )
 def test_another_store_is_refused(postgres: Postgres, tmp_path: Path, statement: str, allowed: str) -> None:
-    """One of another format, or of other stocks than ``--catalog`` has."""
+    """A store of another format is refused, and one whose stocks differ from those of ``--catalog``."""
     stocks = "".join(
         f'[[stocks]]\nname = "{stock.name}"\nprice = 1\nvolume_limit = {stock.volume_limit}\n'
         for stock in DEFAULT_STOCKS
@@ -96,8 +97,8 @@ def test_another_store_is_refused(postgres: Postgres, tmp_path: Path, statement:
 
 
 def test_kills_of_a_replica_lose_and_double_nothing(postgres: Postgres) -> None:
-    """One of two replicas is killed under load. The other goes on, and shows all that the first acknowledged. A trade
-    in doubt, sent to it three times, is done once; numbers have no gaps."""
+    """One of two replicas is killed under load. The other one goes on, and shows every trade that the first one
+    acknowledged. A trade in doubt, sent to it three times, is done once. Numbers have no gaps."""
     dsn = postgres.store(DEFAULT_STOCKS)
     commits: dict[str, int] = {}
     with Server(served(dsn)) as other:

@@ -59,10 +59,10 @@ def connections_to_each(server: Server, transport: str) -> Iterator[list[Connect
 
 @pytest.mark.parametrize("transport", ["sockets", "grpc", "grpc_aio"])
 def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path: Path) -> None:
-    """One process's trade, its number, and the reply to its request_id are the other's too.
+    """All processes share a trade, its number, and the reply to its request_id. Concurrent clients of three processes,
+    with retries of each other's requests, get replies as from a sequential order.
 
-    Clients of three processes at once, with retries of each other's requests: as from one after the other. The other
-    transports listen as sockets do; they are served by several below.
+    Other transports listen as sockets do. Tests below have several processes of them.
     """
     asked = plan(rng, threads=6, rounds=12)  # type: ignore[arg-type]
     catalog = tmp_path / "catalog.toml"
@@ -144,7 +144,7 @@ def test_a_stop_under_load_loses_nothing(transport: str, number: signal.Signals)
 
 
 def count_nothing() -> None:
-    """For whoever is told of each trade."""
+    """A counter of trades that counts nothing."""
 
 
 def test_the_same_id_at_two_processes_at_once_trades_once() -> None:
@@ -185,12 +185,12 @@ def hanging(*options: str, everywhere: bool = False) -> Iterator[Server]:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    """Tell whether none of the processes runs."""
+    """True where no process runs any more."""
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
 def test_a_second_signal_ends_all_at_once() -> None:
-    """While a request hangs all wait for their grace; another signal ends them: exit 1, nobody is left."""
+    """While a request hangs all processes wait for their grace. A second signal ends them with exit code 1."""
     with hanging("--grace-s", "3600") as server:
         processes = members(server)
         server.signal(signal.SIGTERM)
@@ -210,7 +210,8 @@ def pending(process: int, number: signal.Signals) -> bool:
 
 
 def test_the_first_signal_behind_a_death_is_the_first_one() -> None:
-    """The others go on to finish; one that is killed meanwhile is named too."""
+    """After the death of a process the others finish. A signal then is the first one. A process that is killed
+    meanwhile is named too."""
     with hanging("--grace-s", "3600", "--workers", "32", everywhere=True) as server:
         first, other = members(server)
         first.kill()
@@ -226,7 +227,7 @@ def test_the_first_signal_behind_a_death_is_the_first_one() -> None:
 
 
 def test_a_grace_that_is_too_short_is_said_by_the_process_that_needs_more() -> None:
-    """One line, exit code 1."""
+    """One line names the process that needs a longer grace. The exit code is 1."""
     with hanging("--grace-s", "0.3") as server:
         ended = server.stopped()
         assert (ended.code, ended.stdout) == (1, "")
@@ -235,7 +236,8 @@ def test_a_grace_that_is_too_short_is_said_by_the_process_that_needs_more() -> N
 
 @pytest.mark.parametrize(("number", "which"), half((signal.SIGKILL, signal.SIGTERM), (0, 1)))
 def test_a_process_that_ends_ends_all(number: signal.Signals, which: int) -> None:
-    """Killed, or told to stop by somebody else: one line says which, the other one is stopped, exit code 1."""
+    """A process that is killed or stopped from outside ends all: one line names it, the others are stopped, exit code
+    1."""
     with Server(STARTS["socket_server"], "--processes", "2") as server:
         processes = members(server)
         processes[which].send_signal(number)
@@ -247,7 +249,7 @@ def test_a_process_that_ends_ends_all(number: signal.Signals, which: int) -> Non
 
 
 def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
-    """The clients of the other process get an answer to all that it did."""
+    """Clients of the other processes get a reply for every request that these have done."""
     with Server(STARTS["grpc_server"], "--processes", "2") as server, ThreadPoolExecutor(2) as threads:
         with connections_to_each(server, "grpc") as connections:
             traded = [Semaphore(0) for _ in connections]
@@ -276,7 +278,8 @@ def test_a_killed_parent_takes_all_along() -> None:
 
 
 def test_a_signal_to_the_whole_group_is_one_signal() -> None:
-    """As Ctrl-C sends it to all that a terminal runs: the processes are in sessions of their own, and drain."""
+    """A signal to the whole group, as Ctrl-C sends it, is one signal: the processes are in sessions of their own, and
+    drain."""
     with Server(STARTS["socket_server"], "--processes", "2", program=("setsid", sys.executable, "-m")) as server:
         assert os.getpgid(server.pid) == server.pid
         assert all(os.getsid(each.pid) == each.pid for each in members(server))
@@ -287,7 +290,7 @@ def test_a_signal_to_the_whole_group_is_one_signal() -> None:
 
 @pytest.mark.parametrize("first", ["parent", "children"])
 def test_a_signal_to_every_process_is_one_signal(first: str) -> None:
-    """As a supervisor sends it: each child gets its own and the one that is passed on, and drains all the same."""
+    """A supervisor's signal to every process is one signal: each child gets it twice, and drains all the same."""
     with Server(STARTS["socket_server"], "--processes", "2") as server:
         told = [each.pid for each in members(server)]
         told.insert(0 if first == "parent" else len(told), server.pid)
@@ -351,7 +354,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_what_several_processes_cannot_have_is_refused_once(why: str) -> None:
-    """One line, exit code 2, be it seen by the parent or by a child. Options alone: ``test_bad_options.py``."""
+    """Options that several processes cannot have are refused in one line with exit code 2, by the parent or by a child.
+    ``test_bad_options.py`` has options alone."""
     start, said = REFUSED[why]
     ended = run(*start, "--port", "0", "--processes", "2")
     assert (ended.code, ended.stdout) == (2, "")
@@ -360,7 +364,8 @@ def test_what_several_processes_cannot_have_is_refused_once(why: str) -> None:
 
 @pytest.mark.parametrize(("service", "transport"), [("stock --store memory", "grpc_aio"), ("greeter", "http1")])
 def test_the_services_of_the_studies_are_served_by_several(service: str, transport: str) -> None:
-    """By the command that starts them: the stock service, and one without a state."""
+    """The command of the studies' services serves with several processes: the stock service, and a service without
+    state."""
     start = ("experiments.services", "serve", *service.split(), "--transport", transport)
     with Server(start, "--processes", "2") as server:
         assert len(members(server)) == 2

@@ -36,7 +36,7 @@ def option_lines() -> list[tuple[str, str, str]]:
 
 
 def put(file: Path, before: str, line: str) -> None:
-    """Adds a line before the one that begins so, which must be there once."""
+    """Adds a line before the line with this beginning, which must be there once."""
     text = file.read_text(encoding="utf-8")
     assert text.count(before) == 1, before
     file.write_text(text.replace(before, line + before), encoding="utf-8")
@@ -91,7 +91,7 @@ def ran(project: Path, module: str, *arguments: str) -> subprocess.CompletedProc
 
 
 def test_every_program_takes_the_executor_and_the_locking(project: Path) -> None:
-    """They stand among the choices."""
+    """Every program's help has the executor and the locking among the choices."""
     listed = ran(project, "stock_service", "list").stdout
     assert "small-stacks" in listed
     assert "striped" in listed
@@ -119,7 +119,8 @@ print(int.from_bytes(listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32
 
 
 def test_a_comparison_takes_all_of_them(project: Path) -> None:
-    """As words of a setting, the new factor too; both servers start and answer."""
+    """``compare`` takes the executor, the locking and the new factor as words of a setting. Both servers start and
+    answer."""
     one, other = "sockets executor=small-stacks locking=striped", "sockets queue_limit=8"
     done = ran(project, "experiments", "compare", one, other, "--blocks", "1")
     assert done.returncode == 0, done.stderr
@@ -128,7 +129,7 @@ def test_a_comparison_takes_all_of_them(project: Path) -> None:
 
 
 def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
-    """By its name, from the first block to the page; and its recording verifies."""
+    """The new study runs by its name, from the first block to the page, and its recording verifies."""
     done = ran(project, "experiments", "run", "workers", "--profile", "smoke", "--out", "seen")
     assert done.returncode == 0, done.stderr
     assert "Do more workers answer a Lookup sooner?" in done.stdout
@@ -141,7 +142,7 @@ def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["small_stacks", "Striped", "QUEUE_LIMIT", "WORKERS"])
 def test_a_recipe_keeps_the_rules_of_style(name: str, tmp_path: Path) -> None:
-    """As it is pasted; one that is a new file begins with a docstring."""
+    """A pasted recipe keeps the rules of style. A new file begins with a docstring."""
     code = recipe(name)
     assert name in {"Striped", "QUEUE_LIMIT"} or ast.get_docstring(ast.parse(code))
     file = tmp_path / "pasted.py"

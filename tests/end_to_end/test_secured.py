@@ -54,7 +54,8 @@ def looked_up(transport: str, at: tuple[str, int], shown: ClientCredentials) -> 
 def test_a_closed_server_on_ipv6_is_used_by_the_clients(
     transport: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its address is in brackets; a trader may trade, whose trade is stored, and an admin alone may set a price."""
+    """Clients use a closed server on IPv6, with its address in brackets. A trader's trade is stored. Only an admin may
+    set a price."""
     folder, store = credentials(), f"sqlite:{tmp_path}/store.sqlite3"
     with secured(transport, folder, "--host", "::1", "--store", store) as server:
         at = server.ready.removeprefix("ready ")
@@ -80,7 +81,8 @@ def looked_up_plainly(transport: str, at: tuple[str, int]) -> bool:
 
 @pytest.mark.parametrize("transport", ["sockets", "grpc"])
 def test_credentials_are_renewed_as_it_serves(transport: str, tmp_path: Path) -> None:
-    """By writing the files: an open connection goes on with its token, until that one is withdrawn too."""
+    """New files renew credentials while the server runs. An open connection goes on with its token until this one is
+    withdrawn, too."""
     folder, new = tmp_path / "own", tmp_path / "new"
     make(folder)
     make(new)
@@ -114,10 +116,8 @@ def test_credentials_are_renewed_as_it_serves(transport: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
-    """Not in logs, replies, metrics, a timeline or the store, nor to who looks at the process.
-
-    A client does all sorts of things with its token meanwhile, and the key's file is broken.
-    """
+    """No secret is in logs, replies, metrics, a timeline, the store or the process's arguments. Meanwhile a client uses
+    its token in many ways, and the key's file is broken."""
     folder, kept = tmp_path / "own", tmp_path / "kept"
     make(folder)
     kept.mkdir()
@@ -177,7 +177,7 @@ def answers(at: tuple[str, int], said: bytes, tls: ssl.SSLContext | None) -> lis
 
 
 def metrics_page(server: Server) -> bytes:
-    """All that it shows."""
+    """All metrics of the server."""
     host, _, port = server.said().partition("metrics at ")[2].split()[0].rpartition(":")
     with closing(HTTPConnection(host, int(port), timeout=10.0)) as asking:
         asking.request("GET", "/metrics")
@@ -185,7 +185,8 @@ def metrics_page(server: Server) -> bytes:
 
 
 def test_a_load_shows_a_token_and_says_none(tmp_path: Path) -> None:
-    """Nor in its results; and its history over TLS is right."""
+    """A load shows its token to the server, and neither its output nor its results have it. Its history over TLS is
+    linearizable."""
     folder, result = credentials(), tmp_path / "result.json"
     shown = ("--tls-ca", str(folder / "ca.pem"), "--token-file", str(folder / "trader.token"))
     with secured("sockets", folder) as server:

@@ -1,4 +1,4 @@
-"""The servers as processes: the ready line, what they serve, what they print, and their files."""
+"""The servers as processes: ready line, services, output, and files."""
 
 import resource
 import shutil
@@ -48,7 +48,7 @@ def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
 
 
 def test_list_prints_what_can_be_chosen() -> None:
-    """One line for each option that takes a name."""
+    """``list`` prints a line for each option that takes a name."""
     ended = run("stock_service", "list")
     assert ended.code == 0
     assert ended.stdout.splitlines() == [
@@ -60,7 +60,7 @@ def test_list_prints_what_can_be_chosen() -> None:
 
 
 def code_of(main: Callable[[Sequence[str]], None], *words: str) -> object:
-    """With which exit code a program ends that serves nothing."""
+    """Exit code of a program that serves nothing."""
     try:
         main(words)
     except SystemExit as ended:
@@ -107,7 +107,7 @@ def test_help_names_every_option(transport: str, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(("server", "transport"), [("grpcio", "grpc"), ("static", "grpc_static")])
 def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--help`` has the port and the store of the one that is chosen; and that one serves."""
+    """``--server`` picks the gRPC server: ``--help`` shows its port and store, and it serves."""
     start = ("stock_service.grpc_server", "--server", server)
     assert code_of(grpc_server.main, "--server", server, "--help") == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -122,7 +122,7 @@ def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: p
 
 
 def test_a_catalog_file_says_which_stocks_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file's stocks are served, and the default ones are not."""
+    """The stocks of the file are served, and the default stocks are not."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[stocks]]\nname = "Größe"\nprice = 0.07\nvolume_limit = 0\n', encoding="utf-8")
     with Server(STARTS["grpc_server"], "--catalog", str(catalog)) as server:
@@ -135,7 +135,7 @@ def test_a_catalog_file_says_which_stocks_there_are(tmp_path: Path, capsys: pyte
 
 
 def test_a_file_that_cannot_be_written_any_more_is_said(tmp_path: Path) -> None:
-    """Its folder is gone when the server stops: one line in the log, exit code 1."""
+    """The folder of a file is gone when the server stops: one line in the log, and exit code 1."""
     (tmp_path / "folder").mkdir()
     with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "folder" / "times")) as server:
         shutil.rmtree(tmp_path / "folder")
@@ -146,7 +146,7 @@ def test_a_file_that_cannot_be_written_any_more_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dispatch", ["request", "connection"])
 def test_no_descriptor_left_is_survived(dispatch: str) -> None:
-    """Out of descriptors, those connected are served on; those waiting are served once one leaves."""
+    """Without free descriptors connected clients are served. Waiting clients are served once one leaves."""
     with Server(STARTS["socket_server"], "--dispatch", dispatch, "--workers", "64") as server, ExitStack() as clients:
         first = clients.enter_context(RawSocket(server.address))
         assert answered(first)

@@ -105,10 +105,8 @@ def transport_of(kind: str) -> str:
 
 @on_sockets
 def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...]) -> None:
-    """Requests that wait in the server's kernel when SIGTERM comes all get their replies, and then the end.
-
-    They and the signal come while the process is stopped: on a connection that it knows, and on one that it does not.
-    """
+    """Requests that wait in the server's kernel when SIGTERM comes all get their replies, and then the end. They and
+    the signal come while the process is stopped, on a known connection and on a new one."""
     with Server(start) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
         assert client.reply()
@@ -126,7 +124,7 @@ def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...
 
 @pytest.mark.parametrize("start", [SOCKETS, CONNECTION, PROCESSES], ids=["request", "connection", "processes"])
 def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, ...]) -> None:
-    """More requests at once than the server reads at once: those behind the pipeline's limit are answered as well."""
+    """More requests come at once than the server reads at once. Those behind the pipeline's limit are answered, too."""
     count = 1500
     with Server(start) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
@@ -143,10 +141,10 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, .
 def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[str, ...]) -> None:
     """The client sends trades without pause, before and after the signal, and reads only once the server is stopping.
 
-    Before the signal it sends 20,000 at most: the kernels have room for their replies. With no room left, the thread of
-    its connection would wait for a client that reads nothing, and the server give it up after ``--grace-s``.
-    What the server's kernel had acknowledged when the signal was sent is answered or refused, call by call. No trade
-    was done of which no reply tells, and the exit code is 0.
+    Before the signal it sends 20,000 at most: the kernels have room for their replies. Without room the connection's
+    thread would wait for the client, and the server would give it up after ``--grace-s``. Every request that the
+    server's kernel had acknowledged at the signal is answered or refused. Every trade that was done has a reply, and
+    the exit code is 0.
     """
     data = b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 200_001))
     size, at_once, over, signalled = len(data) // 200_000, 1 << 14, threading.Event(), threading.Event()
@@ -219,7 +217,7 @@ def hanging_server(kind: str, *options: str) -> Iterator[Server]:
 
 @pytest.mark.parametrize(("kind", "second"), [("leading", signal.SIGINT), ("grpc", signal.SIGTERM)])
 def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> None:
-    """While a request hangs the server waits for its whole grace; another signal ends it with 1."""
+    """While a request hangs the server waits for its whole grace. A second signal ends it with exit code 1."""
     with hanging_server(kind, "--grace-s", "3600") as server:
         server.signal(signal.SIGTERM)
         until(lambda: refuses(server.address), "it stops accepting")
@@ -244,7 +242,7 @@ def test_a_grace_that_is_too_short_is_said(kind: str) -> None:
 
 
 def test_a_client_that_takes_no_replies_is_given_up_after_the_grace() -> None:
-    """On sockets a reply that nobody takes is not finished: given up after ``--grace-s``, exit code 1."""
+    """On sockets a reply that the client does not take is given up after ``--grace-s``, with exit code 1."""
     with Server(GREETER, "--grace-s", "0.3") as server, RawSocket(server.address, receive_bytes=4096) as client:
         client.socket.setblocking(False)
         asked = greeter_pb2.HelloRequest(name="x" * 20_000).SerializeToString()  # the reply is as long

@@ -65,8 +65,8 @@ def trade_until_killed(connection: Connection, client: str, traded: threading.Se
 
 
 def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    """After each kill -9 under load every acknowledged trade is there, and its retry tells the same; a trade in doubt,
-    sent three times, is done once; commits are numbered without gaps over all restarts."""
+    """After each kill -9 under load every acknowledged trade is there, and its retry gets the same reply. A trade in
+    doubt, sent three times, is done once. Commits have no gaps over all restarts."""
     commits: dict[str, int] = {}
     doubtful: list[str] = []
     for kill in range(KILLS + 1):
@@ -156,7 +156,8 @@ def test_a_refused_start_leaves_no_file(there: bool, tmp_path: Path) -> None:
 
 
 def test_a_file_is_looked_after(tmp_path: Path) -> None:
-    """``show``, ``check``, ``backup`` and ``new-day`` on a store that was killed, and a server on what they left."""
+    """``show``, ``check``, ``backup`` and ``new-day`` work on the store of a killed server, and a server starts on the
+    result."""
     path, copy = tmp_path / "store", tmp_path / "copy"
     with Server(stored(path)) as server:
         connection = load("sockets").connect(server.address, WAIT_S)
@@ -200,8 +201,9 @@ def replaced(path: Path) -> None:
 
 @pytest.mark.parametrize("misplace", [deleted, replaced])
 def test_nothing_is_acknowledged_into_a_file_that_is_gone(misplace: Callable[[Path], None], tmp_path: Path) -> None:
-    """Trades are refused by the file's name, health is NOT_SERVING, another start is refused, the exit code is 1. All
-    that was acknowledged is saved, the next start does not pass it by, and in the file's place it is the store."""
+    """If the store's file is gone, trades are refused with its name, health is NOT_SERVING, another start is refused,
+    and the exit code is 1. Every acknowledged trade is saved. The next start refuses to pass the saved file by. Put in
+    the file's place, it is the store."""
     path = tmp_path / "store"
     with Server(stored(path)) as server:
         connection = load("sockets").connect(server.address, WAIT_S)
@@ -231,8 +233,9 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(misplace: Callable[[Pa
 
 
 def test_a_log_that_is_gone_is_seen_at_the_start(tmp_path: Path) -> None:
-    """Of a killed server, and of a file that was copied while a server ran: refused with one line, exit 2, until an
-    empty log says that the file alone is meant. With its log a killed server's store starts as ever."""
+    """A missing log is seen at the start, for a killed server's file and for a file that was copied from a running
+    server: one line and exit code 2, until an empty log confirms the file. With its log a killed server's store starts
+    as usual."""
     path, copy = tmp_path / "store", tmp_path / "copy"
     log = path.with_name("store-wal")
     with Server(stored(path)) as server:
@@ -269,7 +272,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_small_disk_is_not_filled_by_the_log(small_disk: Path) -> None:
-    """On 8 MiB a trader's 1,500 trades are all done, one a commit: they log twice as much in all."""
+    """On a disk of 8 MiB a trader's 1,500 trades are all done, each a commit of its own. They write twice as much log
+    in all."""
     with Server(stored(small_disk / "store")) as server:
         connection = load("sockets").connect(server.address, WAIT_S)
         for number in range(1, 1501):
@@ -280,7 +284,8 @@ def test_a_small_disk_is_not_filled_by_the_log(small_disk: Path) -> None:
 
 
 def test_the_first_lines_of_the_readme_are_true_twice(tmp_path: Path) -> None:
-    """In a new folder, and once more: what its commands print is what it shows, but for the port."""
+    """The README's first commands print what the README shows, apart from the port, in a new folder and a second
+    time."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```sh\n(make install.*?)```", text, re.DOTALL)
     commands = [line.partition("  # ") for line in block.splitlines()[1:]]

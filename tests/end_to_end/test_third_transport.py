@@ -1,4 +1,4 @@
-"""A new transport is one file and one line: every program then takes it, and says what it cannot do with it.
+"""A new transport is one file and one line. Every program then takes it, and says which functions it lacks.
 
 The file is ``lines_transport.py``. It is put into a copy of the project, so that no table here is changed.
 """
@@ -54,7 +54,7 @@ def address(project: Path) -> Iterator[str]:
 
 
 def test_its_own_options_are_its_servers(project: Path) -> None:
-    """They stand in the help beside everyone's, are checked like them, and no other transport has them."""
+    """The transport's own options are in its server's help and are checked. No other transport has them."""
     serve = ("stock_service", "serve", "--transport")
     assert "--backlog" in ran(project, *serve, "lines", "--help").stdout
     refused = ran(project, *serve, "lines", "--backlog", "0")
@@ -77,7 +77,7 @@ def load(project: Path, address: str, *more: str) -> subprocess.CompletedProcess
 
 
 def test_its_own_client_sends_a_load(project: Path, address: str) -> None:
-    """There is a result; that it has no floor is said."""
+    """Its own client sends a load and gives a result, with a note that the transport has no floor."""
     done = load(project, address, "--client", "library", "--fail-if", "errors>0%")
     assert done.returncode == 0, done.stderr
     assert "lookup" in done.stdout

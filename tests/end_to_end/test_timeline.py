@@ -1,4 +1,4 @@
-"""Servers started with ``--timeline``: the file that each leaves when it stops, whatever it was doing."""
+"""Servers started with ``--timeline``: the file that each leaves when it stops."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,7 +26,7 @@ TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SID
 
 @pytest.mark.parametrize("name", ["socket_server", "grpc_server"])
 def test_every_server_writes_one_when_stopped(name: str, tmp_path: Path) -> None:
-    """Under load, too: the file has every request that a client had answered, and that each took the lock."""
+    """The file has every request that a client had answered, also under load, with the lock of each."""
     transport, traded = load_transport(TRANSPORT_OF[name]), Semaphore(0)
     with Server(STARTS[name], "--timeline", str(tmp_path / "t")) as server, ThreadPoolExecutor(4) as threads:
         connections = [transport.connect(server.address, WAIT_S) for _ in range(4)]
@@ -69,7 +69,7 @@ def test_a_studys_server_writes_one(transport: str, tmp_path: Path) -> None:
 
 
 def test_a_server_that_gives_up_writes_what_it_has(tmp_path: Path) -> None:
-    """One whose grace was too short exits with 1, and its file has what was answered until then."""
+    """A server whose grace was too short exits with 1. Its file has the requests answered until then."""
     start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
     options = ("--timeline", str(tmp_path / "t"), "--grace-s", "0.3")
     with Server(start, *options) as server, RawSocket(server.address) as asking, RawSocket(server.address) as hanging:
@@ -81,7 +81,7 @@ def test_a_server_that_gives_up_writes_what_it_has(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
-    """Before the server serves: one line, exit code 2."""
+    """A timeline's file that cannot be written is refused before the server serves: one line, exit code 2."""
     ended = run(*STARTS["socket_server"], "--port", "0", "--timeline", str(tmp_path / "none" / "t"))
     assert (ended.code, ended.stdout) == (2, "")
     assert "--timeline: got " in ended.error

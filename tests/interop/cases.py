@@ -14,7 +14,7 @@ from tests.interop.conftest import serving
 from tests.interop.interop_service import interop_service
 
 H2SPEC_CASES = 145
-"""Of h2spec 2.2.1, all but the few that are for people who ask for them."""
+"""Number of h2spec 2.2.1's cases, without those that need an option."""
 
 WAIVED = {
     "Sends a dynamic table size update larger than the value of SETTINGS_HEADER_TABLE_SIZE": (
@@ -27,7 +27,7 @@ WAIVED = {
 
 
 def h2spec(tool: str) -> tuple[int, set[str], str]:
-    """The number of cases the tool has tried on a server as it is started, the failed ones, and the tool's words."""
+    """Number of cases that the tool tried on a server, the failed ones, and the tool's output."""
     with TemporaryDirectory() as folder, serving("grpc_static") as address:
         report = Path(folder) / "report.xml"
         host, _, port = address.rpartition(":")

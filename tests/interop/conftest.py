@@ -1,4 +1,4 @@
-"""For the interoperability tests: the real gRPC servers, and the tools that `make go-tools` builds.
+"""Fixtures of the interoperability tests: the real gRPC servers, and the tools that `make go-tools` builds.
 
 A tool that is absent skips its tests. Where INTEROP_REQUIRED is set it fails them: `.ci/run` sets it where Go is there.
 """
@@ -36,9 +36,10 @@ CPP_PACKAGES = "libgrpc++-dev protobuf-compiler-grpc g++ pkg-config make"
 
 @pytest.fixture(scope="session")
 def build_cpp() -> Callable[[str], Path]:
-    """Builds a program of ``cpp`` and gives its path; one process of xdist at a time, and only what is not built yet.
+    """Builds a program of ``cpp``, if it is not built yet, and gives its path. One process of xdist builds at a time.
 
-    It stays in ``.tools``, for the next run. What it is built with is Debian's; where that is absent the test ends.
+    The program stays in ``.tools``, for the next run. Debian has the libraries. Where they are absent the test is
+    skipped or fails.
     """
 
     def build(name: str) -> Path:

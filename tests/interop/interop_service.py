@@ -20,7 +20,7 @@ from stock_service.rpc.service import Method, Service, StreamMethod
 
 NAME = "grpc.testing.TestService"
 SERVER_ID = "the only one"
-"""What a client is told that asks which server answers."""
+"""Reply to a client that asks which server answers."""
 
 _PROTO = Path(__file__).with_name("grpc_testing.proto")
 _INITIAL, _TRAILING = "x-grpc-test-echo-initial", "x-grpc-test-echo-trailing-bin"

@@ -132,7 +132,7 @@ class StockCaller:
 
 
 def sorting(channel: grpc.Channel) -> Callable[[], None]:
-    """Both methods of the sorting service."""
+    """Calls of both methods of the sorting service."""
     stub = SortServiceStub(channel)
 
     def call() -> None:
@@ -154,7 +154,7 @@ def greeting(channel: grpc.Channel) -> Callable[[], None]:
 
 
 def trading(channel: grpc.Channel) -> Callable[[], None]:
-    """The three methods of the stock service; other callers change the same stock meanwhile."""
+    """Calls of the three methods of the stock service, while other callers change the same stock."""
     stub = StockServiceStub(channel)
 
     def call() -> None:
@@ -185,10 +185,10 @@ CALLER: dict[str, Callable[[Server, int], Caller]] = {
     WITHOUT_GIL: StockCaller,
     PYTHON_EPOLL: StockCaller,
 }
-"""By the peer's name. The others are called by their own client."""
+"""Callers by the peer's name. Other peers are called by their own client."""
 
 LEVELS = dict(setting(mix="quick", size=5000).levels)
-"""Of the factors, for what a client is told of them."""
+"""Levels of the factors that a client's command needs."""
 
 _ECHO = ("--size", "5000", "--timeout-s", "1")
 
@@ -202,7 +202,7 @@ CLIENT_OPTIONS: dict[str, Sequence[str]] = {
     "python-zeromq": _ECHO,
     "python-nng": _ECHO,
 }
-"""For the peers that are called by their own client, which checks every reply."""
+"""Callers for the peers with a client of their own, which checks every reply."""
 
 
 def check_answers(name: str, server: Server) -> None:

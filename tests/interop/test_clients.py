@@ -1,9 +1,10 @@
-"""Clients on other implementations of gRPC, against grpcio's server and our own: every method, and what goes wrong.
+"""Clients on other implementations of gRPC, against grpcio's server and our own: every method, and faults.
 
-Each looks MenhirCo up, buys 12 of it with the request_id "once", again, and then 13 with the same, sets its price to
-9999 cents, looks it up, looks up a stock that does not exist, and calls a method that does not. It prints a line each:
-``lookup STATUS PRICE VOLUME SEQUENCE``, ``trade STATUS VOLUME SEQUENCE``, ``update STATUS SEQUENCE`` or ``fault CODE``.
-The client on grpc-go is in ``test_interop.py``. What is not built is skipped; nothing here reaches for the network.
+Each client looks MenhirCo up, buys 12 shares with the request_id "once", sends this trade again, and then a trade of 13
+with the same id. It sets the price to 9999 cents, looks it up, looks up an unknown stock, and calls an unknown method.
+It prints a line for each: ``lookup STATUS PRICE VOLUME SEQUENCE``, ``trade STATUS VOLUME SEQUENCE``, ``update STATUS
+SEQUENCE`` or ``fault CODE``. The client on grpc-go is in ``test_interop.py``. A client that is not built is skipped. No
+test here uses the network.
 """
 
 import shutil
@@ -33,7 +34,8 @@ EXPECTED = [
 
 
 def _absent(what: str, remedy: str, lacks: list[str]) -> None:
-    """Ends the test as ``absent`` does, if this machine lacks nothing that it is built with; else skips it."""
+    """Skips the test where this machine lacks a tool for the client; ends it as ``absent`` does where all tools are
+    there."""
     if lacks:
         pytest.skip(f"{what} is absent: {lacks[0]}; then run {remedy}")
     absent(what, remedy)

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 def test_h2spec(tool: Callable[[str], str]) -> None:
-    """Every case passes but those that are waived."""
+    """Every case passes, apart from the waived ones."""
     tried, failed, said = h2spec(tool("h2spec"))
     assert failed == set(WAIVED), said
     assert tried == H2SPEC_CASES

@@ -1,7 +1,5 @@
-"""Programs that are none of ours work against the gRPC server, told nothing but its address.
-
-They learn the service from the server's reflection: no file of this project is given to any of them.
-"""
+"""Programs of others work against the gRPC server, with only its address. They learn the service from the server's
+reflection, without any file of this project."""
 
 import json
 import shutil

@@ -1,7 +1,7 @@
-"""The lean gRPC client against servers of other hands: grpc-go, and gRPC's C++ with a generated service.
+"""The lean gRPC client against servers of others: grpc-go, and gRPC's C++ with a generated service.
 
-Both are built here, from ``go_server`` and ``cpp``: the Go one with the modules that ``make go-tools`` fetches,
-the C++ one with Debian's libgrpc++-dev, protobuf-compiler-grpc and g++. What is absent skips its tests.
+Both are built here, from ``go_server`` and ``cpp``: the Go one with the modules that ``make go-tools`` fetches, the C++
+one with Debian's libgrpc++-dev, protobuf-compiler-grpc and g++. A server that cannot be built skips its tests.
 """
 
 import os
@@ -112,7 +112,7 @@ def test_lookup(serve: Serve) -> None:
 
 
 def test_faults(serve: Serve) -> None:
-    """Every status that we have a fault for, and one that we have not, with a text that is not ASCII."""
+    """The client gets every status that has a fault here, and one without, with a text that is not ASCII."""
     with closing(connected(serve())) as connection:
         for code in FaultCode:
             with pytest.raises(FAULTS[code]) as caught:
@@ -126,7 +126,7 @@ def test_faults(serve: Serve) -> None:
 
 
 def test_large_messages(serve: Serve) -> None:
-    """Replies of 300,000 bytes, one behind the other, and requests that fill every window several times over."""
+    """Replies of 300,000 bytes come one behind the other, and requests fill every window several times."""
     with closing(connected(serve())) as connection:
         for _ in range(20):
             assert connection.call(LARGE, b"", WAIT_S) == b"large " * 50_000
@@ -136,7 +136,7 @@ def test_large_messages(serve: Serve) -> None:
 
 
 def test_a_deadline(serve: Serve) -> None:
-    """A call that is given up is nobody's; the connection goes on."""
+    """The late reply to a call that was given up is dropped, and the connection goes on."""
     with closing(connected(serve())) as connection:
         with pytest.raises(DeadlineExceeded):
             connection.call(LATE, b"late", 0.2)
@@ -151,7 +151,7 @@ def test_a_server_that_pings(serve: Serve) -> None:
 
 
 def test_many_calls_at_a_time_on_one_connection(serve: Serve) -> None:
-    """The codec alone, with fifty calls under way: two thousand of all sizes, each of which gets its own reply."""
+    """Fifty calls are under way on the codec alone: each of two thousand calls, of all sizes, gets its own reply."""
     address = serve()
     host, port = address.split(":")
     codec = GrpcCodec(address)

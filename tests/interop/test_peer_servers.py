@@ -75,8 +75,8 @@ def refused(name: str, *options: str) -> str:
 
 
 def test_right_answers(peer: str, serve: Serve) -> None:
-    """The ready line has the address, and what is asked there is answered right, though a second server on the port
-    was tried: that one ends with a line."""
+    """The ready line has the address, and requests get right replies, though a second server on the port was tried:
+    that one ends with a line."""
     server = serve(peer)
     assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
     assert refused(peer, "--port", str(server.address[1]))
@@ -103,7 +103,7 @@ def test_a_signal_under_load(peer: str, serve: Serve) -> None:
 OPTIONS = ("--no-such 1", "--port 65536", "--port x", "--grace-s -1", "--host 192.0.2.1")
 
 ONE_OF_EACH = {(PEERS[name].language, PEERS[name].serves, name == WITHOUT_GIL): name for name in STARTED}
-"""Peers of one language and service read their options by the same lines."""
+"""Peers, one for each language: peers of one language and service read their options with the same code."""
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -121,7 +121,7 @@ ENTITY_PEERS = [name for name, peer in PEERS.items() if peer.serves == "entity"]
 
 @contextmanager
 def half_request(server: Server) -> Iterator[socket.socket]:
-    """A connection with a request of which half has been read. The kernel says so: it holds nothing for the server."""
+    """A connection with half a request that the server has read: the kernel has no bytes left for it."""
     with socket.create_connection(server.address, WAIT_S) as client:
         client.sendall(HALF)
         ours, theirs = (f":{port:04X}" for port in (client.getsockname()[1], server.address[1]))
@@ -168,7 +168,7 @@ def test_a_request_that_does_not_come(name: str, serve: Serve) -> None:
 
 @pytest.mark.parametrize("name", ENTITY_PEERS)
 def test_a_second_signal(name: str, serve: Serve) -> None:
-    """The second signal ends the server at once, whatever is under way: exit 1."""
+    """A second signal ends the server at once with exit code 1, with requests under way."""
     server = serve(name, "--grace-s", "60")
     with half_request(server):
         server.signal(signal.SIGTERM)
@@ -191,7 +191,7 @@ def test_the_generated_go_code_is_up_to_date(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tool that is not here is named, with how to get it; one that is here is not."""
+    """An absent tool is named, with the way to get it. A present tool is not named."""
     there = Need("Python", (sys.executable, "--version"), "")
     absent = Need("Fortran 3000", ("fortran-3000", "--version"), "apt-get install it")
     planted = Peer("go", "nothing", "none", (there, absent), ("true",), ("planted",))
@@ -202,7 +202,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_change_is_noticed(tmp_path: Path) -> None:
-    """A file that changes, is renamed or is new changes a folder's digest; one that was built there does not."""
+    """A folder's digest changes with a file that is changed, renamed or new, and not with a built file."""
     (tmp_path / "a").write_text("text")
     seen = [digest(tmp_path)]
     (tmp_path / "a").write_text("texts")

@@ -19,9 +19,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "cpp": (("./test.sh", str(BUILT / "cpp")),),
     "rust": (_CARGO_TEST, (*_CARGO_TEST, "--manifest-path", "stock_server/Cargo.toml")),
 }
-"""By language. Each exits with 0 where all is well. None reaches for the network: ``make peers`` has fetched all.
-Rust's tests are built as the peer is, so that what both depend on is built once. ``make check-reliability-overnight``
-runs Go's tests again with race detection, which compiles gRPC anew: two minutes of two cores."""
+"""Commands by language. Each exits with 0 if all tests pass. No command uses the network: ``make peers`` has fetched
+all libraries. Rust's tests are built as the peer is, so that what both depend on is built once. ``make
+check-reliability-overnight`` runs Go's tests again with race detection, which compiles gRPC anew: two minutes of two
+cores."""
 
 OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
 
@@ -33,7 +34,7 @@ def test_every_language_is_tested() -> None:
 
 @pytest.mark.parametrize("language", COMMANDS)
 def test_its_own_tests_pass(language: str) -> None:
-    """They pass, without a warning of the compiler."""
+    """The peers' own tests pass, without a warning of the compiler."""
     for name in (name for name, peer in PEERS.items() if peer.language == language):
         try:
             server_command(name)
@@ -57,7 +58,7 @@ STEPS = ["create", "bind", "connect", "send", "receive", "close"]
 
 @pytest.mark.parametrize("api", ["berkeley", "zeromq", "nanomsg", "nng"])
 def test_every_step_can_be_counted(api: str) -> None:
-    """A socket API's file marks each step once, in the same order as the others, with an end and lines between."""
+    """A socket API's file marks each step once, in the common order, with an end and lines between."""
     text = (SOURCES / "c" / "sockets" / f"{api}.c").read_text()
     marked = re.findall(r"^ +/\* step: (\w+) \*/\n(.*?)^ +/\* end \*/$", text, re.MULTILINE | re.DOTALL)
     assert [step for step, _ in marked] == STEPS

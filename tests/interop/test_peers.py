@@ -1,8 +1,8 @@
-"""Load clients that are none of ours load our servers, and see what our own load client sees, in seconds.
+"""Load programs of others load our servers, and read what our own load client reads, within seconds: ghz, h2load and
+the project's program on grpc-go on gRPC; on sockets the project's programs in Go and C, compiled here.
 
-ghz, h2load and the project's program on grpc-go on gRPC; on sockets its programs in Go and in C, compiled here. What
-they read is compared, not judged: how fast they are is for ``python -m experiments selfcheck`` to say, on a machine
-that does nothing else.
+Readings are compared, not judged. ``python -m experiments selfcheck`` judges speeds, on a machine that does nothing
+else.
 """
 
 import json
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 """The first run on a machine compiles Go's own library."""
 
 UNASKED_S = 0.5
-"""After so long without a request its window of 0.1 s is over."""
+"""Time without a request after which the window of 0.1 s is over."""
 
 SPEAKS = {"ghz": "grpc", "h2load": "grpc", "grpc-go": "grpc", "go": "sockets", "c": "sockets"}
 SERVERS = {"stock": stock_server, "null": null_server}
@@ -117,7 +117,8 @@ def test_a_closed_loop(
 def test_calls_that_differ_are_answered(
     transport: str, headers: str, peer: Callable[[str], LoadProgram], serving: Callable[[str, str], Address]
 ) -> None:
-    """By both of our servers, several at once on each connection; the most metadata may be refused as too much."""
+    """Both of our servers answer calls that differ, several at once on each connection. The largest metadata may be
+    refused as too much."""
     asked = replace(ask(serving("stock", transport), 2, duration_s=0.3), in_flight=8, headers=headers)
     reading = peer("grpc-go").load(asked)
     assert reading.requests + reading.errors > 16
@@ -129,7 +130,8 @@ def test_calls_that_differ_are_answered(
 def test_grpc_go_ends_at_a_signal_with_what_it_measured(
     peer: Callable[[str], LoadProgram], serving: Callable[[str, str], Address]
 ) -> None:
-    """Exit code 130 and a line; a wrong option ends it with 2, and one line that says what is allowed."""
+    """grpc-go's program ends at a signal with exit code 130 and its result. A wrong option ends it with 2, and one
+    line."""
     client, (host, port) = peer("grpc-go"), serving("stock", "grpc")
     assert isinstance(client, GrpcGo)
     command = [str(client.program), "-address", f"{host}:{port}"]
@@ -200,7 +202,7 @@ def one_reply(reply: Callable[[int], bytes]) -> AbstractContextManager[Address]:
 )
 @pytest.mark.parametrize("name", ["go", "c"])
 def test_a_wrong_reply(name: str, reply: Callable[[int], bytes], peer: Callable[[str], LoadProgram]) -> None:
-    """Bytes that belong to no request, are no frame, or end early, end the client with a word on it."""
+    """A reply to no request, bytes that are no frame, and an early end each end the client with a message."""
     with one_reply(reply) as address, pytest.raises(ProgramFailed, match="exit code 1"):
         peer(name).load(ask(address, duration_s=1))
 
@@ -224,7 +226,7 @@ def test_faults_are_errors(
 
 
 def unfair() -> AbstractContextManager[Address]:
-    """A server on sockets that answers the first of two connections always, and the other once it has ended."""
+    """A server on sockets that always answers the first of two connections, and the second once the first has ended."""
 
     def answered(accepted: socket.socket) -> bool:
         data = accepted.recv(65536)
@@ -246,7 +248,7 @@ def unfair() -> AbstractContextManager[Address]:
 
 
 def test_the_c_client_says_who_was_served_least(peer: Callable[[str], LoadProgram]) -> None:
-    """One connection got one reply, the other all the rest."""
+    """One connection got one reply, and the other one all the rest."""
     with unfair() as address:
         reading = peer("c").load(ask(address, connections=2))
     assert reading.requests > 2
@@ -254,7 +256,7 @@ def test_the_c_client_says_who_was_served_least(peer: Callable[[str], LoadProgra
 
 
 def test_the_c_client_is_compiled_without_a_warning() -> None:
-    """By the compiler that is here, with all that it warns of."""
+    """The compiler gives no warning, with all its warnings on."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler as cc")

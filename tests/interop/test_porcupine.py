@@ -1,4 +1,4 @@
-"""Porcupine, a checker of histories that others wrote, agrees with ours on right histories and on planted bugs."""
+"""Porcupine, a checker of histories by others, agrees with ours on right histories and on planted bugs."""
 
 import random
 import subprocess
@@ -31,7 +31,7 @@ def lost(history: list[Operation], rng: random.Random) -> list[Operation]:
 
 
 def test_it_agrees_with_the_search(tool: Callable[[str], str], rng: random.Random, tmp_path: Path) -> None:
-    """On histories of every locking, of every planted bug, and on the same with some outcomes unknown."""
+    """Both agree on histories of every locking, of every planted bug, and on these with some outcomes unknown."""
     asked = plan(rng, threads=4, rounds=12, conflicts=True)
     stocks = asked.stocks
     recorded = [
@@ -49,7 +49,7 @@ def test_it_agrees_with_the_search(tool: Callable[[str], str], rng: random.Rando
 
 
 def test_a_file_that_is_no_history_is_refused(tool: Callable[[str], str], tmp_path: Path) -> None:
-    """By name, with exit code 2."""
+    """A file that is not a history is refused by name, with exit code 2."""
     path = tmp_path / "none.json"
     path.write_text("[")
     ended = subprocess.run([tool("porcupine"), str(path)], capture_output=True, text=True)

@@ -1,7 +1,5 @@
-"""Small histories of one stock at random, and whether they are right: every order and every unknown outcome is tried.
-
-What a checker of histories is compared with. It shares nothing with one but the rules of trading.
-"""
+"""Small random histories of one stock, and their verdicts: every order and every unknown outcome is tried. Checkers of
+histories are compared with it. It shares only the rules of trading with them."""
 
 import itertools
 import random
@@ -21,7 +19,7 @@ OK = Status.OK
 
 
 def explained(history: Sequence[Operation]) -> bool:
-    """Tell whether some order of the ended requests, and of some of the others, gives every reply."""
+    """True where an order of the ended requests, with some of the others, gives every reply."""
     ended = [operation for operation in history if operation.returned_ns < NEVER_NS]
     others = [operation for operation in history if operation.returned_ns == NEVER_NS]
     chosen = itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(len(others) + 1))

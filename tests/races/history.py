@@ -1,9 +1,9 @@
-"""Histories: what many threads asked of an exchange, what they were told, and when.
+"""Histories: requests of many threads to an exchange, with their replies and times.
 
-A plan is made of rounds. In each, every thread waits for the others and then sends its requests. They are about a stock
-that all rounds share, and about a stock of that round, which is new and mostly soon at its limit. So each round gives
-every race a fresh chance, and retries of a request meet at its start. Times are of ``perf_counter_ns``, one clock for
-all threads.
+A plan has rounds. In a round every thread waits for the others and then sends its requests. They are about a stock that
+all rounds share, and about a new stock of the round, which mostly reaches its limit soon. So each round gives every
+race a fresh chance, and retries of a request meet at its start. Times are of ``perf_counter_ns``, one clock for all
+threads.
 """
 
 import random
@@ -55,10 +55,8 @@ class Answering(Protocol):
 
 
 def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7, conflicts: bool = False) -> Plan:
-    """Random requests, about ``requests`` of each thread in each round.
-
-    With ``conflicts`` the last thread's first request with an id is for another trade than that of the others.
-    """
+    """Random requests: each thread has about ``requests`` in each round. With ``conflicts`` the last thread's first
+    request with an id is for another trade than that of the other threads."""
     shared = Stock(SHARED_STOCK, 1000, 10**12)
     own = [Stock(f"Round{number}", 100, RETRY_LIMIT if number % 4 == 1 else ROUND_LIMIT) for number in range(rounds)]
     sent = [
@@ -75,7 +73,8 @@ def plan(rng: random.Random, threads: int, rounds: int, requests: int = 7, confl
 
 
 def _first(number: int, thread: int, conflict: bool) -> tuple[Request, ...]:
-    """A thread's first request, when all have just met: about a stock in demand, a retry, or two trades too many."""
+    """A thread's first request, when all threads have just met: about a stock in demand, a retry, or two trades too
+    many."""
     if conflict and number % 4 == 1:
         own = f"Round{number}"
         return (Trade(own, 3, Side.SELL, f"fits-{number}"), Lookup(own), Lookup(own))
@@ -93,7 +92,7 @@ def _first(number: int, thread: int, conflict: bool) -> tuple[Request, ...]:
 
 
 def _later(rng: random.Random, number: int, position: int) -> Request:
-    """Any other request of a round, some of them likely at the same position in all threads."""
+    """A later request of a round. Some are likely at the same position in all threads."""
     own = f"Round{number}"
     quantity, side = rng.randint(1, 100), rng.choice(list(Side))
     if position < 4 and rng.random() < 0.6:
@@ -117,10 +116,8 @@ def _later(rng: random.Random, number: int, position: int) -> Request:
 
 
 def record(exchange: Answering, asked: Plan, meet: Callable[[], None] | None = None) -> list[Operation]:
-    """Carries a plan out on as many threads as it has, then looks every stock up. Blocks until all ended.
-
-    ``meet`` is called before each round, by one thread while the others wait.
-    """
+    """Runs a plan on its threads, then looks every stock up. Blocks until all threads have ended. One thread calls
+    ``meet`` before each round, while the others wait."""
     threads = len(asked.rounds[0])
     barrier = Barrier(threads, meet)
 

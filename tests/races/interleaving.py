@@ -25,10 +25,10 @@ Lockings = Callable[[Iterable[str]], Locking]
 
 
 class Handoff:
-    """A place where threads wait for one another. ``wait_s`` bounds a wait that no other thread ends.
+    """A place where threads wait for one another. ``wait_s`` bounds a wait.
 
-    Events are words. A stock's name is a commit to it. ``read NAME`` is a lookup of it that ended, and ``reading NAME``
-    one that is half done.
+    Events are words. A stock's name is a commit to it. ``read NAME`` is a Lookup of it that has ended, and ``reading
+    NAME`` a Lookup half-way.
     """
 
     def __init__(self, wait_s: float) -> None:
@@ -38,7 +38,7 @@ class Handoff:
         self._waiting: Counter[str] = Counter()
 
     def tell(self, event: str) -> None:
-        """Lets those go on who wait for the event."""
+        """Wakes the threads that wait for the event."""
         with self._told:
             self._count(event)
 
@@ -66,7 +66,7 @@ class Handoff:
 
 
 class Stepping:
-    """A catalog whose steps hand over half-way, under whatever lock the catalog inside holds."""
+    """A catalog whose steps hand over half-way, under the lock of the catalog inside."""
 
     def __init__(self, catalog: Catalog, handoff: Handoff) -> None:
         self._catalog = catalog
@@ -125,13 +125,13 @@ class Replay(Protocol):
 
 
 def read(store: Store, name: str) -> Version:
-    """As it should be."""
+    """See ``Catalog``."""
     with store.lock:
         return store.versions[name]
 
 
 def change(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
-    """As it should be."""
+    """See ``Catalog``."""
     with store.lock:
         version = store.versions[name]
         stock, status = step(version[0])
@@ -141,7 +141,7 @@ def change(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
 
 
 def replay(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
-    """As it should be, though one id at a time, and for ever."""
+    """See ``Catalog``. One id at a time, without a window."""
     with store.replies_lock:
         if request_id not in store.replies:
             store.replies[request_id] = answer()
@@ -247,14 +247,14 @@ class FieldCatalog:
 
 
 def _told(handoff: Handoff, name: str, changed: Changed) -> Changed:
-    """The result of a change, after telling those who wait for a commit."""
+    """The result of a change, after waking the threads that wait for a commit."""
     if changed[0] is Status.OK:
         handoff.tell(name)
     return changed
 
 
 class OneLock:
-    """A locking strategy of a lock for readers and a lock for writers, whatever the stock."""
+    """A locking strategy with one lock for readers and one for writers, for all stocks."""
 
     def __init__(self, reader: Held | None, writer: Held) -> None:
         self.reading: Mapping[str, Held | None] = defaultdict(lambda: reader)

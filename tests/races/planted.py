@@ -50,7 +50,7 @@ def let_go_before_the_write(store: Store, name: str, step: KnownStep) -> tuple[V
 
 
 def check_then_act(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
-    """The limit is checked under the lock, and the volume added under the lock, but not under the same one."""
+    """The limit is checked under a lock, and the volume added under a lock, but in two steps."""
     with store.lock:
         before = store.versions[name]
         stock, status = step(before[0])
@@ -157,7 +157,7 @@ def reply_before_the_commit(store: Store, name: str, step: KnownStep) -> tuple[V
 
 
 def change_unlocked(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
-    """Reads, changes and stores; whoever calls holds the lock."""
+    """Reads, changes and stores. The caller holds the lock."""
     version = store.versions[name]
     stock, status = step(version[0])
     if stock is not version[0]:
@@ -186,7 +186,7 @@ def torn(store: Store, name: str) -> Version:
 
 
 def cached(store: Store, name: str) -> Version:
-    """Keeps what it read, which may be old by the time it is kept."""
+    """Keeps the read value, which may be old by then."""
     version = store.cache.get(name)
     if version is None:
         version = read(store, name)
@@ -202,7 +202,7 @@ def committed_later(store: Store, name: str) -> Version:
 
 
 def without_a_lock(store: Store, name: str) -> Version:
-    """As the snapshot strategy reads; right as long as what is stored is whole."""
+    """Reads without a lock, as the snapshot strategy does. Right only while stored values are whole."""
     return store.versions[name]
 
 
@@ -220,7 +220,7 @@ def executed_twice(store: Store, request_id: str, answer: Callable[[], Changed])
 
 
 def executed_twice_in_silence(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
-    """Likewise, but the second to end says what the first said."""
+    """The same, but the second use gets the reply of the first."""
     known = request_id in store.replies
     if not known:
         store.handoff.meet(request_id)
@@ -229,7 +229,7 @@ def executed_twice_in_silence(store: Store, request_id: str, answer: Callable[[]
 
 
 def refusals_forgotten(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
-    """Only a trade that was done is replayed; a refused one is tried again."""
+    """Only a trade that was done is replayed. A refused one is tried again."""
     with store.replies_lock:
         if request_id in store.replies:
             return store.replies[request_id]
@@ -243,7 +243,8 @@ def refusals_forgotten(store: Store, request_id: str, answer: Callable[[], Chang
 
 
 class TwoLocksForOneName(dict[str, Held]):
-    """The table of writers' locks: makes a lock when it is needed and drops it afterwards, though others may wait."""
+    """Table of writers' locks that makes a lock when it is needed and drops it afterwards, though other threads may
+    wait for it."""
 
     def __init__(self, handoff: Handoff) -> None:
         super().__init__()
@@ -326,7 +327,7 @@ def _fields(make: Callable[[], Locking], *, writer_waits: bool = False) -> MakeC
 
 
 def _planted(read: Read = read, change: Change = change, replay: Replay = replay) -> MakeCatalog:
-    """A right catalog but for one method."""
+    """A right catalog with one faulty method."""
     return lambda stocks, handoff: PlantedCatalog(stocks, handoff, read=read, change=change, replay=replay)
 
 

@@ -1,6 +1,6 @@
-"""Exchanges with a bug planted in each that no lock mends: in what is told, remembered, numbered or refused.
+"""Exchanges with a bug planted in each, which no lock mends: in replies, memory, numbers or refusals.
 
-``RightExchange`` is a whole one under one lock. Each bug changes one of its parts, and does harm every time.
+``RightExchange`` is a right one under one lock. Each bug changes one of its parts, and does harm every time.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, 
 from tests.races.interleaving import Handoff
 
 EVERY = 7
-"""Of so many requests of a kind, one meets the bug."""
+"""Of this number of requests of a kind, one meets the bug."""
 
 Content = tuple[str, int, int]
 
@@ -23,7 +23,7 @@ class RightExchange:
     """Lookup, Trade and Update as they should be, one at a time."""
 
     stocks = 1 << 30
-    """So many that the service keeps no response of a Lookup: a kept one would hide what is planted."""
+    """Number of stocks with which the service keeps no response of a Lookup. A kept response would hide the bug."""
 
     def __init__(self, stocks: Iterable[Stock], handoff: Handoff) -> None:
         self.table = {stock.name: stock for stock in stocks}
@@ -107,7 +107,7 @@ class TradeDoubled(RightExchange):
 
 
 class DirtyRead(RightExchange):
-    """Others see a trade that is then refused for lack of room."""
+    """Other threads see a trade that is then refused for lack of room."""
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         with self.lock:
@@ -129,7 +129,7 @@ class DirtyRead(RightExchange):
 
 
 class RefusedForAnIdAndDone(RightExchange):
-    """Another trade with a known id is refused, and done all the same."""
+    """Another trade with a known id is refused, and done nevertheless."""
 
     def again(self, request_id: str, content: Content) -> TradeReply:
         if self.remembered[request_id][0] != content:
@@ -138,7 +138,7 @@ class RefusedForAnIdAndDone(RightExchange):
 
 
 class RefusedBeforeTheFirstUseIsDone(RightExchange):
-    """Another trade with an id is refused while the first use still runs: who is refused may see the old volume."""
+    """Another trade with an id is refused while the first use still runs, so that its client may see the old volume."""
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         content = (name, quantity, side)
@@ -175,7 +175,7 @@ class OverloadedAndDone(RightExchange):
 
 
 class ReplyOfAnother(RightExchange):
-    """A Lookup is told what the Lookup before it was told, whatever that was about."""
+    """A Lookup gets the reply of the Lookup before it, also of another stock."""
 
     last = LookupReply(Status.UNKNOWN_STOCK)
 
@@ -199,7 +199,7 @@ class LaggingReplica(RightExchange):
 
 
 class StickySuspension(RightExchange):
-    """A stock that refused a trade for lack of room refuses smaller ones too."""
+    """A stock that refused a trade for lack of room refuses smaller trades, too."""
 
     def __init__(self, stocks: Iterable[Stock], handoff: Handoff) -> None:
         super().__init__(stocks, handoff)
@@ -245,7 +245,7 @@ class NumberSkipped(RightExchange):
 
 
 class IdsWithoutContent(RightExchange):
-    """Another trade with a known id is told what the first was told."""
+    """Another trade with a known id gets the first trade's reply."""
 
     def again(self, request_id: str, content: Content) -> TradeReply:
         return self.remembered[request_id][1]

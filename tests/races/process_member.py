@@ -1,7 +1,7 @@
-"""One of several processes that carry out their parts of a plan at once, on a catalog in memory that they share.
+"""One of several processes that run their parts of a plan at once, on a catalog in shared memory.
 
 ``python -m tests.races.process_member DESCRIPTOR KIND`` reads its part from standard input. Before each round it writes
-a byte and waits for one. In the end it writes what it recorded. Times are of one clock for all processes.
+a byte and waits for one. At the end it writes its records. Times are of one clock for all processes.
 """
 
 import os
@@ -24,7 +24,7 @@ def as_it_should_be(memory: Memory) -> Catalog:
 
 
 def no_lock_between_processes(memory: Memory) -> Catalog:
-    """Only the threads of one process exclude each other."""
+    """Lock that excludes only the threads of one process."""
     memory._file = os.memfd_create("a file of this process alone")
     return SharedCatalog(memory)
 
@@ -49,14 +49,14 @@ class _WindowOfItsOwn:
 
 
 def a_window_in_each_process(memory: Memory) -> Catalog:
-    """An id that one process knows is new to the others."""
+    """Window in each process: an id that one process knows is new to the others."""
     return _WindowOfItsOwn(SharedCatalog(memory))
 
 
 KINDS: dict[str, Callable[[Memory], Catalog]] = {
     kind.__name__: kind for kind in (as_it_should_be, no_lock_between_processes, a_window_in_each_process)
 }
-"""The right one first, and those with a planted bug."""
+"""The right kind first, then those with a planted bug."""
 
 
 def main(descriptor: str, kind: str) -> None:

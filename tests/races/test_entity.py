@@ -1,4 +1,4 @@
-"""Races of the entity store: its histories are those of one request after the other, and planted bugs are caught.
+"""Races of the entity store: its histories have a sequential order, and planted bugs are caught.
 
 A put stores a number that no other put stores, as its value and in its description. So a get shows which put it saw.
 """
@@ -18,20 +18,20 @@ from tests.races.interleaving import Handoff
 from tests.races.planted import LeakyReadWriteLock
 
 THREADS, ROUNDS, REQUESTS, IDS = 4, 4, 20, 2
-"""In each round every thread sends some requests, about ids that are new then."""
+"""Requests of each thread in each round, about ids that are new then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One request, when it began and ended (by one counter), and what came of it."""
+    """One request, its begin and end (by one counter), and its result."""
 
     id: int
     began: int
     ended: int
     value: float | None
-    """What was put, or seen; None: a get that found nothing."""
+    """Value that was put, or read; None for a get that found nothing."""
     created: bool | None
-    """What a put said; None: a get."""
+    """Reply of a put; None for a get."""
     torn: bool = False
 
 
@@ -66,7 +66,7 @@ def record(store: EntityStore, rng: random.Random) -> list[Done]:
 
 
 def violations(history: list[Done]) -> list[str]:
-    """The answers that no order of the requests, one after the other, explains."""
+    """Replies that no sequential order of the requests explains."""
     found = [f"a get saw half a put: {done}" for done in history if done.torn]
     for number in {done.id for done in history}:
         puts = [done for done in history if done.id == number and done.created is not None]
@@ -89,7 +89,7 @@ def stale(get: Done, puts: list[Done]) -> bool:
 
 
 class SlowEntry(Entry):
-    """An entry whose second field is written a while after the first, unless somebody reads meanwhile."""
+    """An entry whose second field is written a while after the first, unless a thread reads meanwhile."""
 
     handoff = Handoff(0.002)
 
@@ -137,7 +137,7 @@ class Unchecked(EntityStore):
 
 
 def leaky_entries() -> Callable[[], ReadWriteLock]:
-    """A right lock for the map, which is made first, and for entries one that admits readers beside a writer."""
+    """A right lock for the map, which is made first; for entries a lock that admits readers beside a writer."""
     made: Iterator[object] = chain(
         [ReadWriteLock()], iter(lambda: LeakyReadWriteLock(writers_wait=True, readers_wait=False), None)
     )
@@ -162,7 +162,7 @@ def test_a_planted_bug_is_caught_every_time(bug: str, rng: random.Random) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", [Entry, SlowEntry])
 def test_the_stores_histories_are_explained(entry: type[Entry], rng: random.Random) -> None:
-    """Also where every write of an entry hands over half-way."""
+    """Histories of the store have a sequential order, also where every write of an entry hands over half-way."""
     for _ in range(3):
         history = record(EntityStore(new_entry=entry), rng)
         assert violations(history) == []

@@ -41,7 +41,7 @@ RIGHT, *PLANTED = KINDS
 
 @contextmanager
 def started(descriptor: int, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A Python process that has a memory's descriptor; killed if it still runs in the end."""
+    """A Python process that has a memory's descriptor. It is killed if it still runs at the end."""
     with subprocess.Popen(
         [sys.executable, *arguments], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[descriptor]
     ) as process:
@@ -56,7 +56,7 @@ class MemberFailed(Exception):
 
 
 def record(asked: Plan, kind: str) -> list[Operation]:
-    """A plan carried out by processes of so many threads each. Raises MemberFailed."""
+    """A plan run by processes with this number of threads each. Raises MemberFailed."""
     with Shared() as shared:
         descriptor = shared.memory(asked.stocks)
         members = [
@@ -83,7 +83,7 @@ def record(asked: Plan, kind: str) -> list[Operation]:
 
 
 def test_histories_are_linearizable(rng: random.Random) -> None:
-    """Threads of several processes at once get the answers that one after the other would have got."""
+    """Threads of several processes at once get replies as from a sequential order."""
     asked = plan(rng, PROCESSES * THREADS, rounds=20)
     history = record(asked, RIGHT)
     assert violations(asked.stocks, history) == []
@@ -126,7 +126,8 @@ def killed(descriptor: int, source: str) -> None:
 
 
 def test_a_process_killed_in_a_change_leaves_the_old_stock_and_no_lock() -> None:
-    """In the middle of a step, which has the memory to itself: others read and change it at once."""
+    """A process is killed in the middle of a step, which has the memory to itself: others read and change it at
+    once."""
     with Shared() as shared:
         descriptor = shared.memory(STOCKS)
         exchange = Exchange(shared.catalog(descriptor))
@@ -175,7 +176,8 @@ while True:
 
 
 def test_processes_killed_under_load_leave_nothing_half_done() -> None:
-    """Killed at any moment, one after the other: every commit is in one stock's volume, and the window is whole."""
+    """After processes are killed at any moment, one after the other, every commit is in one stock's volume, and the
+    window is whole."""
     with Shared() as shared:
         descriptor = shared.memory(STOCKS, retry_window=20)
         catalog = shared.catalog(descriptor)

@@ -35,7 +35,7 @@ HISTORIES_MAX = 10
 """Histories that may be recorded until one is contended. On a busy machine few threads run at once."""
 
 CONTENDED_NEVER = [CONTENDED_MIN / 2] * HISTORIES_MAX
-"""Shares of histories of which none proves anything, however many there are."""
+"""Shares of conflicts in histories that prove nothing, at any number of them."""
 
 READERS_LOCK = [name for name in LOCKINGS if name != "snapshot"]
 
@@ -79,7 +79,8 @@ def test_a_planted_bug_is_caught_every_time(bug: str, rng: random.Random) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", PLANTED_EXCHANGES)
 def test_a_bug_in_what_is_told_is_caught_every_time(bug: str, rng: random.Random) -> None:
-    """The check by sequence finds it; so does the search, but for numbers that only several stocks show to be wrong."""
+    """The check by sequence finds the bug. So does the search, except for numbers that are wrong only over several
+    stocks."""
     for _ in range(TIMES):
         asked = plan(rng, threads=4, rounds=16, conflicts=True)
         history = record(PLANTED_EXCHANGES[bug](asked.stocks, Handoff(0.004)), asked)
@@ -98,7 +99,7 @@ def test_the_planted_exchanges_are_right_without_a_bug(rng: random.Random) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("locking", LOCKINGS)
 def test_histories_are_linearizable(locking: str, rng: random.Random) -> None:
-    """Six threads at once get the answers that one after the other would have got."""
+    """Six threads at once get replies as from a sequential order."""
     asked = plan(rng, threads=6, rounds=150)
     history = record(Exchange(MemoryCatalog(asked.stocks, LOCKINGS[locking])), asked)
     assert violations(asked.stocks, history) == []
@@ -107,7 +108,7 @@ def test_histories_are_linearizable(locking: str, rng: random.Random) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_histories_of_a_store_are_linearizable(interrupted: bool, rng: random.Random, tmp_path: Path) -> None:
-    """Likewise of one on a disk, whether or not its writer hands over between a decision and its commit."""
+    """The same holds for a store on a disk, with and without a hand-over between a writer's decision and its commit."""
     asked = plan(rng, threads=6, rounds=20 if interrupted else 150)
     with ExitStack() as opened:
 
@@ -123,8 +124,8 @@ def test_histories_of_a_store_are_linearizable(interrupted: bool, rng: random.Ra
 @pytest.mark.slow
 @pytest.mark.parametrize("locking", LOCKINGS)
 def test_histories_are_linearizable_where_writers_are_interrupted(locking: str, rng: random.Random) -> None:
-    """Likewise where every change hands over to other threads between its decision and its commit, and where an id is
-    used for two trades: who is refused for it may not see the old volume."""
+    """The same holds where every change hands over to other threads between its decision and its commit, and where an
+    id is used for two trades: a refused client may not see the old volume."""
     asked = plan(rng, threads=4, rounds=20, conflicts=True)
     assert_right_under_contention(
         asked, lambda: Exchange(Stepping(MemoryCatalog(asked.stocks, LOCKINGS[locking]), Handoff(0.0005)))
@@ -134,7 +135,7 @@ def test_histories_are_linearizable_where_writers_are_interrupted(locking: str, 
 @pytest.mark.slow
 @pytest.mark.parametrize("locking", READERS_LOCK)
 def test_a_lock_keeps_half_written_stocks_from_readers(locking: str, rng: random.Random) -> None:
-    """Even stocks written field by field are never seen half-written by those who hold the lock."""
+    """Threads that hold the lock never see a half-written stock, even if stocks are written field by field."""
     asked = plan(rng, threads=4, rounds=15)
     assert_right_under_contention(
         asked, lambda: Exchange(FieldCatalog(asked.stocks, LOCKINGS[locking], Handoff(0.0005)))

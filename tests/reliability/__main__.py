@@ -1,8 +1,8 @@
-"""Tries what the service promises and prints each row as it is there: ``python -m tests.reliability [NAME ...]``.
+"""Tries the service's promises and prints each row at once: ``python -m tests.reliability [NAME ...]``.
 
 Without names all promises are tried, and their table is written to ``stock_service/RELIABILITY.md``. Exit code 1 where
-a row falls short that is not known to, or further than is excused (``promises.SHORT``). The seed that is printed
-repeats what was drawn.
+a row falls short without an excuse, or further than its excuse (``promises.SHORT``). The printed seed repeats the
+draws.
 """
 
 import argparse
@@ -23,7 +23,7 @@ PAGE = Path(__file__).resolve().parents[2] / "stock_service" / "RELIABILITY.md"
 
 EVERY_DAY = "make check-reliability"
 MINUTES = 15
-"""In which that is to end."""
+"""Time within which a check is to end."""
 
 ROUNDS = 10
 """How often ``--overnight`` tries each."""

@@ -2,8 +2,8 @@
 
 ``python -m tests.reliability.balancers [CALLS]`` tries it behind grpcio's own round_robin, HAProxy and Envoy, with the
 configurations of ``stock_service/balancers``, and prints the rows. Clients have the retry policy of
-``clients/retrying.py``. Replicas share a PostgreSQL, and have addresses of their own, which a name server gives. Then
-there is one replica more: each balancer is to give it its share, once connections of before are too old.
+``clients/retrying.py``. Replicas share a PostgreSQL, and have addresses of their own, which a name server gives. Then a
+further replica comes: each balancer must give it its share, once earlier connections are too old.
 """
 
 import json
@@ -42,26 +42,26 @@ NAME = "replicas.example"
 
 REPLICAS = 3
 HOSTS = [f"127.0.77.{number}" for number in range(1, REPLICAS + 2)]
-"""Where replicas listen, all on one port; the last one is the one that comes later."""
+"""Addresses of the replicas, all on one port. The last one is that of the further replica."""
 
 DRAIN_S, GRACE_S, AGE_S = 0.8, 0.5, 0.5
 """Options of each replica. A drain is longer than a balancer takes to notice, which is 0.6 s at most."""
 
 NOTICED_S = 0.7
-"""After a replica is ready, the balancers have noticed."""
+"""Time after a replica is ready in which the balancers notice it."""
 
 CALLS, SOME, FEW = 100_000, 4_000, 200
 """Calls behind each balancer: overnight, in minutes, and in seconds."""
 
 SHARED = 400
-"""Calls of which each replica is to have its share."""
+"""Number of calls of which each replica must have its share."""
 
 FAIR = 0.1
 """How far from its fair share a replica's may be, as a part of it."""
 
 
 def free_port(hosts: Sequence[str] = ("127.0.0.1",)) -> int:
-    """A port that nobody has on any of these hosts."""
+    """A port that is free on all of these hosts."""
     from socket import create_server
 
     with ExitStack() as bound:
@@ -72,7 +72,7 @@ def free_port(hosts: Sequence[str] = ("127.0.0.1",)) -> int:
 
 
 class Replicas:
-    """Servers on one store; whoever made it stops them."""
+    """Servers on one store. The caller that makes them stops them."""
 
     def __init__(self, dsn: str) -> None:
         self._start = ("stock_service", "serve", "--transport", "grpc_static", "--store", f"postgres:{dsn}")
@@ -80,7 +80,7 @@ class Replicas:
         self._servers: dict[str, Server] = {}
 
     def start(self, host: str) -> None:
-        """One at this address. Blocks until it serves."""
+        """Starts a replica at this address. Blocks until it serves."""
         options = {"--host": host, "--port": self.port, "--drain-s": DRAIN_S, "--grace-s": GRACE_S}
         options |= {"--connection-age-s": AGE_S, "--metrics": f"{host}:0"}
         self._servers[host] = Server(self._start, *(str(word) for option in options.items() for word in option))
@@ -103,13 +103,13 @@ class Replicas:
         return (float(line.split()[-1]) for line in lines if line.startswith("stock_service_requests_total{"))
 
     def kill(self) -> None:
-        """Ends those that still run."""
+        """Kills the replicas that still run."""
         for server in self._servers.values():
             server.__exit__(None, None, None)
 
 
 class RoundRobin:
-    """grpcio's own balancing: a channel to all that a name server names. See ``transports.Connection``."""
+    """grpcio's own balancing: a channel to all addresses from a name server. See ``transports.Connection``."""
 
     def __init__(self, names: NameServer, port: int) -> None:
         options = [
@@ -171,7 +171,7 @@ def haproxy(names: NameServer, port: int) -> Iterator[Connect]:
 
 @contextmanager
 def envoy(names: NameServer, port: int) -> Iterator[Connect]:
-    """Envoy, with its configuration but for three addresses."""
+    """Envoy, with its configuration except for three addresses."""
     address = ("127.0.0.1", free_port())
     written = (CONFIGURED / "envoy.yaml").read_text()
     replaced = {
@@ -239,10 +239,11 @@ class Tried:
         """What the clients of each balancer were told."""
         self.restarts = 0
         self.shares: dict[str, float] = {}
-        """Of the calls behind each balancer, those that the last replica had."""
+        """Shares of the last replica in the calls behind each balancer."""
 
     def roll(self, calls: int, restarts: int) -> None:
-        """Restarts one replica after the other so often, and until so many calls were made behind each balancer."""
+        """Restarts one replica after the other, this number of times, and until this number of calls were made behind
+        each balancer."""
         pause = threading.Event()
         with self._loaded(*self._connects) as answered:
             left = dict.fromkeys(self._connects, calls)
@@ -282,7 +283,8 @@ class Tried:
 
     @contextmanager
     def _loaded(self, *names: str) -> Iterator[dict[str, threading.Semaphore]]:
-        """Two clients of each of these balancers, until left; they release for each call that was answered."""
+        """Two clients of each of these balancers, until the block ends. They release a semaphore for each answered
+        call."""
         over, answered = threading.Event(), {name: threading.Semaphore(0) for name in names}
         works = [(name, work) for name in names for work in (trading, reading)]
         with ThreadPoolExecutor(len(works)) as threads:

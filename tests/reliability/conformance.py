@@ -1,6 +1,6 @@
-"""Promise: our own gRPC server is one to others: h2spec's cases, and those of grpc-go's interoperability client.
+"""Promise: our own gRPC server conforms, by h2spec's cases and those of grpc-go's interoperability client.
 
-Both are tools that ``make go-tools`` builds. Without one its cases are not tried, and a row says so.
+``make go-tools`` builds both tools. Without a tool its cases are not tried, and a row says so.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 A polite connection has one request under way, and sends the next once it has the reply. The greedy ones are a process:
 ``python -m tests.reliability.fair HOST PORT SECONDS``, which prints how many answers it had in that time. On
-``grpc_static``, where a connection may have 64 calls open, they keep so many (``fair_calls.py``).
+``grpc_static``, where a connection may have 64 calls open, each keeps 64 (``fair_calls.py``).
 """
 
 import os
@@ -29,14 +29,14 @@ from tests.reliability.socket_attacker import NICE
 GREEDY, POLITE = 64, 16
 
 SHARE = 0.9
-"""Of the fair share, which every connection would have, were all of them equal."""
+"""Share of the fair share, which each of all connections would have if all were equal."""
 
 GOAL = f"≥ {SUCCESS:.1%}, p99 ≤ {P99_S * 1000:g} ms"
 
 STORMS = ("connected and closed", "connected and reset")
 
 Honest = Callable[[Address, float, Callable[[], object]], Served]
-"""An honest client of a transport; calls what it is given once it is connected."""
+"""An honest client of a transport. It calls the given function once it is connected."""
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
@@ -57,7 +57,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def _shared(transport: str, greedily: Sequence[str], politely: Callable[[], Served]) -> list[Row]:
-    """The polite ones' replies beside the greedy ones, which are a module's with its arguments."""
+    """Replies of the polite clients beside the greedy ones, which are a module's process with these arguments."""
     with subprocess.Popen([sys.executable, "-m", *greedily], cwd=ROOT, stdout=subprocess.PIPE, text=True) as greedy:
         assert greedy.stdout is not None
         assert greedy.stdout.readline() == "begun\n"
@@ -82,7 +82,7 @@ def _stormed(transport: str, server: Server, name: str, honest_for: Honest, dura
 
 
 def politely(address: Address, duration_s: float) -> Served:
-    """The polite ones' replies."""
+    """Replies of the polite clients."""
     served, request = Served(), frame(1, LOOKUP, ASK)
     with ExitStack() as clients, select.epoll() as epoll:
         polite, sent_s = {}, {}
@@ -109,7 +109,7 @@ def politely(address: Address, duration_s: float) -> Served:
 
 
 def greedily(address: Address, duration_s: float) -> int:
-    """Sends all that the server takes; how many answers came in the time."""
+    """Sends all that the server takes. Gives the number of answers in the time."""
     requests, answered = frame(1, LOOKUP, ASK) * 1000, 0
     with ExitStack() as clients, select.epoll() as epoll:
         greedy = {}

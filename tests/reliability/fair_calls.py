@@ -1,7 +1,7 @@
-"""Connections of which each keeps so many calls open, on any transport that the lean client speaks.
+"""Connections that each keep a number of calls open, on any transport that the lean client speaks.
 
-``python -m tests.reliability.fair_calls TRANSPORT HOST PORT CONNECTIONS CALLS SECONDS`` is a process of them. It prints
-``begun``, and then how many answers it had in that time.
+``python -m tests.reliability.fair_calls TRANSPORT HOST PORT CONNECTIONS CALLS SECONDS`` is a process with these
+connections. It prints ``begun``, and then the number of answers in that time.
 """
 
 import os
@@ -28,10 +28,10 @@ class Caller:
     codec: Codec
     unsent: bytes
     sent_s: dict[int, float] = field(default_factory=dict)
-    """Its open calls, and when each was sent."""
+    """Its open calls, with the time of each send."""
 
     def call(self, prepared: Prepared, calls: int) -> None:
-        """Opens calls until there are so many, and sends what the server takes."""
+        """Opens calls until this number are open, and sends the bytes that the server takes."""
         data = self.unsent + self.codec.take_outgoing()
         while len(self.sent_s) < calls and self.codec.room():
             number, request = self.codec.start(prepared)

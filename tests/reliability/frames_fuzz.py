@@ -1,8 +1,9 @@
 """Promise: fuzzed. Mutated requests to the frame decoder and the service's messages, in process; and live sessions.
 
-Those are of sockets and of our own gRPC, whose frames at random are in ``grpc_fuzz.py``. An input is a session of some
-requests with bytes changed, left out or put in, fed in two pieces. A live one is sent to a server on a connection of
-its own. What is whole is answered or refused by name, and anything else ends its connection and no other.
+Live sessions are of sockets and of our own gRPC, whose random frames are in ``grpc_fuzz.py``. An input is a session of
+some requests with bytes changed, left out or added, fed in two pieces. A live session is sent to a server on a
+connection of its own. A whole request is answered or refused by name. Other bytes end their connection, and no other
+connection.
 """
 
 import random
@@ -97,7 +98,7 @@ def _sessions(transport: str, count: int, seed: int) -> Row:
 
 
 def _said(client: socket.socket, session: bytes) -> bytes:
-    """All that a server says to a session, until it closes. Raises TimeoutError where it does not."""
+    """All bytes that a server sends to a session, until it closes. Raises TimeoutError where it does not close."""
     said = bytearray()
     with suppress(ConnectionError):
         client.sendall(session)
@@ -169,11 +170,11 @@ class Live(NamedTuple):
     replies_in: Callable[[bytes], int]
     """How many replies are in what the server says."""
     sessions: int
-    """Of the minutes version."""
+    """Number of inputs in the minutes version."""
 
 
 LIVE = {"sockets": Live(_frames, _frames_said, 20_000), "grpc_static": Live(_calls, _calls_said, 10_000)}
-"""By transport. A session on HTTP/2 takes three times as long."""
+"""Number of live sessions by transport. A session on HTTP/2 takes three times as long."""
 
 
 def _request(rng: random.Random) -> tuple[str, bytes]:

@@ -17,7 +17,7 @@ from stock_service.rpc.wire.header_blocks import encode_block
 from tests.reliability.rows import Row
 
 FRAMES = 1_000_000
-"""Of the minutes version."""
+"""Number of frames in the minutes version."""
 
 MESSAGE_BYTES_MAX, STREAMS_MAX = 40_000, 5
 
@@ -36,14 +36,14 @@ class Fuzzed:
 
 
 def check(minutes: bool = True, seed: int = 0) -> list[Row]:
-    """The promise, tried: 70 s, or 2. Raises what a frame did to us, with the seed in its notes."""
+    """Tries the promise: 70 s, or 2 s. Raises the error that a frame caused, with the seed in its notes."""
     done = fuzz(FRAMES if minutes else FRAMES // 50, seed)
     goal = f"{FRAMES:,} frames, no crash, no hang"
     return [Row("HTTP/2 frames at random", goal, f"{done.frames:,}", done.frames >= FRAMES or not minutes)]
 
 
 def fuzz(frames: int, seed: int) -> Fuzzed:
-    """Sessions with so many frames in all."""
+    """Sessions with this number of frames in all."""
     done = Fuzzed()
     while done.frames < frames:
         number = done.sessions
@@ -57,7 +57,7 @@ def fuzz(frames: int, seed: int) -> Fuzzed:
 
 
 class _Session:
-    """One connection, and what is known of it from outside."""
+    """One connection, and its state as seen from outside."""
 
     def __init__(self, rng: random.Random, done: Fuzzed) -> None:
         self._rng = rng

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ATHERIS = "atheris"
 
 INPUTS, SOME = 100_000, 2_000
-"""Of each kind."""
+"""Number of inputs of each kind."""
 
 HANG_S = 10
 """An input that takes longer is a hang."""
@@ -32,7 +32,8 @@ KINDS = ("frames", "messages")
 
 
 def check(minutes: bool, seed: int) -> list[Row]:
-    """Blocks for seconds; with ``minutes`` for a minute or two. Drawn: every input, from what the ones before did."""
+    """Blocks for seconds; with ``minutes`` for a minute or two. Every input is drawn, from the effects of earlier
+    inputs."""
     if find_spec(ATHERIS) is None:
         how = "not tried: make check-reliability installs it, where the package index has it"
         return [Row(absent(ATHERIS), "every guided input", how, passed=False)]

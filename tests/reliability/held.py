@@ -34,7 +34,7 @@ HONEST: Mapping[str, Callable[[Address, float], Served]] = MappingProxyType(
 """The honest client of each transport that is tried."""
 
 PIECE_BYTES = 16_384
-"""Of a message in a frame of HTTP/2, at most."""
+"""Most bytes of a message in a frame of HTTP/2."""
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
@@ -73,7 +73,8 @@ def longest(transport: str) -> bytes:
 
 
 def attack(transport: str, address: Address, peers: int, duration_s: float) -> tuple[int, int]:
-    """As many at a time, anew where one is cut off; how many connections that took, and MiB that the kernel took."""
+    """Keeps this number of peers connected, anew where one is cut off. Gives the number of connections, and the MiB
+    that the kernel took."""
     whole = longest(transport)[:-1]
     until_s, opened, sent = time.monotonic() + duration_s, 0, 0
     waiting: dict[int, tuple[socket.socket, int]] = {}

@@ -48,7 +48,7 @@ STOCKS = (Stock("Large", 100, 10**12), Stock("Other", 200, 10**12), Stock("Small
 MIX = {"lookup": 0.35, "trade": 0.5, "update": 0.15}
 
 CONFLICTS = 0.002
-"""Of the trades with an id, so many ask for another trade. Each costs its connection a pause."""
+"""Share of the trades with an id that ask for another trade. Each costs its connection a pause."""
 
 CLIENTS, CONNECTIONS = 1, 8
 
@@ -56,7 +56,7 @@ REQUESTS, HISTORIES = 1_000_000, 300
 """What the promise asks for."""
 
 SPARE = 1.05
-"""Histories are made so long that there are so many times ``REQUESTS`` in them."""
+"""Histories are long enough for this multiple of ``REQUESTS``."""
 
 LEAST_S, MOST_S = 0.3, 1.0
 """How long a history may be."""
@@ -71,7 +71,7 @@ ACROSS_STOCKS = {"numbers of each stock", "number skipped", "number taken by a r
 ABSENT = "Porcupine is not here: install Go, run make go-tools"
 
 MakeCatalog = Callable[[Sequence[Stock], Path], AbstractContextManager[Catalog]]
-"""From the stocks and a folder for files."""
+"""Makers of catalogs, from the stocks and a folder for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def catalogs() -> dict[str, MakeCatalog]:
 
 
 def run(transport: str, catalog: str, duration_s: float, seed: int, often: bool) -> Recorded:
-    """One history of a server that is new. Blocks for the duration and a second or so."""
+    """One history of a new server. Blocks for the duration and about a second."""
     client: ClientKind = "lean" if load(transport).codec(("127.0.0.1", 1)) is not None else "library"
     switching = often_switched() if often else nullcontext()
     with TemporaryDirectory() as folder, switching, catalogs()[catalog](STOCKS, Path(folder)) as made:
@@ -213,10 +213,8 @@ def _some(seed: int) -> Iterator[tuple[str, str, bool]]:
 
 
 def planted(seed: int) -> tuple[Row, int, int]:
-    """Tell whether every planted bug is caught, every time; prints which judge finds it.
-
-    Then how many histories there were, and of how many the search said something else than Porcupine.
-    """
+    """True where every planted bug is caught every time. Prints the judge that finds it, then the number of histories,
+    and the number of those on which the search and Porcupine differ."""
     makes: dict[str, Callable[[Sequence[Stock], Handoff], Answering]] = {**PLANTED_EXCHANGES}
     for name, make in PLANTED.items():
         makes[name] = lambda stocks, handoff, make=make: Exchange(make(stocks, handoff))  # type: ignore[misc]
@@ -246,7 +244,7 @@ def planted(seed: int) -> tuple[Row, int, int]:
 
 
 def agreement(seed: int, count: int) -> Row:
-    """Tell whether the search says of small histories the same as trying every order."""
+    """True where the search agrees with the trial of every order, on small histories."""
     rng, agreed = random.Random(seed), 0
     for _ in range(count):
         history = drawn(rng)

@@ -1,6 +1,6 @@
 """An honest client of the sockets transport: Lookups on a connection of its own, each due at its time.
 
-What a call took is counted from when it was due, whatever became of those before it.
+The time of a call counts from when it was due, for any outcome of the calls before it.
 """
 
 import threading
@@ -33,7 +33,7 @@ class Served:
 
     @property
     def p99_s(self) -> float:
-        """Of what was answered; endless where nothing was."""
+        """99th percentile of the answered calls; infinite without any."""
         return sorted(self.took_s)[int(0.99 * len(self.took_s))] if self.took_s else float("inf")
 
     @property
@@ -48,7 +48,8 @@ class Served:
 
 
 def honest(address: Address, duration_s: float, connected: Callable[[], object] = lambda: None) -> Served:
-    """Calls for so long, once ``connected`` was called. Blocks. A connection that ends is a failure, and made anew."""
+    """Calls for this time, once ``connected`` was called. Blocks. A connection that ends is a failure, and is made
+    anew."""
     served, client, number = Served(), RawSocket(address), 0
     connected()
     began_s = time.monotonic()

@@ -1,7 +1,7 @@
 """Promise: unmoved by hostile HTTP/2 peers. During each attack an honest client is answered, and soon.
 
-``python -m tests.reliability.hostile_http2 [--minutes]``, on a machine with two cores that nobody else uses. The honest
-client makes 200 calls a second on a connection of its own, each due at its time, whatever became of those before it.
+``python -m tests.reliability.hostile_http2 [--minutes]``, on a machine with two free cores. The honest client makes 200
+calls a second on a connection of its own, each due at its time, for any outcome of earlier calls.
 """
 
 import subprocess
@@ -28,7 +28,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def attacked(names: Sequence[str], duration_s: float) -> list[Row]:
-    """The rows of these attacks, each for so long from when its program is there."""
+    """Rows of these attacks, each for this time from the start of its program."""
     rows = []
     with usual_server("grpc_static") as server:
         honest(server.address, 0.2)
@@ -41,7 +41,7 @@ def attacked(names: Sequence[str], duration_s: float) -> list[Row]:
 
 
 def _row(server: Server, name: str, duration_s: float) -> Row:
-    """One attack."""
+    """Row of one attack."""
     host, port = server.address
     command = [sys.executable, "-m", "tests.reliability.http2_attacker", host, str(port), name, str(duration_s)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as attacker:

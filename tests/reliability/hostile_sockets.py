@@ -24,7 +24,7 @@ GOAL = f"≥ {SUCCESS:.1%} answered, p99 ≤ {P99_S * 1000:g} ms"
 DIALERS = 1_000
 
 NO_ROOM = "no room for another connection"
-"""What a server says that may open no file more."""
+"""Words of a server that may open no further file."""
 
 STARVED = "no file to be had"
 
@@ -35,7 +35,7 @@ def check(minutes: bool, seed: int = 0) -> list[Row]:
 
 
 def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:
-    """The rows of these attacks, each for so long, and until a new client is answered."""
+    """Rows of these attacks, each for this time, and until a new client is answered."""
     rows = []
     with usual_server("sockets", ("tests.reliability.meeting_server",)) as server:
         honest(server.address, 0.2)
@@ -85,7 +85,8 @@ def _attacked(server: Server, name: str, duration_s: float, seed: int) -> tuple[
 
 
 def _starved(server: Server, duration_s: float) -> tuple[Served, str, bool]:
-    """The same where the server may open no file more, and many dial; and whether it met that."""
+    """The row of an attack on a server that may open no further file, while many dial; and if the server met the
+    limit."""
     files_at_most(4 * DIALERS)
     limit, before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE), server.said().count(NO_ROOM)
     with ExitStack() as dialers:

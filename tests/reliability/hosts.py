@@ -39,7 +39,7 @@ from tests.reliability.rows import Row
 
 HOSTS = ("a", "b", "c")
 HUB = "hub"
-"""The namespace of all that is no host."""
+"""Namespace of all programs that are not on a host."""
 
 DELAYS_MS = (0, 1, 10)
 TRANSPORTS = ("sockets", "grpc_static", "grpc")
@@ -47,7 +47,7 @@ TRANSPORTS = ("sockets", "grpc_static", "grpc")
 NETWORK = "10.77.0"
 
 WORKER_PORT = 8790
-"""Of every host, so that one that comes back has the address of before: then Dask starts its task again."""
+"""Port of every host, so that a host that comes back has its old address: then Dask starts its task again."""
 
 STUDY_S = 180.0
 """Longest time of a study's run; 60 s are usual."""
@@ -84,7 +84,7 @@ def namespaces(prefix: str) -> Iterator[None]:
 
 
 def _entering(name: str) -> Sequence[str]:
-    """Words before a command of that host; all else is in the hub already."""
+    """Words before a command of this host. Other programs are in the hub already."""
     return ("/usr/sbin/ip", "netns", "exec", os.environ[_WITHIN] + name) if name in HOSTS else ()
 
 

@@ -23,7 +23,7 @@ SECONDS, SEED, THINK_S = 1.0, 1, 0.001
 
 
 class Primary(NamedTuple):
-    """Times of a primary, in seconds, and its cores. The times are those that ``replica_rates.py`` found."""
+    """Times of a primary, in seconds, and its cores. ``replica_rates.py`` measured the times."""
 
     group_s: float = 0.0027
     trade_s: float = 0.000125
@@ -41,7 +41,7 @@ class Group(NamedTuple):
 
 
 class Simulation:
-    """Groups and waits that a primary has with so many traders, stocks and turns."""
+    """Simulation of a primary's groups and waits, with this number of traders, stocks and turns."""
 
     def __init__(self, primary: Primary, traders: int, stocks: int, turns: int, seconds: float = SECONDS) -> None:
         self.groups: list[Group] = []

@@ -10,7 +10,7 @@ from stock_service.storage import postgres
 
 
 def one(line: postgres._Line[postgres.Request]) -> list[postgres.Request]:
-    """The request that has waited longest, in place of all that wait."""
+    """The request that has waited longest, in the place of all waiting requests."""
     with line._lock:
         if not line._drawn and line._waiting:
             line._drawn.append(line._waiting.pop(0))

@@ -1,8 +1,8 @@
-"""An open loop on any transport that the lean client speaks: requests come when due, whatever became of others.
+"""An open loop on any transport that the lean client speaks: requests come when due, for any outcome of earlier ones.
 
-One thread; many requests are open on each of some connections. So it offers more than a server takes, which a client
-with one request under way a connection cannot. A request for which no connection has room waits here, as in gRPC's own
-clients, and is given up at its deadline.
+One thread keeps many requests open on each connection. So it offers more than a server takes, unlike a client with one
+request a connection. A request without a connection with room waits here, as in gRPC's own clients, and is given up at
+its deadline.
 """
 
 import math
@@ -21,13 +21,13 @@ from stock_service.rpc.wire.codec import Codec, Prepared
 from tests.conformance.running import WAIT_S
 
 TICK_S = 0.001
-"""What is due is sent this often."""
+"""Time between two sends of the due requests."""
 
 ALIKE_S = 0.0005
-"""Requests due within so long of each other have the same deadline: that of the first of them."""
+"""Requests that are due within this time share a deadline: that of the first one."""
 
 LANES_A_TICK = 16
-"""What is due in a tick goes to so many connections or fewer: each costs a call of the kernel."""
+"""Most connections that the due requests of a tick go to: each costs a call of the kernel."""
 
 PATIENCE_S = 3.0
 """How long replies are waited for after the last request."""
@@ -35,7 +35,7 @@ PATIENCE_S = 3.0
 CONNECTIONS: Mapping[str, int] = MappingProxyType({"sockets": 16})
 CONNECTIONS_ELSE = 64
 """On ``grpc_static``, where a client opens half of the 64 calls that a connection may have, that is 2,048 open calls.
-On sockets the requests that wait for an answer are not limited, but for what the kernel takes."""
+On sockets the number of open requests is limited only by the kernel's buffers."""
 
 
 @dataclass(slots=True)
@@ -50,13 +50,13 @@ class Offered:
     answered_s: list[float] = field(default_factory=list)
     refused_s: list[float] = field(default_factory=list)
     codes: Counter[FaultCode] = field(default_factory=Counter)
-    """Of the refusals."""
+    """Number of refusals."""
     lag_s: list[float] = field(default_factory=list)
     """How late the first request of each tick was given to the kernel, or kept for it."""
 
     @property
     def unanswered(self) -> int:
-        """Requests that were sent and of which nothing was heard."""
+        """Requests that were sent and not answered."""
         return self.due - self.given_up - len(self.answered_s) - len(self.refused_s)
 
 
@@ -70,7 +70,7 @@ class _Lane:
         self.codec = codec
         self.unsent = bytearray(codec.hello)
         self.due_s: dict[int, float] = {}
-        """When each of its open calls was due."""
+        """Times at which its open calls were due."""
 
     def push(self) -> None:
         """Sends what the kernel takes."""
@@ -146,7 +146,7 @@ class _OpenLoop:
                 return offered
 
     def _start(self, now_s: float) -> None:
-        """Starts what is due, as far as there is room for it, on each connection in its turn."""
+        """Starts due requests, as far as there is room, on each connection in its turn."""
         waiting, lanes, offered = self._waiting, self._lanes, self._offered
         share = 1 + len(waiting) // LANES_A_TICK
         alike_s, full = 0.0, 0
@@ -170,7 +170,7 @@ class _OpenLoop:
                 full = 0
 
     def _prepared(self, due_s: float, now_s: float) -> Prepared:
-        """A request that was due then: the server is told what is left of its time."""
+        """A request that was due at this time. The server gets the rest of its time."""
         given_up_s = due_s + self._deadline_s
         left_ms = max(1, math.ceil((given_up_s - now_s) * 1000))
         return self._prepare(self._path, self._payload(int(given_up_s * 1e9)), left_ms / 1000)

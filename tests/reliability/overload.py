@@ -1,8 +1,8 @@
 """Promise: bounded under overload. A service that computes for 0.5 ms is offered 2, 5 and 10 times its capacity.
 
-``python -m tests.reliability.overload [--minutes]``, on a machine with two cores that nobody else uses. The load comes
-in blocks. A second server with the same work is never overloaded. Before and after each block, 16 connections to it
-have one request under way each: a closed loop.
+``python -m tests.reliability.overload [--minutes]``, on a machine with two free cores. The load comes in blocks. A
+second server with the same work is never overloaded. Before and after each block, 16 connections to it have one request
+under way each: a closed loop.
 
 The host's speed changes by the second, by a factor of two on some hosts. So rates are not compared. The server says how
 much processor time its handlers took. A rate times the mean time of a handler is the handlers' share of a core, which a
@@ -10,10 +10,10 @@ slower host does not change. The peak is the mean share of the two closed loops.
 makes the handlers themselves compute for longer. So the goodput by rates stands beside it, as noisy as the host is.
 
 A block's goodput is the share of the requests that were answered within the deadline, of the peak. After the block a
-closed loop runs on the server that was overloaded. The second half of this loop ÷ the peak right after says whether
-the server is back. A row says the median of its blocks, and their range.
+closed loop runs on the server that was overloaded. The second half of this loop ÷ the peak right after says whether the
+server is back. A row says the median of its blocks, and their range.
 
-grpcio's server is a control: its rows have no goal. What Lookups alone do is in ``overload_lookups.py``.
+grpcio's server is a control: its rows have no goal. ``overload_lookups.py`` has Lookups alone.
 """
 
 import statistics
@@ -64,7 +64,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block between its two closed loops."""
+    """One block between two closed loops."""
 
     offered: Offered
     goodput: float
@@ -167,7 +167,7 @@ def block_of(offered: Offered, duration_s: float, peaks: Sequence[float], back: 
 
 
 def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: float) -> list[Row]:
-    """The outcomes of some blocks of the same load, with closed loops of ``closed_s``; without a goal they state."""
+    """Rows of some blocks of the same load, with closed loops of ``closed_s``. Rows without a goal state figures."""
     goodput = statistics.median(block.goodput for block in blocks)
     p99_s = _p99_s(blocks, lambda offered: offered.answered_s)
     unheard = sum(block.offered.unanswered for block in blocks)
@@ -233,7 +233,7 @@ def _by_rates(blocks: Sequence[Block]) -> str:
 
 
 def _p99_s(blocks: Sequence[Block], times: Callable[[Offered], list[float]]) -> float:
-    """99th percentile over all blocks together; infinite where there are no times."""
+    """99th percentile over all blocks together; infinite without times."""
     took_s = sorted(each for block in blocks for each in times(block.offered))
     return took_s[int(0.99 * len(took_s))] if took_s else float("inf")
 
@@ -241,10 +241,8 @@ def _p99_s(blocks: Sequence[Block], times: Callable[[Offered], list[float]]) -> 
 def closed_loop(
     transport: str, address: Address, path: str, payload: bytes, duration_s: float, calls: int = 1
 ) -> tuple[float, float]:
-    """Answers a second that 16 connections get, each with ``calls`` calls open, in both halves of the time.
-
-    A refusal is no answer.
-    """
+    """Answers a second that 16 connections get, each with ``calls`` calls open, in both halves of the time. A refusal
+    is not an answer."""
     halves = []
     for _ in range(2):
         served = called(transport, address, CLOSED, calls, duration_s / 2, path, payload)

@@ -1,11 +1,11 @@
-"""Promise: bounded under overload. A stock server as its users get it is offered all the Lookups that one load offers.
+"""Promise: bounded under overload. A stock server with its defaults is offered all the Lookups that one load can send.
 
-``python -m tests.reliability.overload_lookups [--minutes]``, on a machine with two cores that nobody else uses. The
-peak is that of a second server, which is never overloaded: 16 connections to it keep eight calls open each. The load is
-one thread of Python. A trial measures first how much processor time the load takes for a request. The load then offers
-a rate that fills only a part of its core: a load that is late itself tells nothing of a server. A row says the rate ÷
-the peak, and the share of its core that the load took. Under ``LEAST_TIMES`` the rate is no overload, and the promise
-is not kept. The promise asks for a load in C, which offers more: there is no such open loop here.
+``python -m tests.reliability.overload_lookups [--minutes]``, on a machine with two free cores. The peak is that of a
+second server, which is never overloaded: 16 connections to it keep eight calls open each. The load is one thread of
+Python. A trial measures first how much processor time the load takes for a request. The load then offers a rate that
+fills only a part of its core: a load that is late tells nothing about a server. A row says the rate ÷ the peak, and the
+share of its core that the load took. Under ``LEAST_TIMES`` the rate is not an overload, and the promise is not kept.
+The promise asks for a load in C, which offers more: there is no such open loop here.
 """
 
 import sys

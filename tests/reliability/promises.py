@@ -1,4 +1,4 @@
-"""All that the service promises, by name: what tries it, and what is known to fall short."""
+"""All promises of the service, by name: the check that tries each, and the known shortfalls."""
 
 from dataclasses import dataclass
 from math import inf
@@ -37,7 +37,7 @@ class Promise:
 
     checks: tuple[Check, ...]
     timed: bool = True
-    """A promise about lateness runs alone. Others run some at a time."""
+    """A promise about lateness runs alone. Others run several at a time."""
     overnight: Check | None = None
     """Tried once overnight, in place of the ten rounds."""
 
@@ -63,8 +63,8 @@ PROMISES: dict[str, Promise] = {
     "balancers": Promise((balancers.check,), overnight=balancers.check_overnight),
     "steady": Promise((steady.check,), overnight=steady.check_overnight),
 }
-"""Of those that are not timed the longest come first, so that all slots are busy to the end. Restarts come last, beside
-few others: a client tries again five times only, which a starved machine can use up."""
+"""Order of the promises without timing: the longest come first, so that all slots are busy to the end. Restarts come
+last, beside few others: a client tries again only five times, which a starved machine can use up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Shortfall:
     at_most: float = inf
 
     def excuses(self, row: Row) -> bool:
-        """True where a row is no worse than its bound. A row without a number is worse, unless nothing was tried."""
+        """True where a row is not worse than its bound. A row without a number is worse, unless nothing was tried."""
         if (self.at_least, self.at_most) == (-inf, inf):
             return True
         return row.measured is not None and self.at_least <= row.measured <= self.at_most
@@ -121,10 +121,8 @@ SHORT: dict[str, Shortfall] = {
     "sockets: memory under load": Shortfall(_SETTLES, at_most=10),
     "grpc_static: memory under load": Shortfall(_SETTLES, at_most=10),
 }
-"""Rows that are known to fall short. Any other that does, or one that is worse than excused, fails the command.
-
-Shares are in percent, times in milliseconds, and growth in MiB a minute.
-"""
+"""Rows with known shortfalls. Another row that falls short, or one that is worse than its bound, fails the command.
+Shares are in percent, times in milliseconds, and growth in MiB a minute."""
 
 
 def excused(row: Row) -> bool:

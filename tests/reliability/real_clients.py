@@ -1,7 +1,7 @@
-"""Promises held against other people's clients: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
+"""Promises tried with clients of others: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
 
-``python -m tests.reliability.real_clients [--minutes]``, on a machine with two cores that nobody else uses. Server and
-load have a core each.
+``python -m tests.reliability.real_clients [--minutes]``, on a machine with two free cores. Server and load have a core
+each.
 
 - Overload. A call computes for 0.5 ms, and its client gives up after 90 ms. The peak is what 16 calls at once get on a
   second server, which is never overloaded, before and after each block. Lookups come as fast as grpc-go sends them in
@@ -56,11 +56,11 @@ LATE_US_MAX = 20_000.0
 """A load that sends later than that, at the 99th percentile, tells nothing of a server."""
 
 SLOWER, TRIES = 0.85, 8
-"""Of a rate that the load does not keep, the next one to try; and rates tried."""
+"""Factor from a rate that the load does not keep to the next one; and number of rates tried."""
 
 POLITE, POLITE_HZ, GREEDY, GREEDY_CALLS = 16, 500, 64, 64
 SHARE = 0.9
-"""Of the fair share."""
+"""Share of the fair share."""
 
 METADATA_BYTES, CALLS = 15_360, 10_000
 
@@ -79,13 +79,13 @@ class Report:
     """Answered within their deadline."""
     seconds: float
     errors: Mapping[str, int] = field(default_factory=dict)
-    """By gRPC's code; of calls that were answered late, ``late``."""
+    """Failures by gRPC's code; ``late`` for calls that were answered late."""
     never_sent: int = 0
     late_us_p99: float = 0.0
 
     @property
     def made(self) -> int:
-        """All that were due."""
+        """All due calls."""
         return self.good + sum(self.errors.values()) + self.never_sent
 
     @property
@@ -122,9 +122,8 @@ def check_metadata(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def metadata_rows(calls: int) -> Iterator[Row]:
-    """Long metadata in so many calls from each client, 1 and 16 at a time. grpcio's own server gets a hundredth:
-    it refuses nearly all, and grpc-go then makes five a second.
-    """
+    """Rows on long metadata in this number of calls from each client, 1 and 16 at a time. grpcio's own server gets a
+    hundredth: it refuses nearly all, and grpc-go then makes five a second."""
     clients = {"grpcio": _grpcio_with_metadata}
     if is_built("go-stock"):
         clients["grpc-go"] = _go_with_metadata
@@ -139,7 +138,7 @@ def metadata_rows(calls: int) -> Iterator[Row]:
 
 
 def metadata_row(what: str, seen: Report, calls: int, has_goal: bool) -> Row:
-    """None of so many calls may have failed."""
+    """Row on this number of calls, none of which may fail."""
     failed = sum(seen.errors.values())
     kinds = "".join(f"; {count:,} {kind}" for kind, count in seen.errors.items())
     passed = not failed and seen.made >= calls
@@ -157,7 +156,7 @@ def overload_row(what: str, shares: Sequence[float], goal: float | None, of: str
 
 
 def fair_rows(what: str, polite: Report, greedy_hz: float, has_goal: bool) -> list[Row]:
-    """Of the polite clients: their share, and how many of their calls were answered."""
+    """Rows on the polite clients: their share, and the number of their answered calls."""
     fair_hz = min(polite.made / polite.seconds, (greedy_hz + polite.good_hz) * POLITE / (POLITE + GREEDY))
     share, answered = polite.good_hz / fair_hz if fair_hz else 0.0, polite.good / max(1, polite.made)
     text = f"{answered:.2%} of {polite.made:,}"
@@ -233,7 +232,7 @@ def _polite_grpcio(address: Address, duration_s: float) -> Report:
 
 
 def _go_with_metadata(address: Address, calls: int, at_once: int) -> Report:
-    """So many calls or more, in runs that are guessed from those before."""
+    """This number of calls or more, in runs whose length is guessed from earlier ones."""
     total, run_s = Report(0, 0.0), calls / 5_000
     while total.made < calls:
         told = "-in-flight", str(at_once), "-metadata-bytes", str(METADATA_BYTES), "-metadata-new"
@@ -250,7 +249,7 @@ def _grpcio_with_metadata(address: Address, calls: int, at_once: int) -> Report:
 
 @contextmanager
 def serving(transport: str, options: Sequence[str] = ()) -> Iterator[Address]:
-    """A stock server on the core of servers, as started but for its store, which is memory."""
+    """A stock server with its defaults on the core of servers, with its store in memory."""
     words = ("-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0")
     command = [sys.executable, *words, "--store", "memory", *options]
     with Program(command, bench(CATALOG).server_cores) as program:
@@ -296,7 +295,7 @@ def _by_grpcio(what: str, address: Address, *words: str) -> Report:
 
 
 def politely(address: Address, duration_s: float) -> Report:
-    """Load of 16 channels, of which each makes its calls when they are due, one at a time."""
+    """Load of 16 channels, each of which makes its calls when they are due, one at a time."""
     until_s = time.monotonic() + duration_s
     gap_s = POLITE / POLITE_HZ
 
@@ -316,7 +315,7 @@ def politely(address: Address, duration_s: float) -> Report:
 
 
 def _ended(call: Callable[[], bytes], due_s: float) -> str | None:
-    """End of a call: None where it was answered in time, else its code, or ``late``."""
+    """End of a call: None where it was answered in time; else its code, or ``late``."""
     try:
         call()
     except grpc.RpcError as error:

@@ -1,8 +1,8 @@
 """Promise: a certificate is renewed without a dropped request, by writing its files while clients call and connect.
 
 ``python -m tests.reliability.renewals [COUNT]`` prints the rows. The authority changes each time, too. The key is
-written some looks behind its certificate or before it: what is half written changes nothing. On ``grpc`` and
-``grpc_aio`` nobody connects meanwhile, as ``stock_service/rpc/process/README.md`` asks for; open connections go on.
+written some looks after its certificate or before it: half-written files change nothing. On ``grpc`` and ``grpc_aio``
+no client connects meanwhile, as ``stock_service/rpc/process/README.md`` asks. Open connections go on.
 """
 
 import sys
@@ -53,7 +53,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def row(transport: str, renewals: int) -> Row:
-    """So many renewals, and what clients saw of them."""
+    """Row on this number of renewals, and the clients' failures."""
     staying, dialing = renewed(transport, renewals)
     failures = [failure for client in (*staying, *dialing) for failure in client.failures]
     requests, connects = (sum(client.requests for client in clients) for clients in (staying, dialing))
@@ -64,7 +64,7 @@ def row(transport: str, renewals: int) -> Row:
 
 
 def renewed(transport: str, renewals: int) -> tuple[list[Told], list[Told]]:
-    """The replies to clients that stayed, and to those that connected anew; fails where a renewal is not seen."""
+    """Replies to clients that stayed, and to those that connected anew. Fails where a renewal is not seen."""
     with TemporaryDirectory() as name, ThreadPoolExecutor(2 * CALLING) as threads, ExitStack() as running:
         folder, others = Path(name) / "own", (Path(name) / "even", Path(name) / "odd")
         for each in (folder, *others):
@@ -89,7 +89,7 @@ def renewed(transport: str, renewals: int) -> tuple[list[Told], list[Told]]:
 
 
 def renew(server: Server, folder: Path, new: Path, parts: tuple[str, ...]) -> None:
-    """Writes the new files, the second once the server has seen that the first alone is no use."""
+    """Writes the new files, the second once the server has seen that the first one alone cannot be used."""
     first, second = parts
     seen = server.said().count("cannot be used")
     (folder / first).write_bytes((new / first).read_bytes())
@@ -106,7 +106,7 @@ def is_served(transport: str, server: Server, shown: ClientCredentials) -> bool:
 
 
 def stay(transport: str, server: Server, shown: ClientCredentials, over: threading.Event) -> Told:
-    """One connection for all requests."""
+    """Makes all requests on one connection."""
     with closing(load(transport).connect(server.address, WAIT_S, shown)) as connection:
         return until_over(lambda: connection.call(LOOKUP, LOOKUP_FISHCO, WAIT_S), over)
 

@@ -1,11 +1,11 @@
 """Speed of three replicas on one PostgreSQL: trades a second, and the price of a synchronous standby.
 
-``python -m tests.reliability.replica_rates [SECONDS]`` measures each case for so many seconds, seven times, in turns,
-and prints a row a case and ratios within each turn. All is on one machine: PostgreSQL, its standby, the replicas, and
-the load, whose traders each wait for a reply and then send a trade with a new id.
+``python -m tests.reliability.replica_rates [SECONDS]`` measures each case for this time, seven times, in turns. It
+prints a row for each case and ratios within each turn. All is on one machine: PostgreSQL, its standby, the replicas,
+and the load, whose traders each wait for a reply and then send a trade with a new id.
 
-The control ``one a trade`` is the same server with one transaction a trade (``one_a_trade.py``). A case with a standby
-is beside one that has the standby too, and does not wait for it. In the end volumes, numbers and replies must agree.
+The control ``one a trade`` is the same server with one transaction a trade (``one_a_trade.py``). A case that waits for
+a standby is beside a case with a standby that does not wait. At the end volumes, numbers and replies must agree.
 """
 
 import sys
@@ -92,7 +92,7 @@ FOLLOWED = (
 
 
 class Rates:
-    """Replicas of each program and session, while they serve, and all that was measured of them."""
+    """Replicas of each program and session, while they serve, and their measurements."""
 
     def __init__(self, postgres: "Postgres", cases: Sequence[Case], running: ExitStack) -> None:
         from psycopg import connect

@@ -1,7 +1,7 @@
-"""Promise: replicas on one PostgreSQL answer as one catalog, whatever is killed or cut.
+"""Promise: replicas on one PostgreSQL answer as one catalog, through kills and cut connections.
 
 Histories over three replicas are judged, some of them with a PostgreSQL that is shut down at once or killed, or whose
-connections are cut, at moments that are drawn. A server is killed under load, and started again, as ``kills.py`` does.
+connections are cut, at random moments. A server is killed under load, and started again, as ``kills.py`` does.
 """
 
 import random
@@ -75,7 +75,7 @@ def check(minutes: bool, seed: int) -> list[Row]:
 
 
 def judge(postgres: "Postgres", rng: random.Random, histories: int) -> list[Row]:
-    """The rows of so many histories, of each kind of loss as many. Says each that is not right."""
+    """Rows of this number of histories, equally many of each kind of loss. Prints each history that is not right."""
     from tests.postgres import OfEachReplica, replicas
 
     found: Counter[str] = Counter()

@@ -52,7 +52,7 @@ def check(minutes: bool, seed: int) -> list[Row]:
 
 
 def row(transport: str, restarts: int, rng: random.Random) -> Row:
-    """So many restarts under load, and what clients saw of them."""
+    """Row on this number of restarts under load, and the clients' failures."""
     told = restarted(transport, restarts, rng)
     failures = [failure for client in told for failure in client.failures]
     requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)

@@ -1,6 +1,6 @@
-"""A line of the promises' table, and what each module here has that tries a promise: ``check(minutes, seed)``.
+"""A line of the promises' table, and the function that each module has to try a promise: ``check(minutes, seed)``.
 
-A row may have no goal: it states what something else reaches that is no promise of ours.
+A row may have no goal: it states the figure of another program, which is not a promise of ours.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,14 +42,12 @@ def absent(tool: str) -> str:
 
 
 Check = Callable[[bool, int], list[Row]]
-"""Tries a promise for minutes, or else for seconds, from a seed. Blocks. Leaves nothing running, and no file."""
+"""Tries a promise for minutes, or else for seconds, from a seed. Blocks. Leaves no program running, and no file."""
 
 
 def worst(rounds: Sequence[Sequence[Row]], excused: Callable[[Row], bool] = lambda _: False) -> list[Row]:
-    """Of each row that several rounds gave, the first that fell short, else the last; and in how many it was kept.
-
-    One that fell short and is not excused goes before those that are.
-    """
+    """For each row of several rounds, the first that fell short, else the last; with the number of rounds that kept it.
+    A row that fell short without an excuse goes before those with one."""
     if len(rounds) == 1:
         return list(rounds[0])
     by_promise: dict[str, list[Row]] = {}

@@ -1,4 +1,4 @@
-"""Servers as their users get them: every default, a store on the disk too; and what is seen of them from outside."""
+"""Servers with their defaults, and a store on the disk; their state as seen from outside."""
 
 import os
 import resource
@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from tests.end_to_end.process import Server
 
 BASELINE_S = 2.0
-"""Within so long after an attack a server has as many threads and descriptors as before."""
+"""Longest time after an attack until a server has as many threads and descriptors as before."""
 
 
 LEADING = ("--executor", "leader-followers")
-"""For sockets, which have the static pool else: what depends on the executor is tried on both."""
+"""Executor for sockets beside the static pool, which is the default: checks that depend on the executor try both."""
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def usual_server(
 
 
 def threads_and_descriptors(pid: int) -> tuple[int, int]:
-    """The threads and descriptors of a process, without those that ``/proc`` needs or that close meanwhile."""
+    """Threads and descriptors of a process, without those that ``/proc`` needs or that close meanwhile."""
     links = []
     for descriptor in os.listdir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):
@@ -40,7 +40,7 @@ def threads_and_descriptors(pid: int) -> tuple[int, int]:
 
 
 def at_rest(pid: int) -> tuple[int, int]:
-    """The same once the server has seen that its clients have left."""
+    """Threads and descriptors once the server has seen that its clients have left."""
     threading.Event().wait(BASELINE_S / 2)
     return threads_and_descriptors(pid)
 
@@ -62,6 +62,6 @@ def memory_mib(pid: int, line: str = "VmRSS") -> float:
 
 
 def files_at_most(count: int) -> None:
-    """Lets this process open so many files, or as many as it may."""
+    """Lets this process open this number of files, or the largest number that it may."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))

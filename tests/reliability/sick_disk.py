@@ -90,7 +90,7 @@ def _lacks(part: str, is_cut: bool) -> int:
 
 
 def _right(found: tuple[int, int, int, int], lacks: int) -> bool:
-    """Tell whether the stocks are those that were written, but for some of the last trades."""
+    """True where the stocks are the written ones, except for some of the last trades."""
     first, price, volume, second_price = found
     prices = (first, price, second_price) == (0, STOCKS[0].price_cents, STOCKS[1].price_cents)
     return prices and TRADES - lacks <= volume <= TRADES

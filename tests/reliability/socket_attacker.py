@@ -1,8 +1,9 @@
-"""A hostile client of the sockets transport, as a process: one attack on several connections, again as each is cut off.
+"""A hostile client of the sockets transport, as a process: one attack on several connections, repeated when one is cut
+off.
 
 ``python -m tests.reliability.socket_attacker HOST PORT ATTACK SECONDS [SEED]``; prints ``begun`` once the first
-connections are there, and at the end how many it took. SIGTERM ends it sooner. One attack draws: what it sends is of
-the seed.
+connections are there, and at the end their number in all. SIGTERM ends it sooner. One attack sends random bytes, drawn
+from the seed.
 """
 
 import os
@@ -27,7 +28,7 @@ from tests.reliability.honest import ASK
 from tests.reliability.serving import files_at_most
 
 NICE = 5
-"""It yields the client's core to the honest client: what is tried is the server."""
+"""Priority of the process. It yields the client's core to the honest client, since the server is tried."""
 
 TURN_S = 0.02
 """A connection that sends slowly sends a piece in each turn."""
@@ -35,7 +36,7 @@ TURN_S = 0.02
 WHOLE = frame(1, LOOKUP, ASK)
 TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
 NAN = b"\x11" + struct.pack("<d", float("nan"))
-"""In place of a quantity: a field of eight bytes, where an integer belongs."""
+"""Value in the place of a quantity: a field of eight bytes, where an integer belongs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +46,21 @@ class Attack:
     pieces: Callable[[], Iterator[bytes]]
     connections: int = 8
     slow: bool = False
-    """A piece a turn; else all that the kernel takes."""
+    """True for one piece a turn; else all that the kernel takes."""
     reads: bool = True
     half_closes: bool = False
     ends: str = "stays"
-    """Once it has nothing more to send; or it ``closes``, or ``resets``, and the next one comes.
-
-    Or it is ``answered``: it resets once the first reply has come.
-    """
+    """End of a connection that has sent all: it ``closes``, or ``resets``, and the next one comes. ``answered``: it
+    resets once the first reply has come."""
 
 
 def once(*pieces: bytes) -> Callable[[], Iterator[bytes]]:
-    """These, and nothing more."""
+    """These bytes, once."""
     return lambda: iter(pieces)
 
 
 def again(data: bytes) -> Callable[[], Iterator[bytes]]:
-    """The same, for ever."""
+    """These bytes, for ever."""
     times = 1 + 65_536 // len(data)
     return lambda: iter(lambda: data * times, b"")
 
@@ -86,7 +85,7 @@ _drawing = count(1)
 
 
 def at_random() -> Iterator[bytes]:
-    """Bytes that are drawn, for each connection others."""
+    """Random bytes, different for each connection."""
     rng = random.Random(f"{_seed} {next(_drawing)}")
     return iter(lambda: rng.randbytes(4096), b"")
 
@@ -140,7 +139,7 @@ ATTACKS: dict[str, Attack] = {
     "a quantity that is NaN": Attack(again(frame(1, TRADE, b"\x0a\x06FishCo" + NAN))),
     "requests without pause": Attack(again(WHOLE), connections=16),
 }
-"""With "no file to be had", which is done to the server, these are 33."""
+"""The attacks. With "no file to be had", which is done to the server, these are 33."""
 
 GREEDY = "requests without pause"
 
@@ -177,7 +176,7 @@ class _Attacker:
         return not self.done or self._attack.ends in ("stays", "answered")
 
     def take(self) -> bool:
-        """Reads what is there; whether the connection goes on."""
+        """Reads the bytes that are there. True while the connection goes on."""
         try:
             return bool(self.socket.recv(1 << 16)) and self._attack.ends != "answered"
         except BlockingIOError:
@@ -193,7 +192,7 @@ class _Attacker:
 
 
 def attack(address: Address, chosen: Attack, duration_s: float) -> int:
-    """Attacks for so long, and says so once it has begun; how many connections that took."""
+    """Attacks for this time, and prints a line once it has begun. Gives the number of connections."""
     until_s = time.monotonic() + duration_s
     poll, attackers, opened = select.epoll(), dict[int, _Attacker](), 0
     begun = False

@@ -1,8 +1,9 @@
 """A server process whose handler computes for half a millisecond: ``python -m tests.reliability.spinning_server …``.
 
-``Spin`` gets when its client gives up, on ``time.monotonic_ns``, which all processes share. ``Ran`` tells three
-numbers: handlers that ran, handlers that began after their client had given up, and the handlers' processor time, in
-nanoseconds. Servers to be compared get the same ``--turns``: two of them that each measure their own are not equal.
+``Spin`` takes the moment at which its client gives up, on ``time.monotonic_ns``, which all processes share. ``Ran``
+gives three numbers: handlers that ran, handlers that began after their client had given up, and the handlers' processor
+time, in nanoseconds. Servers that are compared get the same ``--turns``: two servers that measure their own are not
+equal.
 """
 
 import sys

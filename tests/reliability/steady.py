@@ -1,11 +1,11 @@
-"""Promise: steady. Under load for long, a server's memory does not grow, and its threads and descriptors stay.
+"""Promise: steady. Under a long load a server's memory does not grow, and its threads and descriptors stay.
 
 The run is cut into ten equal parts. The slope's interval (95 %) is of the steps between their means. A sample depends
 on the one before it, so the samples themselves would give an interval that is far too narrow.
 
 An interval that is wide includes 0 whatever the server does. So its half is bounded, too. A run shorter than ten
 minutes is still settling. It has a row more: the interval of what each request leaves behind is to begin under a byte,
-and to end under four. One more entry in a list that nobody empties takes eight. A run of seconds does not judge the
+and to end under four. One more entry in a list that is never emptied takes eight. A run of seconds does not judge the
 memory, and says so: the allocator still gives back a MiB at a time.
 
 A client that gets no answer counts the request, and goes on. The server is not overloaded, so it must answer every
@@ -32,10 +32,10 @@ from tests.reliability.serving import memory_mib, threads_and_descriptors, usual
 TRANSPORTS_TRIED = ("sockets", "grpc_static")
 
 CLIENTS = 8
-"""Of ten requests of a client, one is a Trade without an id, and nine are Lookups."""
+"""A client's pattern: of ten requests one is a Trade without an id, and nine are Lookups."""
 
 WARM_SHARE = 0.25
-"""Warm-up, as a share of the time that counts. After it a server has allocated what it keeps once."""
+"""Warm-up, as a share of the counted time. After it a server has allocated its permanent memory."""
 
 PARTS = 10
 SAMPLE_S = 0.05

@@ -1,4 +1,5 @@
-"""Promise: stops cleanly. SIGTERM under load and in a burst: what was accepted is answered, and the exit code is 0."""
+"""Promise: stops cleanly. After SIGTERM under load and in a burst, accepted requests are answered, and the exit code is
+0."""
 
 import signal
 from contextlib import ExitStack
@@ -16,12 +17,12 @@ STOPS, SOME = 50, 2
 
 BURST, CONNECTIONS = 1_200, 24
 EACH = BURST // CONNECTIONS
-"""Under a connection's 64 streams: what is beyond them was never accepted."""
+"""Calls under a connection's limit of 64 streams. Calls beyond it are never accepted."""
 
 WAIT_S = 10.0
 
 REFUSED = (FaultCode.RESOURCE_EXHAUSTED, FaultCode.UNAVAILABLE)
-"""By these a server says that it does not do a request; any other code is a request that was lost."""
+"""Codes of a server that refuses a request. Any other code is a lost request."""
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
@@ -70,7 +71,7 @@ def _burst_on_sockets() -> list[int]:
 
 
 def _burst_on_http2() -> list[int]:
-    """The same on gRPC."""
+    """A burst on gRPC."""
     with Server(STATIC) as server, ExitStack() as stack:
         clients = [stack.enter_context(RawHttp2(server.address)) for _ in range(CONNECTIONS)]
         for client in clients:

@@ -1,13 +1,12 @@
 """Promises of the store, tried with strace: a kill, a full disk and a failed one at every call that writes; lost power.
 
-These calls are ``WRITES`` and ``SYNCS``. A scripted run (``store_member.py``) says what it was told of each trade and
-what each Lookup showed. Then the store is opened again. All that was told must be there, and in the copy too, once that
-was made. The run's trades are sent once more, each with its id: they must end as one after the other, with one effect
-each.
+These calls are ``WRITES`` and ``SYNCS``. A scripted run (``store_member.py``) prints the outcome of each trade and of
+each Lookup. Then the store is opened again. It must have every acknowledged trade, and so must the copy, once it was
+made. The run's trades are sent once more, each with its id: each must have one effect, in a sequential order.
 
-Lost power is simulated, from a record of the run's system calls. At a random moment each file has what it had at its
-last sync, and of what was written since, writes at random: dropped, torn at sectors of 512 bytes, in any order. Names
-are as at the last sync of their folder, or as after some of the changes since.
+Lost power is simulated, from a record of the run's system calls. At a random moment each file has its content of the
+last sync, and a random part of the later writes: some dropped, some torn at sectors of 512 bytes, in any order. Names
+are those of the last sync of their folder, or of some later changes.
 """
 
 import random
@@ -35,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STRACE = shutil.which("strace")
 
 TRADES = 8
-"""Of the scripted run: its log is moved into the file after every second."""
+"""Trades of the scripted run. Its log is moved into the file after every second trade."""
 
 WRITES = ("pwrite64", "ftruncate", "rename", "unlink")
 SYNCS = ("fsync", "fdatasync")
@@ -81,7 +80,7 @@ class Told:
     ended: bool = False
 
     def hear(self, line: str) -> None:
-        """Takes in a line. Raises AssertionError for a Lookup that shows what was not acknowledged."""
+        """Reads a line. Raises AssertionError for a Lookup that shows a trade which was not acknowledged."""
         match line.split():
             case ["ack", name, volume, sequence]:
                 self.acknowledged[name] = (int(volume), int(sequence))
@@ -99,10 +98,10 @@ class Told:
 
 
 def run(path: Path, *strace: str, plant: str = "") -> tuple[Told, int]:
-    """The scripted run on a store, under strace; what it said, and its exit code.
+    """Runs the script on a store, under strace. Gives its output and exit code.
 
-    It needs no package (``-S``), which makes it a tenth shorter. It keeps no bytecode (``-B``): to write that is to
-    rename files, which are none of the store's.
+    It needs no package (``-S``), which makes it a tenth shorter. It writes no bytecode (``-B``), which would rename
+    files beside the store's.
     """
     member = (sys.executable, "-B", "-S", "-m", "tests.reliability.store_member", str(path), str(TRADES), plant)
     command = [str(STRACE), "-qq", "-o", *(strace or ("/dev/null",)), *member]
@@ -138,7 +137,7 @@ def faults(folder: Path, whats: Sequence[str], names: Sequence[str]) -> list[Fau
 
 
 def survives(folder: Path, fault: Fault) -> Told:
-    """A run with a fault, and that what it was told is there afterwards. Raises AssertionError."""
+    """Makes a run with a fault, and checks that its acknowledged trades are there afterwards. Raises AssertionError."""
     folder.mkdir()
     inject = f"inject={fault.call}:{fault.what}:when={fault.at}{'+' if fault.for_ever else ''}"
     told, code = run(folder / "store", "/dev/null", "-e", f"trace={fault.call}", "-e", inject)
@@ -183,7 +182,7 @@ def holds(path: Path, told: Told) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A system call of a run: what, of which file, and with what."""
+    """A system call of a run: its kind, its file, and its content."""
 
     what: str
     file: str = ""
@@ -196,7 +195,7 @@ _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 
 
 def recorded(folder: Path, plant: str = "") -> tuple[list[Step], Path]:
-    """The system calls of a run that matter to its files, and what it said, in order; and the store's path."""
+    """System calls of a run on its files, and its output, in order; and the store's path."""
     path, log = folder / "store", folder / "log"
     folder.mkdir(exist_ok=True)
     traced = ("openat", "close", "pwrite64", "write", "ftruncate", "fsync", "fdatasync", "rename", "unlink")
@@ -232,7 +231,7 @@ def _steps(log: str, folder: Path) -> Iterator[Step]:
 
 
 class _Disk:
-    """The bytes that a disk surely has, and those that it may have besides."""
+    """Bytes that a disk has for certain, and bytes that it may have besides."""
 
     def __init__(self) -> None:
         self.content: list[bytearray] = []  # of each file, at its last sync
@@ -295,7 +294,8 @@ def _torn(step: Step, rng: random.Random) -> Step:
 
 
 def power_is_lost(folder: Path, steps: Sequence[Step], rng: random.Random, images: int) -> None:
-    """So many images of a run, each opened; raises AssertionError for one that lacks what was told by then."""
+    """Opens this number of images of a run after lost power. Raises AssertionError for an image without a trade that
+    was acknowledged by then."""
     for number in range(images):
         disk, told = _Disk(), Told()
         for step in steps[: rng.randrange(len(steps)) + 1]:

@@ -1,6 +1,6 @@
-"""A process that trades on a store and says what became of each trade; others kill it, or have its disk fail.
+"""A process that trades on a store and prints the outcome of each trade. Others kill it, or make its disk fail.
 
-``python -m tests.reliability.store_member PATH TRADES [PLANT]`` says a line at a time, each as one write. ``ack ID
+``python -m tests.reliability.store_member PATH TRADES [PLANT]`` prints a line at a time, each with one write. ``ack ID
 VOLUME SEQUENCE`` is a trade that was acknowledged, ``full ID`` or ``failed ID`` one that was refused, ``saw VOLUME``
 the Lookup behind it. Then the store is closed and copied to ``PATH.copy``: ``copied`` or ``uncopied``, and ``end``. A
 store that cannot be opened is ``refused``, exit code 2. PLANT names a bug that checks must find.
@@ -27,7 +27,7 @@ from stock_service.trading.model import Side, Status, Stock
 STOCKS = (Stock("A", 100, 10**9), Stock("B", 200, 10**9))
 
 LOG_BYTES_MAX = 4 * 4096
-"""The log is moved into the file after every second trade, so that this is tried too."""
+"""Trades between two moves of the log into the file, so that the move is tried too."""
 
 OLD, GROUP = 4, 3
 """Ids that are forgotten during the run; and trades of one group."""
@@ -68,7 +68,7 @@ def _trade(exchange: Exchange, name: str, stock: str) -> None:
 
 
 def _grouped(catalog: SqliteCatalog, exchange: Exchange, names: Sequence[str], stock: str) -> None:
-    """The same of several trades that share a commit, as a server has them wait."""
+    """Outcomes of several trades that share a commit, as waiting trades of a server do."""
     waits = []
     for name in names:
         here.wait = Wait(lambda _: None)
@@ -84,7 +84,7 @@ def _grouped(catalog: SqliteCatalog, exchange: Exchange, names: Sequence[str], s
 
 
 def _copy(path: Path) -> None:
-    """As ``store backup`` does."""
+    """Copies the store, as ``store backup`` does."""
     try:
         with StoreFile.opened(path) as file:
             file.load()

@@ -26,7 +26,8 @@ def overlapping(groups: list[Group]) -> int:
 
 @pytest.mark.parametrize("turns", [1, 4])
 def test_groups_of_a_turn_come_one_after_the_other(turns: int) -> None:
-    """Else two groups would give the same number. No trade is lost, or counted twice."""
+    """Groups of a turn follow each other. Else two groups would give the same number. No trade is lost or counted
+    twice."""
     found = simulated(64, 4, turns)
     assert {group.turn for group in found.groups} == set(range(turns))
     assert overlapping(found.groups) == 0
@@ -48,7 +49,7 @@ def test_a_turn_that_lets_two_in_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same seed gives the same groups; another one gives others."""
+    """The same seed gives the same groups. Another seed gives others."""
     first = simulated(16, 4, 4).groups
     assert simulated(16, 4, 4).groups == first
     monkeypatch.setattr(numbering, "SEED", 2)
@@ -56,7 +57,8 @@ def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_number_stops_where_a_trade_s_part_of_a_turn_does() -> None:
-    """More traders come near that, and never over it. Numbers a stock go on, up to the cores."""
+    """With one number for all, more traders approach the limit of a turn, and never exceed it. With numbers a stock the
+    rate grows, up to the cores."""
     most = SECONDS / PRIMARY.trade_s
     few, many, each = (len(simulated(*case).waits_s) for case in ((64, 16, 1), (512, 16, 1), (512, 16, 16)))
     assert few < many < most
@@ -64,5 +66,5 @@ def test_one_number_stops_where_a_trade_s_part_of_a_turn_does() -> None:
 
 
 def test_one_hot_stock_gains_nothing() -> None:
-    """All its trades share a turn, whatever has a number of its own."""
+    """All trades of one hot stock share a turn, also with numbers a stock."""
     assert simulated(64, 1, 16).groups == simulated(64, 1, 1).groups

@@ -30,5 +30,5 @@ def test_a_restart_behind_a_balancer_fails_no_call(name: str, rows: list[Row]) -
 
 
 def test_no_trade_behind_balancers_is_done_twice(rows: list[Row]) -> None:
-    """Nor is one done that no reply tells of."""
+    """No trade behind a balancer is done twice, or done without a reply."""
     assert rows[-1].passed, rows[-1]

@@ -1,4 +1,4 @@
-"""Programs of ``compose.yaml``, started without containers: each command as the file has it, but for addresses."""
+"""Programs of ``compose.yaml``, started without containers: each command of the file, with other addresses."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def command(service: str) -> list[str]:
 
 
 def python(service: str, replaced: dict[str, str]) -> list[str]:
-    """What follows ``python -m`` in a command of a service, with other addresses, each of which the command has."""
+    """Words behind ``python -m`` in a service's command, with other addresses in the place of those that it has."""
     words = command(service)
     assert words[:2] == ["python", "-m"]
     line = "\0".join(words[2:])
@@ -49,7 +49,7 @@ def python(service: str, replaced: dict[str, str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def replicas(_postgres: Postgres) -> Iterator[list[Server]]:
-    """As many as the file says, on one store and one port, each at an address of its own."""
+    """The number of replicas in the file, on one store and one port, each at an address of its own."""
     dsn = _postgres.database()
     made = run(*python("store", {STORE: dsn}))
     assert made.code == 0, made
@@ -77,7 +77,7 @@ def answers(server: Server) -> bool:
 
 
 def test_each_replica_serves_and_shows_its_metrics(replicas: list[Server]) -> None:
-    """And Prometheus is told the port of the metrics, and the name of all replicas."""
+    """Each replica serves and shows its metrics. Prometheus has the metrics' port, and the name of all replicas."""
     assert all("stock_service_serving 1" in metrics(server) for server in replicas)
     assert f'names: ["{NAME}"], type: A, port: 9100' in COMPOSE
     assert f'aliases: ["{NAME}"]' in COMPOSE
@@ -85,7 +85,7 @@ def test_each_replica_serves_and_shows_its_metrics(replicas: list[Server]) -> No
 
 
 def test_envoy_deals_out_to_all_replicas(replicas: list[Server], tmp_path: Path) -> None:
-    """As ``envoy.yaml`` is once the file's own command has changed two addresses of it."""
+    """Envoy sends to all replicas with ``envoy.yaml``, in which the file's own command has changed two addresses."""
     if lacking("Envoy"):
         pytest.skip(lacking("Envoy"))
     words = [word for each in command("envoy") for word in ("-e", each)]

@@ -1,4 +1,4 @@
-"""A moment of ``replica_rates.py``: what it counts, and nothing of its speed."""
+"""A moment of ``replica_rates.py``: its counts, without its speeds."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SECONDS = 0.3
 
 @pytest.mark.slow
 def test_only_the_control_has_a_commit_a_trade(postgres: Postgres) -> None:
-    """And the store has each trade of the replies once."""
+    """Only the control has a commit for each trade. The store has each acknowledged trade once."""
     found, agreed = measured(postgres, (HOT, ALONE), SECONDS)
     assert agreed
     assert all(turn.trades_hz > 2 * turn.groups_hz for turn in found[HOT.name])

@@ -1,4 +1,4 @@
-"""The command that tries the promises: what it calls fallen short, and what its page says."""
+"""The command that tries the promises: its verdicts, and its page."""
 
 from pathlib import Path
 
@@ -15,13 +15,13 @@ KEPT, FALLEN, KNOWN = Row("a", "0", "0", True), Row("b", "0", "7", False), Row("
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One row is known to fall short."""
+    """A table with one known shortfall."""
     monkeypatch.setitem(SHORT, KNOWN.promise, Shortfall("not built"))
 
 
 @pytest.mark.parametrize(("rows", "code"), [([KEPT], 0), ([KEPT, FALLEN], 1), ([KEPT, KNOWN], 0)])
 def test_a_row_that_falls_short_unknown_fails(rows: list[Row], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 1, but for one that is known to."""
+    """A row that falls short gives exit code 1, unless its shortfall is known."""
     monkeypatch.setitem(PROMISES, "fair", Promise((lambda _minutes, _seed: rows,)))
     assert command.main(["fair", "--seconds", "--seed", "1"]) == code
 
@@ -51,7 +51,7 @@ def test_a_known_row_may_fall_so_far_and_no_further(
 
 
 def test_what_is_excused_has_a_reason_and_a_bound() -> None:
-    """But for tools that are not here: nothing was tried, so nothing can be worse."""
+    """Every excuse has a reason and a bound. An absent tool has no bound, since nothing was tried."""
     programs = (conformance.H2SPEC, conformance.GO, guided_fuzz.ATHERIS, real_clients.GO_LOAD, *balancers.LACKING)
     tools = {absent(tool) for tool in programs}
     for promise, short in SHORT.items():
@@ -65,7 +65,7 @@ def test_what_is_excused_has_a_reason_and_a_bound() -> None:
     ("good", "took_s", "known"), [(90, 0.09, (True, True)), (84, 0.11, (False, False)), (5, 0.2, (False, False))]
 )
 def test_the_rows_of_an_overload_carry_their_figures(good: int, took_s: float, known: tuple[bool, bool]) -> None:
-    """In the units of the bounds: percent, and milliseconds."""
+    """Rows of an overload have figures in the units of the bounds: percent, and milliseconds."""
     offered = Offered(due=200, good=good, answered_s=[took_s] * 10, refused_s=[took_s] * 10)
     block = overload.block_of(offered, 1.0, (100.0, 100.0), 100.0)
     goodput = overload.rows_of("sockets at 2 times its capacity", [block], 0.95, 2.0)[0]
@@ -75,7 +75,7 @@ def test_the_rows_of_an_overload_carry_their_figures(good: int, took_s: float, k
 
 
 def test_who_comes_back_slowly_lowers_no_peak() -> None:
-    """A server that has lost half of its speed for ever is told so by every block: the peak is of one that rested."""
+    """A server that has lost half of its speed for ever fails in every block: the peak is that of a rested server."""
     offered = Offered(due=100, good=50)
     blocks = [overload.block_of(offered, 1.0, (100.0, 100.0), back_hz) for back_hz in (100.0, 50.0, 50.0)]
     assert [(block.goodput, block.back) for block in blocks] == [(0.5, 1.0), (0.5, 0.5), (0.5, 0.5)]
@@ -92,7 +92,8 @@ def test_a_host_that_slows_down_in_a_block_lowers_no_goodput() -> None:
 
 
 def test_a_load_that_was_late_itself_is_offered_again_at_a_lower_rate() -> None:
-    """A late load tells nothing of the server. After the last try it is reported all the same."""
+    """A late load tells nothing about the server, and is offered again at a lower rate. The last try is reported in any
+    case."""
 
     def offered(rate_hz: float) -> real_clients.Report:
         return real_clients.Report(round(rate_hz), 1.0, late_us_p99=0.0 if rate_hz < 80 else 341_000.0)
@@ -103,14 +104,15 @@ def test_a_load_that_was_late_itself_is_offered_again_at_a_lower_rate() -> None:
 
 
 def test_a_server_that_keeps_a_punctual_load_waiting_is_not_excused() -> None:
-    """Calls that found no room were never sent: it is the server that did not answer those before."""
+    """Calls without room were never sent: the server did not answer the calls before them."""
     overloaded = real_clients.Report(1, 1.0, never_sent=99)
     assert real_clients.in_time(lambda _: overloaded, 100.0) == (100.0, overloaded)
 
 
 @pytest.mark.parametrize(("refused", "passed"), [({}, True), ({"ResourceExhausted": 1}, False)])
 def test_one_call_refused_for_its_metadata_is_one_too_many(refused: dict[str, int], passed: bool) -> None:
-    """Of ten thousand; and so are calls that were never made. A row without a goal only states."""
+    """One failed call of ten thousand is too many, and so is a call that was not made. A row without a goal only
+    states."""
     seen = real_clients.Report(10_000, 9.0, refused)
     assert real_clients.metadata_row("a", seen, 10_000, has_goal=True).passed is passed
     assert not real_clients.metadata_row("a", real_clients.Report(9_999, 9.0, {}), 10_000, has_goal=True).passed
@@ -120,14 +122,14 @@ def test_one_call_refused_for_its_metadata_is_one_too_many(refused: dict[str, in
 @pytest.mark.slow
 @pytest.mark.parametrize(("transport", "passed"), [("grpc_static", True), ("grpc", False)])
 def test_a_server_that_refuses_honest_metadata_falls_short(transport: str, passed: bool) -> None:
-    """As grpcio's own server does, which takes half of it."""
+    """A server that refuses honest metadata falls short, as grpcio's own server does with half of it."""
     with real_clients.serving(transport) as address:
         row = real_clients.metadata_row("a", real_clients.with_metadata(address, 40, 4), 40, has_goal=True)
     assert row.passed is passed
 
 
 def test_what_goes_late_or_polite_clients_lack_falls_short() -> None:
-    """In shares of the peak, of a fifth of all answers, and of what polite clients asked for."""
+    """Shares of the peak, of a fifth of all answers and of the polite clients' calls fall short under their goals."""
     said = '{"calls": 90, "good": 80, "seconds": 2.0, "errors": {"Aborted": 5}, "never_sent": 7, "late_us_p99": 3.0}'
     polite = real_clients.go_report(said)
     assert (polite.made, polite.good_hz, polite.errors) == (102, 40.0, {"Aborted": 5, "late": 10})
@@ -141,7 +143,7 @@ def test_what_goes_late_or_polite_clients_lack_falls_short() -> None:
 
 
 def test_without_grpc_go_its_rows_are_skipped_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One row says how to get it."""
+    """Without grpc-go one row says how to get it."""
     monkeypatch.setattr(real_clients, "is_built", lambda _: False)
     (row,) = real_clients.check(False)
     assert (row.figure, row.passed, excused(row)) == ("skipped: make peers", False, True)
@@ -182,7 +184,7 @@ def test_of_several_rounds_the_worst_counts() -> None:
 
 
 def test_a_row_that_only_states_is_neither_kept_nor_short() -> None:
-    """Such a row has a dash for its goal and for whether it is kept, and counts with none of the others."""
+    """A row that only states has a dash for its goal and its result, and is not counted with the other rows."""
     row = Row.stated("beside", "7%")
     assert str(row) == "beside | – | 7% | –"
     text = command.page({name: [KEPT, row] for name in PROMISES}, dict.fromkeys(PROMISES, 7.2), 70.0, "make it", 5)

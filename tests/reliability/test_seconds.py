@@ -27,7 +27,7 @@ TRIED: dict[str, Callable[[int], list[Row]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRIED)
 def test_some_of_a_promise_is_kept(name: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row of the promise, whatever the machine does beside; how late an answer came is not asked."""
+    """Each row of the promise is kept, without a bound on lateness, so that a busy machine does not fail it."""
     for module in (honest, hostile_http2):
         monkeypatch.setattr(module, "P99_S", float("inf"))
     rows = TRIED[name](rng.randrange(2**32))

@@ -1,4 +1,4 @@
-"""The trials of the advice: what counts as right, what is tried, and how the page gets its rows."""
+"""Trials of the advice: the criteria, the services, and the rows of the page."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ TRIED = Tried(FOUND, AFTERWARDS, 15.0)
 
 @pytest.mark.parametrize(("workers", "is_right"), [(2, False), (4, True), (8, True), (16, False)])
 def test_an_advised_pool_is_enough_and_at_most_twice_the_smallest(workers: int, is_right: bool) -> None:
-    """Here 4 do 94 % of the best, and 2 half of that."""
+    """Here a pool of 4 reaches 94 % of the best rate, and a pool of 2 half of that."""
     tried = replace(TRIED, found=replace(FOUND, workers=workers))
     assert tried.smallest == 4
     assert tried.is_pool_right is is_right
@@ -41,7 +41,7 @@ def test_a_rate_is_found_again(said_hz: float, is_right: bool) -> None:
 
 
 def test_a_service_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the names of the twelve that there are."""
+    """An unknown service is refused with the names of the twelve known ones."""
     assert len(SHAPES) == 12
     with pytest.raises(SystemExit, match="2"):
         trials.main(["lock", "nothing"])
@@ -50,7 +50,8 @@ def test_a_service_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[st
 
 
 def test_the_page_gets_a_row_in_place_of_the_older_one() -> None:
-    """In the order of the services, with a sentence on all of them; what stands around is left."""
+    """A new row replaces the older one, in the order of the services, with a sentence on all of them. The text around
+    stays."""
     page = f"before\n{BEGIN}{END}after\n"
     wrong = replace(TRIED, found=replace(FOUND, workers=16, highest_hz=1000.0))
     for name, tried in (("connections", TRIED), ("lock", wrong)):
@@ -65,7 +66,7 @@ def test_the_page_gets_a_row_in_place_of_the_older_one() -> None:
 
 
 def test_rows_of_another_machine_are_dropped() -> None:
-    """One line names the machine of all rows."""
+    """Rows of another machine are dropped. One line names the machine of all rows."""
     page = f"{BEGIN}{END}"
     for name, machine in (("lock", "a machine"), ("documents", "a machine"), ("connections", "a machine, newer")):
         page = recorded(page, name, shown(name, TRIED, "now on abc"), machine)
@@ -74,7 +75,7 @@ def test_rows_of_another_machine_are_dropped() -> None:
 
 
 def test_a_changed_source_anywhere_is_a_change(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Also outside the page's folder. The page itself is none."""
+    """A changed source outside the page's folder is a change, too. The page itself is not a source."""
     page, source = tmp_path / "folder/README.md", tmp_path / "another/source.py"
     for file in (page, source):
         file.parent.mkdir()
@@ -91,7 +92,7 @@ def test_a_changed_source_anywhere_is_a_change(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.slow
 def test_the_trials_write_each_row_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """So that an interrupted run keeps what it has."""
+    """Each row is written at once, so that an interrupted run keeps its rows."""
     (tmp_path / "page.md").write_text(f"{BEGIN}{END}", encoding="utf-8")
     monkeypatch.setattr(trials, "tried", lambda *_: TRIED)
     rows = trials.run(("lock", "documents"), lambda _: None, tmp_path / "page.md")
@@ -100,7 +101,8 @@ def test_the_trials_write_each_row_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_the_recorded_trials_hold() -> None:
-    """Of the twelve in the README eleven pools are right at least, and ten rates; its sentence counts them."""
+    """Of the twelve services in the README at least eleven have the right pool, and ten the right rate. Its sentence
+    has the counts."""
     text = README.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == list(SHAPES)
@@ -110,7 +112,7 @@ def test_the_recorded_trials_hold() -> None:
 
 
 def faults_of(text: str) -> list[str]:
-    """Rows of the page's table that contradict themselves: their pools decide what is enough, found and right."""
+    """Contradictions in rows of the page's table: their pools decide if the advice is enough, found and right."""
     table, faults, right = text.partition(BEGIN)[2].partition(END)[0], [], [0, 0]
     for name, _, advised, smallest, of_best, said, found, did, *_ in (
         [cell.strip() for cell in line.strip("|\n ").split(" | ")]

@@ -1,10 +1,10 @@
-"""Trials of ``recommend``: ``--start`` advises twelve services of strangers, and a sweep of fresh servers judges.
+"""Trials of ``recommend``: ``--start`` advises on twelve services of others, and a sweep of fresh servers judges it.
 
     python -m tests.reliability.trials [NAME ...]
 
-A service is advised as a user's would be, without a word of what it is. Then every pool is started afresh and measured
-by turns, in ``SWEEPS`` sweeps. A pool is enough if it does ``NEAR`` of what the best one does. The advice passes if its
-pool is enough, and at most ``TWICE`` the smallest that is. Its rate passes if it is found again within
+The advice is given as for a user's service, without a description. Then every pool is started afresh and measured by
+turns, in ``SWEEPS`` sweeps. A pool is enough if it reaches ``NEAR`` of the best rate. The advice passes if its pool is
+enough, and at most ``TWICE`` the smallest such pool. Its rate passes if a sweep measures it again within
 ``MEASURED_ERROR``.
 
 Each service's row is written into the page of ``recommend`` as soon as it is judged. So the table can be made in

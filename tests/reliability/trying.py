@@ -1,4 +1,4 @@
-"""Tries promises one after the other; those for which nobody looks at a clock three at a time, each in a process."""
+"""Tries promises one after the other. Promises without timing run three at a time, each in a process."""
 
 import logging
 import time
@@ -11,12 +11,12 @@ from tests.reliability.promises import PROMISES
 from tests.reliability.rows import Row
 
 AT_ONCE = 3
-"""Promises tried at the same time, where nothing asks how late something was. Two leave one of two cores idle while
-they wait for a disk, a start or an end."""
+"""Number of promises tried at the same time, where lateness is not checked. With two, one of two cores would idle
+during waits for a disk, a start or an end."""
 
 
 class Length(StrEnum):
-    """For how long the promises are tried."""
+    """Duration of the tries."""
 
     SECONDS = auto()
     MINUTES = auto()

@@ -14,7 +14,7 @@ from tests.raw_service import answered
 
 
 class Clock:
-    """A clock that goes on by a step at every look, and by what it is told. Nanoseconds."""
+    """A clock in nanoseconds that moves by a step at every look, and by ``pause``."""
 
     def __init__(self, step_ns: int = 1) -> None:
         self.now_ns = 1_000_000
@@ -25,7 +25,7 @@ class Clock:
         return self.now_ns
 
     def pause(self, seconds: float) -> None:
-        """Sleeps, for those who ask this clock."""
+        """Moves the clock, in the place of a sleep."""
         self.now_ns += int(seconds * 1e9)
 
 
@@ -49,7 +49,7 @@ class FakeConnection:
 
 
 class CannedConnection:
-    """A connection that gives prepared replies, or raises prepared faults, one after the other."""
+    """A connection that gives prepared replies, or raises prepared faults, in sequence."""
 
     def __init__(self, replies: Iterable[bytes | Fault]) -> None:
         self._replies: Iterator[bytes | Fault] = iter(replies)
@@ -65,5 +65,5 @@ class CannedConnection:
 
 
 def service(*stocks: Stock) -> Service:
-    """A stock service of these stocks; the default ones without any."""
+    """A stock service of these stocks; of the default stocks without any."""
     return stock_service(Exchange(MemoryCatalog(stocks or DEFAULT_STOCKS, Mutex)))

@@ -1,4 +1,4 @@
-"""The price updater: when it updates, what it counts, and how it ends."""
+"""The price updater: its times, its counts, and its end."""
 
 import random
 import signal
@@ -34,7 +34,7 @@ class Waits:
 
 
 def test_it_updates_between_waits_and_counts_outcomes() -> None:
-    """One update after each wait but the one that says stop; a stock that is not there is counted as such."""
+    """One update follows each wait, except the wait that says stop. An unknown stock is counted as such."""
     connection = FakeConnection(service())
     outcomes: Counter[Status] = Counter()
     updates = Updates(("GameStart", "Nope"), 0.5, None)
@@ -45,7 +45,7 @@ def test_it_updates_between_waits_and_counts_outcomes() -> None:
 
 
 def test_times_stocks_and_prices_come_from_the_seed() -> None:
-    """The same seed gives the same updates at the same times; the times are exponential with the mean given."""
+    """The same seed gives the same updates at the same times. The intervals are exponential with the given mean."""
     runs = []
     for seed in (1, 1, 2):
         connection, waits = FakeConnection(service()), Waits(2000)
@@ -66,7 +66,7 @@ def test_times_stocks_and_prices_come_from_the_seed() -> None:
 
 
 def test_it_waits_no_longer_than_it_has_left() -> None:
-    """With a duration it ends then, not after the interval that is running."""
+    """With a duration it ends then, and not after the running interval."""
     waits = Waits(5)
     run(
         RemoteExchange(FakeConnection(service()), 1.0),
@@ -79,7 +79,7 @@ def test_it_waits_no_longer_than_it_has_left() -> None:
 
 
 def test_a_fault_ends_it_with_what_it_had_counted() -> None:
-    """An updater that goes on without updating would change what is measured beside it."""
+    """A fault ends it with its counts: an updater without updates would change the measurement beside it."""
 
     def third_is_late(call: int) -> None:
         if call == 3:
@@ -103,7 +103,7 @@ def test_it_says_how_many_and_of_which_outcome() -> None:
     ["--interval-s 0", "--interval-s nan", "--duration-s -1", "--stocks", "--stocks a\nb", "--seed -1", "lookup"],
 )
 def test_bad_usage_is_one_line(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On standard error, exit code 2."""
+    """Bad usage is one line on standard error and exit code 2."""
     with pytest.raises(SystemExit) as ended:
         price_updater.main(arguments.split(" "))
     said_there = capsys.readouterr()
@@ -114,7 +114,7 @@ def test_bad_usage_is_one_line(arguments: str, capsys: pytest.CaptureFixture[str
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_its_count(number: signal.Signals, server: str) -> None:
-    """As a process: exit code 0, and the last line says how many."""
+    """A signal ends its process with exit code 0, and the last line has its count."""
     command = [sys.executable, "-m", "clients.price_updater", "--transport", "sockets", "--address", server]
     with subprocess.Popen([*command, "--interval-s", "0.001"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -126,6 +126,6 @@ def test_a_signal_ends_it_with_its_count(number: signal.Signals, server: str) ->
 
 
 def test_the_default_address_is_the_transports() -> None:
-    """This machine, and the port that the transport's server takes unless told."""
+    """The default address is this machine, with the default port of the transport's server."""
     options = price_updater._parser().parse_args(["--transport", "sockets"])
     assert server_address(options) == ("127.0.0.1", DEFAULT_PORT)

@@ -40,7 +40,7 @@ REQUESTS = (
 
 
 def test_it_answers_as_the_exchange_does() -> None:
-    """The same requests in the same order get equal replies, over a connection and without one."""
+    """The same requests in the same order get equal replies over a connection and without one."""
     remote = RemoteExchange(FakeConnection(service(*STOCKS)), 1.0)
     local = Exchange(MemoryCatalog(STOCKS, Mutex))
     for method, arguments in REQUESTS:
@@ -96,7 +96,7 @@ def test_a_reply_that_the_method_never_gives_is_a_fault(
 
 
 def test_an_unknown_status_is_named() -> None:
-    """The fault says which number came, for whoever looks for a server of another version."""
+    """The fault has the number of the unknown status, which points to a server of another version."""
     reply = LOOKUP(status=99).SerializeToString()  # type: ignore[arg-type]
     with pytest.raises(InternalFault, match="unknown status 99"):
         RemoteExchange(CannedConnection([reply]), 1.0).lookup("GameStart")
@@ -104,6 +104,6 @@ def test_an_unknown_status_is_named() -> None:
 
 @pytest.mark.parametrize("method", ["lookup", "trade", "update"])
 def test_bytes_that_do_not_decode_are_a_fault(method: str) -> None:
-    """Whatever the method."""
+    """Bytes that do not decode are a fault, for every method."""
     with pytest.raises(InternalFault, match="3 bytes"):
         getattr(replies, method)(b"\xff\xff\xff")

@@ -47,7 +47,7 @@ class Faulty:
 
     @property
     def calls(self) -> list[tuple[str, bytes, float]]:
-        """All that was sent."""
+        """All requests that were sent."""
         return [call for connection in self.connections for call in connection.calls]
 
     def exchange(self, retries: int) -> RetryingExchange:
@@ -74,7 +74,8 @@ class _Failing(FakeConnection):
 @pytest.mark.parametrize("path", ASKED)
 @pytest.mark.parametrize("fault", [*FAULTS.values(), NotBegun], ids=lambda each: each.__name__)
 def test_what_is_sent_again_after_which_fault(path: str, fault: type[Fault]) -> None:
-    """A Lookup and a Trade after those that may pass; an Update only where it had no effect; nothing after another."""
+    """A Lookup and a Trade are sent again after faults that may pass, an Update only where it had no effect. After
+    other faults nothing is sent again."""
     again = fault in (Overloaded, NotBegun) or (fault in PASSING and path != UPDATE)
     server = Faulty(fault("once"))
     exchange = server.exchange(3)
@@ -89,7 +90,7 @@ def test_what_is_sent_again_after_which_fault(path: str, fault: type[Fault]) -> 
 
 @pytest.mark.parametrize("path", ASKED)
 def test_nothing_is_sent_again_unless_asked(path: str) -> None:
-    """With no retries every fault is raised at once, and a trade is given no id."""
+    """Without retries every fault is raised at once, and a trade gets no id."""
     for fault in PASSING:
         server = Faulty(fault("once"))
         with pytest.raises(fault):
@@ -101,7 +102,7 @@ def test_nothing_is_sent_again_unless_asked(path: str) -> None:
 
 
 def test_a_trade_that_was_done_has_one_effect() -> None:
-    """Its replies were lost twice: it was sent three times under one id, of its own where it was given none."""
+    """A trade whose replies were lost twice was sent three times under one id. Without an id it got one of its own."""
     server = Faulty(Unavailable("lost"), DeadlineExceeded("late"), after=True)
     exchange = server.exchange(2)
     assert exchange.trade("FishCo", 5, Side.BUY) == TradeReply(Status.OK, 5, 1)
@@ -138,7 +139,7 @@ def test_a_try_behind_a_lost_reply_has_a_new_connection() -> None:
 
 
 def test_connecting_is_tried_again_for_every_request() -> None:
-    """Also for an Update: where there is no connection, nothing was sent."""
+    """Connecting is tried again for every request, also for an Update: without a connection nothing was sent."""
     server = Faulty()
     refusals = [Unavailable("nobody listens")] * 2
 

@@ -1,4 +1,4 @@
-"""The trader's command line: what it prints, and its exit codes."""
+"""The trader's command line: its output, and its exit codes."""
 
 import random
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ BAD_PRICE = "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.
 
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeConnection]:
-    """The connection of the trader, whatever its options."""
+    """The trader's connection, for any options."""
     with closing(FakeConnection(service())) as fake:
         monkeypatch.setattr(trader, "connect", lambda _: fake)
         yield fake
@@ -78,7 +78,7 @@ def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytes
 )
 @pytest.mark.usefixtures("connection")
 def test_bad_usage_is_one_line_that_names_it(arguments: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On standard error, exit code 2, nothing sent."""
+    """Bad usage is one line on standard error that names it, with exit code 2. Nothing is sent."""
     with pytest.raises(SystemExit) as ended:
         trader.main(arguments.split())
     said = capsys.readouterr()
@@ -87,7 +87,7 @@ def test_bad_usage_is_one_line_that_names_it(arguments: str, option: str, capsys
 
 
 def test_options_count_before_and_after_the_command() -> None:
-    """And one given before is not undone by the command's own default."""
+    """Options count before and after the command. The command's defaults do not undo an option before it."""
     for arguments in ("--address a:1 --timeout-s 2 lookup X", "lookup X --address a:1 --timeout-s 2"):
         options = trader._parser().parse_args(arguments.split())
         assert (options.address, options.timeout_s, options.transport) == (("a", 1), 2.0, "grpc")
@@ -100,7 +100,8 @@ def test_options_count_before_and_after_the_command() -> None:
 def test_nothing_that_a_server_says_reaches_the_terminal_unescaped(
     fault: type[Fault], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its fault is one line without control characters and marks of direction; so is a name that was given."""
+    """The server's fault is printed in one line without control characters and marks of direction, and so is a given
+    name."""
     said = "\x1b]0;title\x07\x1b[2J\x9b1m\r\n\u202eno\u2028\u2029"
     monkeypatch.setattr(trader, "connect", lambda _: CannedConnection([fault(said)]))
     assert trader.main(["lookup", "GameStart"]) == 3
@@ -112,7 +113,7 @@ def test_nothing_that_a_server_says_reaches_the_terminal_unescaped(
 
 
 def test_the_session_repeats_for_a_seed(connection: FakeConnection, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a command: as many requests as asked for, the same for the same seed, others for another."""
+    """Without a command the same seed gives the same session of the asked length. Another seed gives another."""
     sent = []
     for seed in ("1", "1", "2"):
         connection.calls.clear()
@@ -133,7 +134,7 @@ def test_a_session_reports_every_outcome() -> None:
 def test_what_is_sent_again_is_counted_and_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With ``--retries``, on standard error; without it the first fault is the last."""
+    """With ``--retries`` standard error has the number of retries. Without it the first fault is the last."""
     stocks = service()
 
     def once(number: int) -> None:
@@ -150,7 +151,7 @@ def test_what_is_sent_again_is_counted_and_said(
 def test_a_session_trades_the_stocks_that_are_named(
     connection: FakeConnection, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that the server lacks is an outcome; what to do about it is said once, on standard error."""
+    """A stock of the session that the server lacks is an outcome, with one line of advice on standard error."""
     assert trader.main(["--requests", "9", "--stocks", "FishCo", "BoarCo"]) == 0
     said = capsys.readouterr()
     assert {line.split()[2] for line in said.out.splitlines()} == {"FishCo", "BoarCo"}
@@ -168,7 +169,7 @@ def test_a_session_trades_the_stocks_that_are_named(
 def test_a_fault_is_one_line_that_says_what_to_do(
     code: FaultCode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On standard error, with the fault's name and its detail, whatever lines that has; exit code 3."""
+    """A fault is one line on standard error with its name, its detail and advice, and exit code 3."""
 
     def refused(_: object) -> Connection:
         raise FAULTS[code]("what happened\nand more")
@@ -193,7 +194,7 @@ def test_who_cannot_be_reached_is_to_be_started() -> None:
 
 @pytest.mark.parametrize("program", [trader, price_updater])
 def test_the_help_has_every_exit_code(program: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the code has them."""
+    """The help has every exit code of the code."""
     with pytest.raises(SystemExit):
         program.main(["--help"])
     said = " ".join(capsys.readouterr().out.split())

@@ -30,7 +30,7 @@ def block_of(number: int, seen: Sequence[S], started_at: str = "2026-01-01T00:00
 
 
 def keep(folder: Path, plan: Plan, blocks: Sequence[Block[S]]) -> None:
-    """Keeps a run in a folder, in place of one that is there."""
+    """Keeps a run in a folder, in the place of an earlier one."""
     form = kind_of(plan).form
     (folder / form.blocks_file).unlink(missing_ok=True)
     write_plan(folder, form, plan)
@@ -39,7 +39,7 @@ def keep(folder: Path, plan: Plan, blocks: Sequence[Block[S]]) -> None:
 
 
 def repetition(number: int, ready_ms: float, memory_mib: Sequence[float], idle_share: float) -> Block[StartSeen]:
-    """One of ``ALONE``; gRPC is ready after twice the time, and takes the first of the memories."""
+    """A repetition of ``ALONE``. gRPC is ready after twice the time, and takes the first of the memories."""
     held = [
         HeldSeen(connections, memory, 9, round(idle_share * 5e9), 5_000_000_000)
         for connections, memory in zip(ALONE.servers[0].connections, memory_mib, strict=True)
@@ -54,7 +54,7 @@ def cold_run(calls: int, first_us: float = 500.0, rest_us: float = 100.0, errors
 
 
 def cold_block(number: int, runs: Sequence[tuple[int, ColdRun]], stolen: Sequence[int] = ()) -> Block[ColdRun]:
-    """Runs by their cells; those at the places ``stolen`` lost half a second of their one."""
+    """Cold runs by their cells. Those at the places ``stolen`` lost half a second of one."""
     seen = tuple(
         Run(cell, run, RoundSeen(1.0, 100 if place in stolen else 0)) for place, (cell, run) in enumerate(runs)
     )

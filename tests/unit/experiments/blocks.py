@@ -35,16 +35,16 @@ BESIDE_OTHERS = replace(LIMITS, steal_share=2.0)
 """Limits for a test on real servers: other tests run beside it, and no round of it is left out for them."""
 
 COUNTED_NS = 20_000_000
-"""Of a slice."""
+"""Counted length of a slice."""
 
 ANSWERED = 400
 """Requests of each type in an arm's histogram of a block."""
 
 _WIRE_BYTES = {"sockets": 200}
-"""A request, by transport; else 400."""
+"""Bytes of a request by transport; 400 for others."""
 
 SPREAD = 0.4
-"""Of the logarithm of one request's time."""
+"""Deviation of the logarithm of one request's time."""
 
 
 def _none(_: Arm) -> int:
@@ -72,45 +72,45 @@ class World:
     """The truth of every arm."""
 
     mean_us: Callable[[Arm, str], float]
-    """Of a request type."""
+    """Mean of a request type."""
     block_noise: float = 0.004
     """Standard deviation of the logarithm of a block's mean."""
     slice_noise: float = 0.03
-    """The same of a slice's, beside its block's."""
+    """Deviation of a slice, beside that of its block."""
     shared_noise: float = 0.0
-    """The same of what slices of one appearance of a group share."""
+    """Deviation that the slices of one appearance of a group share."""
     requests: int | None = 40
-    """Counted in a slice, of each request type; None: so many as fill it."""
+    """Counted requests of each type in a slice; None: as many as fill it."""
     cpu_ns: int | None = None
-    """Of the server for each request; None: 0.3 of its time."""
+    """The server's processor time for each request; None: 0.3 of its time."""
     effective: float = 300.0
     """Independent requests that an arm's requests of a block are worth."""
     errors: Callable[[Arm], int] = _none
     """Requests of a block that fail, of each type."""
     client_share: Callable[[Arm], float] = _unlimited
-    """Of the load side's core."""
+    """Share of its core that the load takes."""
     windows: Callable[[Arm], tuple[Window, ...]] = _none_seen
     stages: Callable[[Arm], Mapping[str, StageSummary]] = _no_stages
     """What the servers of an arm stamped, by request type."""
     later: Callable[[Arm], float] = _as_ever
-    """By this factor an arm is slower in the second half of each block's rounds."""
+    """Factor by which an arm is slower in the second half of each block's rounds."""
     pauses: Callable[[Arm], float] = _as_ever
-    """By this factor the first slice of an arm is slower, in each block."""
+    """Factor by which the first slice of an arm is slower, in each block."""
     robbed_rounds: int = 0
     """Rounds of each block in which the hypervisor took the cores, 50 ticks in each …"""
     foreign_ticks: int | None = None
-    """… or, where this is told, foreign processes did, so many."""
+    """… or foreign processes did, this number, where it is given."""
     lost: tuple[int, ...] = ()
     """The fates of the first slices of each block."""
 
 
 def blocks(sweep: Sweep, number: int, world: World, seed: int = 1) -> tuple[Block, ...]:
-    """So many blocks."""
+    """This number of blocks."""
     return tuple(block(sweep, each, world, seed) for each in range(1, number + 1))
 
 
 def block(sweep: Sweep, number: int, world: World, seed: int = 1, attempt: int = 1) -> Block:
-    """One block. It begins ten seconds after the one before, and a second attempt in the middle of them."""
+    """One block. It begins ten seconds after the one before, and a second attempt in the middle between them."""
     began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=10 * number + 5 * attempt - 15)
     rng = random.Random(f"{seed} {number}")
     drift = {arm: rng.gauss(0, world.block_noise) for arm in sweep.arms}
@@ -139,7 +139,7 @@ def _round(world: World, is_robbed: bool) -> RoundSeen:
 
 
 def stage_summary(wait_us: float, locked: int = 1000, queue_us: float = 5.0) -> StageSummary:
-    """Stages of a thousand requests that waited so long for the lock, and for a thread."""
+    """Stages of a thousand requests that waited these times for the lock, and for a thread."""
     other = StageTimes(10.0, None, None)
     wait, queue = StageTimes(wait_us, None, None), StageTimes(queue_us, None, None)
     total = StageTimes(30.0 + wait_us + queue_us, None, None)
@@ -224,7 +224,7 @@ def _answered(world: World, mean_us: float, arm: Arm, rng: random.Random) -> Ans
 
 @lru_cache(2_000)
 def _times(mean_us: float, seed: int) -> Times:
-    """A histogram of that mean, to be read: worlds that differ in few arms have the others' in common."""
+    """A histogram with this mean, to be read: worlds that differ in few arms share the others' histograms."""
     values = np.random.default_rng(seed).lognormal(0, SPREAD, ANSWERED)
     times = Times()
     times.record((values / values.mean() * mean_us * 1000).astype(np.int64))

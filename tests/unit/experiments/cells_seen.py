@@ -1,4 +1,4 @@
-"""Cells made up: two servers, blocks whose numbers follow from what a test says of them."""
+"""Made-up cells: two servers, and blocks whose numbers follow from a test's values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ QUIET = RoundSeen(1.0, 0)
 
 
 def plan(blocks: int = 6, ratios: Sequence[CellRatio] = (RATIO,), cells: Sequence[Cell] = CELLS) -> TablePlan:
-    """Of all these cells."""
+    """A plan of all these cells."""
     return TablePlan("study", "part", tuple(cells), tuple(ratios), blocks)
 
 
@@ -55,5 +55,5 @@ def block(
 
 
 def slower(cell: Cell, by: float) -> CellSeen:
-    """The cell with many threads takes so many times as long."""
+    """The cell with many threads takes this multiple of the time."""
     return replace(SEEN, response_us=1000.0 * by) if cell == MANY else SEEN

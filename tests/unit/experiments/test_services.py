@@ -35,7 +35,8 @@ def test_the_greeter_greets_under_its_original_name() -> None:
 
 
 def test_the_echo_gives_back_what_it_decoded() -> None:
-    """And refuses what does not decode: it is no copy of bytes."""
+    """The echo decodes and encodes its text, and refuses bytes that do not decode, so that it is not a copy of
+    bytes."""
     reply = answered(echo(), ECHO, echo_pb2.EchoRequest(text="GameStart").SerializeToString())
     assert echo_pb2.EchoResponse.FromString(reply).text == "GameStart"
     with pytest.raises(InvalidRequest):
@@ -60,7 +61,8 @@ EXAMPLES: dict[str, tuple[str, Message, Message]] = {
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize(("name", "transport"), each_once(SERVICES, TRANSPORTS))
 def test_every_service_is_served_and_every_transport_serves_one(name: str, transport: str) -> None:
-    """As a process that keeps the contract. Not every pair: a transport sees no more of a service than its bytes."""
+    """Every service is served by a process that keeps the contract, and every transport serves one. A transport sees
+    only a service's bytes, so that not every pair is tried."""
     command = [sys.executable, "-m", "experiments.services", "serve", name, "--transport", transport, "--port", "0"]
     path, payload, expected = EXAMPLES[name]
     with Program(command) as server:
@@ -76,7 +78,8 @@ def test_every_service_is_served_and_every_transport_serves_one(name: str, trans
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_stock_service_is_served_beside_them(transport: str, tmp_path: Path) -> None:
-    """With its own options, those of every server, and work to do; its locks are in the timeline."""
+    """The stock service is served beside the studies' services, with its own options, those of every server, and extra
+    work. Its locks are in the timeline."""
     catalog, file = tmp_path / "catalog.toml", tmp_path / "timeline"
     catalog.write_text('[[stocks]]\nname = "Only"\nprice = 1.50\nvolume_limit = 5\n')
     command = [sys.executable, "-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]

@@ -11,7 +11,7 @@ from tests.unit.experiments.judge.synthetic_blocks import sweep
 
 
 def test_each_run_draws_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
-    """And says how to repeat it; one that is given stays."""
+    """Each run draws its seed and says how to repeat it. A given seed stays."""
     seeds = {seed_for(None) for _ in range(20)}
     assert len(seeds) > 15
     assert all(0 <= seed < SEEDS for seed in seeds)
@@ -23,7 +23,8 @@ def test_each_run_draws_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("inside", [".", "stock"])
 def test_a_run_that_goes_on_keeps_its_seed(tmp_path: Path, inside: str) -> None:
-    """The seed is found in the sweep's own folder and in a study's around it; an empty folder has none yet."""
+    """A resumed run keeps the seed of its folder's sweep, or of a study's folder around it. An empty folder has
+    none."""
     folder = tmp_path / inside
     folder.mkdir(exist_ok=True)
     files.write_sweep(folder, replace(sweep(), seed=4711))

@@ -1,4 +1,4 @@
-"""Reports of clients and results of runs as they might have been, for what is made of them."""
+"""Made-up reports of clients and results of runs, for tests of their readers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,8 @@ US, MS = 1000, 1_000_000
 def closed_records(
     took_us: int = 200, think_us: int = 50, start_ns: int = 0, end_ns: int = WINDOW.end_ns, unit: int = 1
 ) -> Records:
-    """One connection's closed loop, lookups and trades by turns; ``unit`` is what a nanosecond is written down as."""
+    """One connection's closed loop, with Lookups and Trades in turn; ``unit`` is the recorded length of a
+    nanosecond."""
     records = Records()
     records.note_connect(start_ns, start_ns + 50 * US)
     now_ns, place = start_ns, 0
@@ -56,7 +57,8 @@ def closed_run(*connections: Records) -> LoadResult:
 def open_run(
     times_us: Sequence[int] = (200,), late_us: int = 3, count: int = 2000, plan: LoadPlan = OPEN, failed: int = 0
 ) -> LoadResult:
-    """A run of one client: so many requests evenly over the window, with these times by turns, lookups and trades."""
+    """A run of one client: this number of requests evenly over the window, with these times in turn, Lookups and
+    Trades."""
     plan = replace(plan, clients=1, rate_hz=count / 2.0)
     records = Records()
     gap_ns = (WINDOW.end_ns - WINDOW.start_ns) // count
@@ -70,5 +72,5 @@ def open_run(
 
 
 def bad_arrivals() -> ArrivalCheck:
-    """Of sends that came all at once."""
+    """Check of arrivals that came all at once."""
     return arrival_check(np.zeros(1000, dtype=np.int64) + 1, 1000.0, "poisson")

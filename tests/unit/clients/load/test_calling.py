@@ -1,4 +1,4 @@
-"""``--call``: the load client against a server that is none of ours."""
+"""``--call``: the load client against a server of others."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ HELLO = ("--call", "tests.hello.Greeter/SayHello", "--data", '{"name": {"first":
 
 @pytest.fixture(scope="module", autouse=True)
 def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for what it keeps open."""
+    """Starts the fork server first, so that no test is blamed for its descriptors."""
     fleet.warm()
 
 
@@ -31,7 +31,7 @@ def run(address: Address, *options: str) -> int:
 
 @pytest.mark.parametrize("client", ["lean", "library"])
 def test_any_unary_method_is_measured(client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By either kind of client; the method's name stands for it in every place."""
+    """Any unary method is measured by either kind of client, under the method's name."""
     file = tmp_path / "result.json"
     with greeter() as address:
         assert run(address, *HELLO, "--client", client, "--json", str(file), "--fail-if", "SayHello.p50>1s") == 0
@@ -44,7 +44,7 @@ def test_any_unary_method_is_measured(client: str, tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("client", ["lean", "library"])
 def test_metadata_is_sent_with_every_call(client: str, tmp_path: Path) -> None:
-    """By either kind of client; without it the server refuses every call."""
+    """Either kind of client sends metadata with every call. Without it the server refuses every call."""
     file, sent = tmp_path / "result.json", ("--metadata", "x-tenant=north shore", "--metadata", "x-trace.id=7=7")
     with greeter(metadata=(("x-tenant", "north shore"), ("x-trace.id", "7=7"))) as address:
         assert run(address, *HELLO, "--client", client, *sent, "--json", str(file)) == 0
@@ -58,7 +58,7 @@ def test_metadata_is_sent_with_every_call(client: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("client", ["lean", "library"])
 @pytest.mark.parametrize("values", [(15_327,), (1,) * 425])
 def test_as_much_metadata_as_may_be_sent_arrives(client: str, values: tuple[int, ...]) -> None:
-    """In one long value or in many keys, by either kind of client."""
+    """The most metadata arrives, in one long value or in many keys, from either kind of client."""
     sent = [(f"{number}", "v" * size) for number, size in enumerate(values)]
     words = [word for key, value in sent for word in ("--metadata", f"{key}={value}")]
     with serving("grpc_static") as address:

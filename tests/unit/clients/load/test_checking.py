@@ -1,4 +1,4 @@
-"""``python -m clients.load --check`` on right servers and on those with a planted bug."""
+"""``python -m clients.load --check`` on right servers and on servers with a planted bug."""
 
 import json
 import re
@@ -29,14 +29,14 @@ def load(running: Running, *more: str) -> int:
 
 
 def serving(exchange: type[RightExchange]) -> Running:
-    """A server of such an exchange, which passes for the real one."""
+    """A server of this exchange, in the place of the real one."""
     service = stock_service(cast(Exchange, exchange(STOCKS, Handoff(0.0))))
     return Running(Kind("sockets", "static-pool"), service, Limits())
 
 
 @pytest.mark.parametrize("client", ["lean", "library"])
 def test_a_right_server_is_linearizable(client: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Both kinds of client say so, of a server that has done other trades before; and the history is written."""
+    """Both kinds of client find a right server linearizable, also after earlier trades. The history is written."""
     path = tmp_path / "history.json"
     with serving(RightExchange) as running:
         RemoteExchange(running.connect(), 5.0).update("A", 7)
@@ -56,14 +56,14 @@ def test_a_right_server_is_linearizable(client: str, capsys: pytest.CaptureFixtu
 
 
 def test_a_planted_bug_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 4, and what was told in a line."""
+    """A planted bug gives exit code 4 and a line with the fault."""
     with serving(LaggingReplica) as running:
         assert load(running, "--clients", "2", "--connections-per-client", "4") == 4
     assert ": not linearizable: Lookup(" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_history_without_overlap_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """One connection asks one thing after the other: exit code 4, and what to try."""
+    """One connection sends its requests in sequence: exit code 4, with advice."""
     with serving(RightExchange) as running:
         assert load(running) == 4
     assert ": vacuous: 0% overlapped a conflicting one" in " ".join(capsys.readouterr().out.split())

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 @pytest.fixture(scope="module", autouse=True)
 def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for what it keeps open."""
+    """Starts the fork server first, so that no test is blamed for its descriptors."""
     fleet.warm()
 
 
@@ -44,7 +44,7 @@ def run(server: str, *options: str) -> int:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_each_number_of_clients_has_its_run(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In turn; the files have them all, and the screen a summary of each."""
+    """Each number of clients has its run in turn. The files have all runs, and the screen has a summary of each."""
     files = {option: tmp_path / f"results.{option}" for option in ("json", "csv", "hlog")}
     options = [word for option, file in files.items() for word in (f"--{option}", str(file))]
     assert run(server, "--clients", "1", "2", "--mix", "lookup=0.5,trade=0.5", *options) == 0
@@ -61,7 +61,7 @@ def test_each_number_of_clients_has_its_run(server: str, tmp_path: Path, capsys:
 
 
 def test_an_open_loop_says_so(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its rate, and how late it was; the rate is offered while it goes on."""
+    """An open loop prints its rate and its lateness, and the rate while it runs."""
     assert run(server, "--rate-hz", "200", "--arrivals", "constant") == 0
     said = capsys.readouterr()
     assert "200/s constant" in said.out
@@ -79,7 +79,8 @@ def test_the_floor_is_said_unless_it_is_not_wanted(server: str, capsys: pytest.C
 
 
 def test_unknown_stocks_are_outcomes_said_aloud(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """No errors, exit code 0; but nobody should take the numbers for those of a stock that is there."""
+    """Unknown stocks are outcomes with exit code 0 and a warning, so that the numbers are not taken for those of a
+    known stock."""
     assert run(server, "--stocks", "Nope") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert " replies were UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks" in said
@@ -106,7 +107,7 @@ def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_server_that_is_not_there_is_one_line(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On standard error, saying what to do; exit code 3."""
+    """A server that is not there is one line on standard error with advice, and exit code 3."""
     host, _, _ = server.partition(":")
     times = ["--warm-up-s", "30", "--duration-s", "30"]
     assert command.main(["--transport", "sockets", "--address", f"{host}:1", *times]) == 3  # at once, without a floor
@@ -117,7 +118,7 @@ def test_a_server_that_is_not_there_is_one_line(server: str, capsys: pytest.Capt
 
 
 def test_a_limit_that_is_not_kept_is_exit_code_4(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a line for each that is broken; kept ones say nothing."""
+    """A broken limit is exit code 4, with a line for each. Kept limits have no line."""
     assert run(server, "--fail-if", "p50>50s", "--fail-if", "errors>0.1%") == 0
     assert "--fail-if" not in capsys.readouterr().err
     assert run(server, "--fail-if", "p50>1us", "--fail-if", "p50>50s", "--fail-if", "throughput<100000000") == 4
@@ -128,7 +129,8 @@ def test_a_limit_that_is_not_kept_is_exit_code_4(server: str, capsys: pytest.Cap
 def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder has taken its place meanwhile: one line, after the summary; the other files are written."""
+    """A file whose place a folder has taken is exit code 2 and one line, after the summary. The other files are
+    written."""
     taken, other = tmp_path / "results.json", tmp_path / "results.csv"
 
     def take(asked: LoadPlan, watch: fleet.Watch | None = None) -> LoadResult:
@@ -176,7 +178,7 @@ def test_the_highest_rate_is_found(
 
 
 def test_the_first_interrupt_is_raised_and_no_other() -> None:
-    """Nothing that comes after it cuts what is still to be done."""
+    """Later interrupts do not cut the work after the first one."""
     interrupts = command._Interrupts()
     with interrupts.listened_to():
         with pytest.raises(KeyboardInterrupt):
@@ -205,7 +207,7 @@ def test_what_is_held_is_done_whole() -> None:
 
 
 def test_an_ignored_interrupt_stays_ignored() -> None:
-    """As where a shell started the program in the background."""
+    """An ignored interrupt stays ignored, as for a program in a shell's background."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with command._Interrupts().listened_to():
@@ -232,7 +234,7 @@ class Program:
         )
 
     def wait_for(self, said: str) -> None:
-        """Until its standard error has a line with that."""
+        """Waits until its standard error has a line with this text."""
         assert self._process.stderr is not None
         while said not in self._process.stderr.readline():
             assert self._process.poll() is None
@@ -242,7 +244,7 @@ class Program:
         return library in Path(f"/proc/{self._process.pid}/maps").read_text()
 
     def children(self) -> int:
-        """Processes that it has started, and those that these have."""
+        """Processes that it has started, and their children."""
         return len(psutil.Process(self._process.pid).children(recursive=True))
 
     def press(self, number: signal.Signals = signal.SIGINT) -> None:
@@ -251,7 +253,7 @@ class Program:
             (os.killpg if number is signal.SIGINT else os.kill)(self._process.pid, number)
 
     def press_on(self) -> None:
-        """Until it has ended."""
+        """Sends the signal until it has ended."""
         while self._process.poll() is None:
             self.press()
 
@@ -262,7 +264,7 @@ class Program:
         return self._process.returncode, out, err
 
     def kill(self) -> None:
-        """Whatever is left of it."""
+        """Kills its remaining processes."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
@@ -309,7 +311,7 @@ LONG = (
 
 @pytest.mark.parametrize("how", ["SIGTERM", "Ctrl-C again and again"])
 def test_an_interrupt_keeps_what_was_measured(start: Start, tmp_path: Path, how: str) -> None:
-    """However often it comes: summary and file all the same, nothing lost, no traceback; exit code 130."""
+    """Any number of interrupts leave the summary and the file, no lost request, no traceback, and exit code 130."""
     file = tmp_path / "results.json"
     program = start(*LONG, "--json", str(file))
     program.wait_for("measuring")
@@ -329,7 +331,7 @@ def test_an_interrupt_keeps_what_was_measured(start: Start, tmp_path: Path, how:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere clients send on to the end of the window")
 def test_a_killed_program_leaves_no_process(start: Start) -> None:
-    """By SIGKILL, which it cannot hear: its clients and the fork server end, with a minute's load before them."""
+    """After SIGKILL its clients and the fork server end, with a minute's load before them."""
     program = start(*LONG)
     program.wait_for("measuring")
     program.press(signal.SIGKILL)
@@ -338,7 +340,7 @@ def test_a_killed_program_leaves_no_process(start: Start) -> None:
 
 @pytest.mark.parametrize("when", ["it is loaded", "it starts others", "clients start"])
 def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
-    """Neither the program nor any process that it starts prints a traceback; none is left."""
+    """Ctrl-C in the first second leaves no traceback of any process, and no process."""
     program = start("--clients", "8")
     moments = {
         "it is loaded": lambda: program.has_loaded("numpy"),
@@ -366,7 +368,7 @@ def test_ctrl_c_ends_a_search(start: Start, tmp_path: Path) -> None:
 
 
 def test_results_can_be_piped(start: Start) -> None:
-    """To another program: what is asked for on standard output comes after the summary, whole."""
+    """Results on standard output come after the summary, whole, so that they can be piped."""
     options = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor", "--csv", "/dev/stdout")
     code, out, _ = start(*options).ended()
     assert code == 0
@@ -376,7 +378,7 @@ def test_results_can_be_piped(start: Start) -> None:
 
 
 def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> None:
-    """Ctrl-C ends the wait for a reader; the other files are written by then."""
+    """Ctrl-C ends the wait for a pipe's reader. The other files are written by then."""
     pipe, file = tmp_path / "pipe", tmp_path / "results.json"
     os.mkfifo(pipe)
     options = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor")

@@ -11,7 +11,7 @@ from clients.load.thresholds import parse
 from tests.unit.clients.load.reports import bad_arrivals, closed_records, closed_run, open_run
 
 OFF = replace(open_run(), arrivals=(*open_run().arrivals, bad_arrivals()))
-"""Of two clients, the second of which did not follow the schedule; every time is as short as ever."""
+"""A run of two clients, the second of which did not follow the schedule, with short times."""
 
 OPEN = ("--rate-hz", "1000", "--no-floor")
 
@@ -19,7 +19,7 @@ OPEN = ("--rate-hz", "1000", "--no-floor")
 def ended(
     result: LoadResult, *options: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, list[str]]:
-    """The program's exit code where a run gives that result, and what it says of --fail-if."""
+    """The program's exit code for a run with this result, and its lines on --fail-if."""
     monkeypatch.setattr(command, "_knock", lambda _: None)
     monkeypatch.setattr(fleet, "run", lambda *_: result)
     code = command.main(["--transport", "sockets", *options])
@@ -29,7 +29,8 @@ def ended(
 def test_a_limit_kept_under_another_load_is_exit_code_4(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line that says what was wrong and what to do, whether the client was the cause or the server."""
+    """A limit kept under another load is exit code 4: one line has the cause, in the client or the server, and
+    advice."""
     code, (line,) = ended(OFF, *OPEN, "--fail-if", "p50>50s", capsys=capsys, monkeypatch=monkeypatch)
     assert code == 4
     assert line.startswith(
@@ -45,7 +46,7 @@ def test_a_limit_kept_under_another_load_is_exit_code_4(
 def test_a_limit_kept_under_the_load_asked_for_is_exit_code_0(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And so is a run off its schedule of which no limit was asked."""
+    """A limit kept under the asked load is exit code 0, and so is a run off its schedule without limits."""
     kept = ("--fail-if", "p50>50s")
     assert ended(open_run(), *OPEN, *kept, capsys=capsys, monkeypatch=monkeypatch) == (0, [])
     assert ended(closed_run(closed_records()), "--no-floor", *kept, capsys=capsys, monkeypatch=monkeypatch) == (0, [])

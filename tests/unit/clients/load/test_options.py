@@ -100,7 +100,7 @@ from stock_service.rpc.transports import TRANSPORTS
     ],
 )
 def test_bad_input_is_one_line_that_names_it(arguments: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """On standard error, exit code 2, before anything is started."""
+    """Bad input is one line on standard error that names it, with exit code 2, before anything starts."""
     with pytest.raises(SystemExit) as ended:
         command.main(arguments.split(" "))
     printed = capsys.readouterr()
@@ -129,7 +129,7 @@ def test_the_options_make_the_plan() -> None:
 
 @pytest.mark.parametrize("name", ["new", "there", "link", "dangling"])
 def test_a_file_that_can_be_written_is_taken(tmp_path: Path, name: str) -> None:
-    """There or not, and where a link points."""
+    """A file that can be written is accepted, existing or not, and through a link."""
     (tmp_path / "there").touch()
     (tmp_path / "link").symlink_to("there")
     (tmp_path / "dangling").symlink_to("nowhere")
@@ -138,7 +138,7 @@ def test_a_file_that_can_be_written_is_taken(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null", "pipe"])
 def test_a_stream_is_taken(tmp_path: Path, path: str) -> None:
-    """Whatever can be written to."""
+    """A stream that can be written to is accepted."""
     os.mkfifo(tmp_path / "pipe")
     assert options.output_file(str(tmp_path / path)) == tmp_path / path
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_measured(tmp_path:
 
 
 def test_options_that_go_together_are_taken() -> None:
-    """A search has arrivals too, though no rate is given."""
+    """Options that go together are accepted. A search has arrivals too, without a rate."""
     for words in (
         "--find-rate --p99-ms 5 --arrivals constant",
         "--rate-hz 5 --arrivals poisson",
@@ -191,7 +191,7 @@ def test_the_help_says_everything_in_80_columns(
 
 
 def test_frames_of_sockets_carry_no_metadata(capsys: pytest.CaptureFixture[str]) -> None:
-    """By either kind of client, in one line."""
+    """Metadata on sockets is refused in one line, for either kind of client."""
     for client in ("lean", "library"):
         with pytest.raises(SystemExit):
             command.main(["--transport", "sockets", "--client", client, "--metadata", "x-tenant=1", "--no-floor"])

@@ -29,7 +29,7 @@ RUNS = [CLOSED_RUN, OPEN_RUN, NOTHING]
 
 
 def test_json_has_what_was_asked_for_and_every_number() -> None:
-    """Of each run; what has no number is null."""
+    """JSON has the plan and every number of each run; null where there is no number."""
     document = json.loads(json_text(RUNS))
     assert document["format"] == JSON_FORMAT
     one, other, nothing = document["results"]
@@ -48,7 +48,7 @@ def test_json_has_what_was_asked_for_and_every_number() -> None:
 
 
 def test_json_can_be_read_again() -> None:
-    """The counts that were written give the same result."""
+    """The written counts give the same result when they are read."""
     for run, written in zip(RUNS, json.loads(json_text(RUNS))["results"], strict=True):
         again = from_json(written["counted"])
         assert again.requests[ALL].p99_us == run.result.requests[ALL].p99_us
@@ -56,7 +56,7 @@ def test_json_can_be_read_again() -> None:
 
 
 def test_csv_has_a_line_for_each_run_and_request_type() -> None:
-    """Columns with their units; nothing where there is no number."""
+    """CSV has a line for each run and request type, columns with units, and empty cells without a number."""
     rows = list(csv.DictReader(io.StringIO(csv_text(RUNS))))
     assert [row["request"] for row in rows] == ["lookup", "trade", "all"] * 3
     assert {row["rate_hz"] for row in rows} == {"", "1000.0"}
@@ -73,7 +73,8 @@ def test_csv_has_a_line_for_each_run_and_request_type() -> None:
 
 
 def test_csv_says_what_the_screen_says() -> None:
-    """Throughput is of replies within the window, and no percentile that too few requests lie beyond is there."""
+    """CSV has the screen's numbers: throughput of replies within the window, and no percentile with too few requests
+    beyond it."""
     late = Measured(replace(OPEN, clients=1), open_run(times_us=(500_000,)), None, AT)
     lookup, _, every = csv.DictReader(io.StringIO(csv_text([late])))
     assert float(every["throughput_hz"]) == late.result.throughput_hz == late.result.completed / 2 < 1000
@@ -85,7 +86,7 @@ def test_csv_says_what_the_screen_says() -> None:
 
 
 def test_the_log_is_read_by_the_histograms_own_tools(tmp_path: Path) -> None:
-    """One interval for each run and request type: its counts, its beginning and its length; times in nanoseconds."""
+    """The log has one interval for each run and request type: counts, begin and length, in nanoseconds."""
     path = tmp_path / "runs.hlog"
     write(path, hlog_text(RUNS))
     with closing(HistogramLogReader(str(path), HdrHistogram(1, 60 * 10**9, 3))) as reader:
@@ -104,7 +105,7 @@ def test_the_log_is_read_by_the_histograms_own_tools(tmp_path: Path) -> None:
 
 
 def test_a_log_of_nothing_is_one() -> None:
-    """Its heading."""
+    """A log without runs is its heading."""
     assert hlog_text([]).startswith("#[Histogram log format version 1.3]\n")
 
 
@@ -112,7 +113,7 @@ def test_a_log_of_nothing_is_one() -> None:
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """Nothing else is left in its folder, what stood there before is gone, and its mode is as it was."""
+    """A file is replaced whole, without another file in its folder, and keeps its mode."""
     file = tmp_path / "results.json"
     file.write_text("before")
     file.chmod(0o640)
@@ -123,14 +124,14 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_a_new_file_is_as_any_other(tmp_path: Path) -> None:
-    """Its mode is what the user's mask leaves."""
+    """A new file has the mode that the user's mask leaves."""
     write(tmp_path / "new", "text")
     (tmp_path / "other").touch()
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_where_it_cannot_be_put_nothing_is_left(tmp_path: Path) -> None:
-    """And what stood there is as it was."""
+    """Where a file cannot be put, no temporary file is left, and the old file stays."""
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "file").touch()
@@ -194,7 +195,7 @@ def test_what_is_no_ordinary_file_is_a_stream(path: str) -> None:
 
 
 def test_what_is_an_ordinary_file_is_none(tmp_path: Path) -> None:
-    """There or not, and in memory too."""
+    """An ordinary file is not a stream, existing or not, also in memory."""
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "new", Path("/dev/shm/results.json")):
         assert not is_stream(path)

@@ -20,12 +20,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", autouse=True)
 def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for what it keeps open."""
+    """Starts the fork server first, so that no test is blamed for its descriptors."""
     fleet.warm()
 
 
 def test_a_server_that_is_slow_to_accept_is_no_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a refusal ends the run before it begins: a full backlog does not answer at all."""
+    """Only a refusal ends the run before it begins. A full backlog does not answer at all."""
     monkeypatch.setattr(command, "PROBE_S", 0.05)
     with socket.socket() as full, ExitStack() as waiting:
         full.bind(("127.0.0.1", 0))
@@ -60,7 +60,8 @@ def test_a_server_of_another_protocol_is_one_line(
 
 
 def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server answered before, so its protocol is none of the causes; both runs are kept."""
+    """A server that dies between two runs has answered before, so that its protocol is not named as a cause. Both runs
+    are kept."""
     heard = closed_run(closed_records())
     unheard = replace(closed_run(Records()), errors={"unavailable": 3})
     results = iter([heard, unheard])

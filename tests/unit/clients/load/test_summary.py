@@ -27,7 +27,7 @@ FLOOR = Floor(21.4, 60.2)
 
 
 def printed(result: LoadResult, plan: LoadPlan = PLAN, floor: Floor | None = None, width: int = 80) -> str:
-    """The summary, as it is on something that is no terminal."""
+    """The summary, off a terminal."""
     screen = io.StringIO()
     show(plan, result, floor, Console(file=screen, width=width))
     return screen.getvalue()
@@ -50,7 +50,7 @@ def test_a_closed_loop_says_what_little_makes_of_it() -> None:
 
 
 def test_an_open_loop_says_how_late_it_was() -> None:
-    """And what its times count from; its processor share holds the waiting."""
+    """An open loop's summary has its lateness, and the begin of its times. Its processor share contains the waits."""
     plan = replace(OPEN, clients=1, connections_per_client=4, client="library")
     text = one_line(printed(open_run(late_us=30), plan))
     assert "1 client × 4 connections · library · 1000/s constant · sockets" in text
@@ -61,7 +61,7 @@ def test_an_open_loop_says_how_late_it_was() -> None:
 
 
 def worst() -> LoadResult:
-    """A run of two request types with large numbers and all that there is to warn of."""
+    """A run of two request types with large numbers and every warning."""
     base = combine(PLAN, WINDOW, [report(0, closed_records(took_us=1_234_567), cpu_s=1.9), report(1)], lost=2)
     lookups = replace(
         base.parts["lookup"], outcomes={"UNKNOWN_STOCK": 90_000_000}, errors={"deadline_exceeded": 123_456}
@@ -78,7 +78,8 @@ def worst() -> LoadResult:
 
 
 def test_the_summary_fits_a_screen() -> None:
-    """80 columns and 24 lines, with large numbers and all that there is to warn of; no colour off a terminal."""
+    """The summary fits 80 columns and 24 lines, with large numbers and every warning. Off a terminal it has no
+    colour."""
     plan = replace(PLAN, clients=512, connections_per_client=8, connection="per-request")
     text = printed(worst(), plan, FLOOR)
     assert "\x1b" not in text
@@ -98,7 +99,7 @@ def test_the_summary_fits_a_screen() -> None:
 
 
 def test_no_color_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal: what makes a number doubtful is red, unless NO_COLOR asks for none."""
+    """On a terminal warnings are red, unless NO_COLOR is set."""
     for environment, coloured in (("", True), ("1", False)):
         monkeypatch.setenv("NO_COLOR", environment)
         monkeypatch.setenv("TERM", "xterm-256color")
@@ -117,7 +118,7 @@ def test_long_lines_are_broken_between_words_and_indented() -> None:
 
 
 def test_a_good_run_has_nothing_to_warn_of() -> None:
-    """Neither of the loops."""
+    """A good run has no warnings, in either loop."""
     assert list(warnings(closed_run(closed_records()))) == []
     assert list(warnings(open_run())) == []
 
@@ -143,7 +144,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     ],
 )
 def test_what_makes_a_number_doubtful_is_said(change: dict[str, object], said: str) -> None:
-    """One line for each."""
+    """Each cause of doubtful numbers has one line."""
     (line,) = warnings(replace(closed_run(closed_records()), **change))  # type: ignore[arg-type]
     assert said in line
 
@@ -176,7 +177,8 @@ LACKS = "the server does not have these stocks; give its own with --stocks"
 def test_replies_of_which_none_is_ok_are_one_line(
     lookup: dict[str, int], trade: dict[str, int], said: list[str]
 ) -> None:
-    """Of a request type, or of all at once; where some are OK, only stocks that the server lacks are worth a line."""
+    """Replies without any OK are one line, for a request type or for all. Where some are OK, only missing stocks have a
+    line."""
     base = closed_run(closed_records())
     parts = {
         "lookup": replace(base.parts["lookup"], outcomes=lookup),
@@ -194,7 +196,7 @@ def test_a_percentile_needs_ten_requests_beyond_it() -> None:
 
 
 def test_a_percentile_below_the_table_needs_as_many() -> None:
-    """Of service times and of late sends too: what the table withholds, no line gives."""
+    """A percentile below the table needs enough requests, too, for service times and late sends."""
     text = one_line(printed(open_run(count=990), OPEN))
     assert "from its send: p50 197 µs, p99 –" in text
     assert "sent late: p50 3 µs, p99 –, max 3 µs" in text
@@ -217,7 +219,7 @@ def test_the_table_and_a_threshold_have_one_throughput() -> None:
 
 
 def test_times_of_failed_requests_alone_are_withheld() -> None:
-    """They would pass for the server's."""
+    """Times of failed requests alone are not shown, since they would pass for the server's."""
     assert row(open_run(failed=2000), "all") == ["all", "0", "2000", "0", *["–"] * 6]
 
 
@@ -238,7 +240,7 @@ def test_times_of_failed_requests_alone_are_withheld() -> None:
     ],
 )
 def test_a_time_is_said_with_its_unit(time_us: float | None, said: str) -> None:
-    """In the unit that keeps it short."""
+    """A time has the unit that keeps it short."""
     assert span(time_us) == said
 
 
@@ -253,7 +255,7 @@ PROGRESS = (
 
 
 def test_off_a_terminal_progress_is_plain_lines_now_and_then() -> None:
-    """When warm-up and window begin, and every ten seconds."""
+    """Off a terminal progress is a line when warm-up and window begin, and every ten seconds."""
     screen = io.StringIO()
     with live(Console(file=screen, width=80), PLAN) as watch:
         for progress in PROGRESS:

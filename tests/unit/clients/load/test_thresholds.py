@@ -59,7 +59,7 @@ def test_a_condition_is_read(text: str, condition: Condition) -> None:
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    """With what is allowed."""
+    """Any other text is refused with the allowed conditions."""
     with pytest.raises(ValueError, match="then a time such as 20ms"):
         parse(text)
 
@@ -95,14 +95,14 @@ RUN = open_run(times_us=[5000] + [200] * 99, count=20_000)
     ],
 )
 def test_each_limit_has_two_sides(kept: str, broken_by: str) -> None:
-    """A run that keeps it has nothing said against it; the other has one line, which names the condition."""
+    """A run that keeps a limit has no line. One that breaks it has one line, with the condition."""
     assert said(RUN, kept) == []
     (line,) = said(RUN, broken_by)
     assert line.startswith(f"{broken_by}: ")
 
 
 def test_throughput_is_what_came_within_the_window() -> None:
-    """Of a server that fell behind: not what was answered in the end; of the parts as of the whole."""
+    """For a server that fell behind, throughput is the replies within the window, in all and for each request type."""
     behind = open_run(times_us=(1_000_000,), count=2000)  # each takes 1 s of a window of 2 s
     assert behind.requests["all"].count == 2000
     assert said(behind, "throughput<501") == ["throughput<501: it was 500.0 replies/s within the window"]
@@ -111,7 +111,7 @@ def test_throughput_is_what_came_within_the_window() -> None:
 
 
 def test_errors_are_a_number_or_a_share() -> None:
-    """Of one request type those in the window; of all, those of the whole run."""
+    """Errors of a request type are those in the window. Errors of all are those of the whole run."""
     run = open_run(count=20_000, failed=20)
     run = replace(run, errors={"invalid_reply": 20, "unavailable": 20})
     assert said(run, "errors>40") == []
@@ -127,7 +127,7 @@ def test_errors_are_a_number_or_a_share() -> None:
     [("p50>9s", 20), ("p90>9s", 100), ("p99>9s", 1000), ("p99.9>9s", 10_000), ("lookup.p99>9s", 2000)],
 )
 def test_a_percentile_beyond_the_sample_fails(text: str, count: int) -> None:
-    """Ten replies must lie beyond it: with fewer nobody can tell. The line says how many would do."""
+    """A percentile fails with fewer than ten replies beyond it. The line says how many replies would do."""
     assert said(open_run(count=count), text) == []
     (line,) = said(open_run(count=count - 2), text)
     needed = count // 2 if text.startswith("lookup") else count  # the run has as many trades
@@ -148,7 +148,7 @@ def test_a_request_type_that_was_not_sent_fails() -> None:
 
 
 def test_every_condition_is_looked_at() -> None:
-    """One line for each that holds."""
+    """Every condition that holds has a line."""
     conditions = [parse(text) for text in ("p50>1us", "p50>1s", "max>1us")]
     assert [line.split(":")[0] for line in broken(conditions, RUN)] == ["p50>1us", "max>1us"]
 
@@ -158,5 +158,5 @@ def test_every_condition_is_looked_at() -> None:
     [([], 1), (["errors>0", "max>1s"], 1), (["p50>1s"], 20), (["p99>1s", "p50>1s"], 1000), (["p99.9>1s"], 10_000)],
 )
 def test_how_many_replies_are_needed(texts: list[str], needed: int) -> None:
-    """As many as the highest percentile takes."""
+    """The needed replies are those of the highest percentile."""
     assert replies_needed([parse(text) for text in texts]) == needed

@@ -1,4 +1,4 @@
-"""The trials of a search for a rate: where it begins, what a trial must show, and what is said of it in the end."""
+"""Trials of a search for a rate: the first rate, the criteria of a trial, and the result in words."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -29,7 +29,7 @@ def judged(result: LoadResult) -> Trial:
 
 
 def test_a_search_begins_where_a_percentile_can_be_told() -> None:
-    """In a trial of 2 s, at 600/s for a p99, and at 6,000/s where a p99.9 must be kept too."""
+    """In a trial of 2 s a search begins at 600/s for a p99, and at 6,000/s for a p99.9."""
     limits = [parse("p99>1ms")]
     assert command.first_rate_hz(limits, 2.0) == pytest.approx(600)
     assert command.first_rate_hz([*limits, parse("p99.9>1ms")], 2.0) == pytest.approx(6000)
@@ -37,7 +37,7 @@ def test_a_search_begins_where_a_percentile_can_be_told() -> None:
 
 
 def test_a_trial_that_kept_its_limits_and_kept_up_passes() -> None:
-    """With replies that took a while, nearly all of which came in the window."""
+    """A trial passes that kept its limits and got nearly all replies in the window."""
     trial = judged(open_run(times_us=(15_000,)))
     assert (trial.kept, trial.late_sends, trial.said) == (True, False, "p99 15.0 ms, kept")
 
@@ -50,13 +50,14 @@ def test_a_trial_that_fell_behind_fails_whatever_its_percentiles_are() -> None:
 
 
 def test_a_trial_whose_sends_were_late_fails_and_says_so() -> None:
-    """Whoever it was that made them late."""
+    """A trial with late sends fails with the reason, for any cause of the lateness."""
     trial = judged(open_run(times_us=(900,), late_us=600))
     assert (trial.kept, trial.late_sends, trial.said) == (False, True, "p99 900 µs, kept, sent late")
 
 
 def test_a_trial_that_failed_off_its_schedule_says_so() -> None:
-    """And is the generator's to answer for; one that kept its limits all the same passes."""
+    """A trial that failed off its schedule says so, and may be the generator's fault. One that kept its limits
+    passes."""
     off = {"arrivals": (bad_arrivals(),)}
     trial = judged(replace(open_run(times_us=(100_000,)), **off))  # type: ignore[arg-type]
     assert (trial.kept, trial.late_sends) == (False, True)
@@ -68,7 +69,7 @@ def test_a_trial_that_failed_off_its_schedule_says_so() -> None:
     ("p99_ms", "said"), [(2.0, "p99 > 2 ms"), (0.001, "p99 > 0.001 ms"), (60_000, "p99 > 60000 ms")]
 )
 def test_a_limit_is_said_as_it_was_given(p99_ms: float, said: str) -> None:
-    """In milliseconds, without zeros that nobody wrote; and it is that limit."""
+    """A limit is shown in milliseconds as it was given, without further zeros."""
     limit = command._limits(Namespace(p99_ms=p99_ms, fail_if=None))[0]
     assert limit.text == said
     assert limit.value == pytest.approx(p99_ms * 1000)

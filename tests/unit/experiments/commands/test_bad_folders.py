@@ -1,4 +1,4 @@
-"""Folders that are no results, damaged ones and those of another version: one line, and what to do."""
+"""Folders without results, damaged ones and those of another version: one line, with advice."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Spoil = Callable[[Path], object]
 
 
 def sweep_file(instead_of: str, given: str) -> Spoil:
-    """``sweep.json``, with one text in another's place, and without blocks: those know the sweep that they are of."""
+    """``sweep.json`` with one text replaced, without blocks, which would know their sweep."""
 
     def spoil(folder: Path) -> None:
         (folder / BLOCKS_FILE).unlink()
@@ -43,7 +43,7 @@ SPOILT: dict[str, tuple[Spoil, str, str]] = {
     "levels": (sweep_file('"levels": {', '"levels": 3, "were": {'), "a damaged file (", "take it from a copy"),
     "level": (sweep_file('"sockets"', '"smoke"'), "transport smoke", "what this version has: grpc"),
 }
-"""What is done to a folder; what is said to be given, and to be allowed."""
+"""Damage of a folder; the given and the allowed value in the line."""
 
 
 @pytest.fixture
@@ -86,7 +86,8 @@ def test_a_spoilt_folder_is_refused_in_one_line(
 def test_what_is_no_folder_of_results_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """A folder that is not there, and a file; one that holds results says which, where a single one is wanted."""
+    """A missing folder and a file are refused. A folder of several results is refused with their names, where one is
+    wanted."""
     assert "got 'no such folder'" in refused(capsys, command, folder / "none")
     assert "got 'a file, no folder'" in refused(capsys, command, folder / SWEEP_FILE)
     if command not in ("index", "verify"):
@@ -94,7 +95,7 @@ def test_what_is_no_folder_of_results_is_refused(
 
 
 def test_results_of_no_study_here_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By whatever says what a study would say. They can still be verified."""
+    """Results of no study here are refused by commands that need a study. They can still be verified."""
     sweep_file('"part": "updater"', '"part": "weather"')(folder)
     line = refused(capsys, "report", folder)
     assert "got 'results of weather, which is no part of a study here', allowed: those of a study that `list`" in line

@@ -51,7 +51,7 @@ def test_a_load_from_hosts_needs_both_addresses_and_a_client_for_each_host(words
 
 
 def test_a_part_is_measured_by_its_clients_and_what_hosts_cannot_reach_is_named() -> None:
-    """Whether its loads are its own or not."""
+    """A part is measured by its clients, with loads of its own or not. Servers that hosts cannot reach are named."""
     options = asked(*HOSTS, "--clients", "2", "4")
     options.seed = 7
     assert run.part_for("languages", options) == "languages_clients"

@@ -1,4 +1,4 @@
-"""A part that foretells: what it is made from is measured first, then it is written down, and only then the part."""
+"""A part that predicts: its first part is measured, then the prediction is written, and then the part is measured."""
 
 from datetime import datetime
 from pathlib import Path
@@ -27,19 +27,19 @@ SCALE = Scale(rounds=1, looks=(1,), clients=(1,))
 
 
 def told(judgement: Judgement, of: Setting) -> Foretold:
-    """By the processor time of the first part's one arm."""
+    """A prediction from the processor time of the first part's one arm."""
     cpu_us = ratios.arm_cpu_us(judgement.sweep, judgement.blocks[0], 0)
     assert cpu_us is not None
     return of_demands(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
 
 
 def first(scale: Scale) -> Sweep:
-    """One client."""
+    """The first part: one client."""
     return Sweep("try", "first", (Group((Arm(ECHO),)),), (), 1, scale.looks, turns=TURNS)
 
 
 def main(scale: Scale) -> Sweep:
-    """An open loop at a hundredth of what is foretold."""
+    """The main part: an open loop at a hundredth of the predicted rate."""
     rate_hz = 100.0 if scale.foretell is None else round(scale.foretell(ECHO).capacity_hz / 100, 1)
     return Sweep("try", "try", (Group((Arm(ECHO.but(rate_hz=rate_hz)),)),), (), 1, scale.looks, turns=TURNS)
 
@@ -68,7 +68,8 @@ def measure(folder: Path, resume: bool = False) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_what_is_foretold_is_written_before_it_is_measured(tmp_path: Path) -> None:
-    """Its rates follow from it; whoever goes on finds it as it was written."""
+    """The prediction is written before the part is measured, whose rates follow from it. A resumed run reads it as it
+    was written."""
     folder = tmp_path / "try"
     measure(folder)
     written_at, (one,) = prediction.load(folder)
@@ -87,7 +88,7 @@ def test_what_is_foretold_is_written_before_it_is_measured(tmp_path: Path) -> No
 
 
 def test_a_folder_with_other_files_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    """So that nobody's results get a prediction beside them."""
+    """A folder with other files is refused before the measurement, so that no results get a later prediction."""
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="a folder with other files"):
         measure(tmp_path)

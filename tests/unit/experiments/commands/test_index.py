@@ -28,7 +28,7 @@ def measured(folder: Path, part: str = "stock", number: int = 10) -> Path:
 
 @pytest.mark.slow
 def test_it_takes_a_folder_of_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As ``run all`` leaves it; what is not in it is said, and paths are from the page."""
+    """The index takes a folder of ``run all``, says what is missing in it, and has paths from the page."""
     measured(tmp_path / "all" / "stock")
     options = ["--out", str(tmp_path / "page"), str(tmp_path / "all")]
     parser = Parser("index", "")
@@ -43,7 +43,7 @@ def test_it_takes_a_folder_of_folders(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.slow
 def test_a_part_decides_what_the_main_part_did_not(tmp_path: Path) -> None:
-    """Of the claims of its study."""
+    """A part decides claims of its study that the main part did not."""
     folders = [measured(tmp_path / "stock"), measured(tmp_path / "locks", "lock_strategies")]
     (entry,) = index.made({folder: read(folder) for folder in folders}, tmp_path).entries
     assert sum("By the part `lock_strategies`" in claim.said for claim in entry.claims) == 2

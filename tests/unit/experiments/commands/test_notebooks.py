@@ -1,4 +1,4 @@
-"""Notebooks with their outputs: cells that are run, what is kept of their outputs, and pictures that are alike."""
+"""Notebooks with their outputs: cells that are run, their kept outputs, and pictures that are alike."""
 
 import json
 from base64 import b64encode
@@ -46,14 +46,15 @@ def outputs_of(text: str) -> list[dict[str, object]]:
 
 
 def test_the_last_line_of_a_cell_is_shown(tmp_path: Path) -> None:
-    """As Markdown or as text; a statement shows nothing; a cell knows the names of those before."""
+    """The last line of a cell is shown as Markdown or as text. A statement shows nothing. A cell has the names of
+    earlier cells."""
     told = "from experiments.show.notebook import Told\nTold(f'**{a}**\\nb')"
     text = filled(notebook(tmp_path / "a.ipynb", "a = 1", told, "a + 1"))
     assert outputs_of(text) == [{MARKDOWN: ["**1**\n", "b"]}, {WORDS: ["2"]}]
 
 
 def test_nothing_of_the_run_is_kept(tmp_path: Path) -> None:
-    """No count, no time, no version; so a second run gives the same."""
+    """No count, time or version of the run is kept, so that a second run gives the same file."""
     file = notebook(tmp_path / "a.ipynb", "1 + 1")
     text = filled(file)
     assert "iopub" not in text
@@ -64,7 +65,7 @@ def test_nothing_of_the_run_is_kept(tmp_path: Path) -> None:
 
 
 def test_cells_run_in_the_folder_of_their_notebook(tmp_path: Path) -> None:
-    """As they do in Jupyter. This process is where it was afterwards."""
+    """Cells run in the folder of their notebook, as in Jupyter. Afterwards this process is in its old folder."""
     before = Path.cwd()
     text = filled(notebook(tmp_path / "a.ipynb", "from pathlib import Path\nPath('a.ipynb').exists()"))
     assert outputs_of(text) == [{WORDS: ["True"]}]
@@ -72,7 +73,7 @@ def test_cells_run_in_the_folder_of_their_notebook(tmp_path: Path) -> None:
 
 
 def test_a_failure_names_the_notebook(tmp_path: Path) -> None:
-    """So its reader knows where to look."""
+    """A failure names the notebook."""
     fails = "from stock_service.rpc.errors import UsageError\nraise UsageError('b', 1, '2')"
     file = notebook(tmp_path / "a.ipynb", fails)
     with pytest.raises(UsageError, match=r"a\.ipynb: b: got 1, allowed: 2"):
@@ -83,7 +84,8 @@ def test_a_failure_names_the_notebook(tmp_path: Path) -> None:
     ("level", "words", "is_kept"), [(255 - LEVELS, "white", True), (0, "white", False), (255, "black", False)]
 )
 def test_a_picture_is_kept_where_it_says_the_same(level: int, words: str, is_kept: bool, tmp_path: Path) -> None:
-    """Its words to the letter, its pixels nearly; so another machine's picture changes no file."""
+    """A picture is kept if its words are equal and its pixels nearly, so that another machine's picture changes no
+    file."""
     file = tmp_path / "a.ipynb"
     before = json.loads(filled(notebook(file, DRAWN.format(level=255, words="white"))))["cells"][0]["outputs"]
     text = filled(notebook(file, DRAWN.format(level=level, words=words), outputs=before))
@@ -93,7 +95,7 @@ def test_a_picture_is_kept_where_it_says_the_same(level: int, words: str, is_kep
 
 @pytest.mark.parametrize(("size", "moved", "is_alike"), [(100, 0, True), (100, 20, False), (101, 0, False)])
 def test_pictures_are_alike(size: int, moved: int, is_alike: bool) -> None:
-    """But not where a line moved, or the size changed."""
+    """Pictures with equal content are alike, and not where a line moved or the size changed."""
 
     def with_line(width: int, at: int) -> bytes:
         image, file = Image.new("L", (width, 100), 255), BytesIO()

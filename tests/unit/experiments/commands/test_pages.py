@@ -1,4 +1,4 @@
-"""The command ``pages``: what it fills in, and that a page which claims too much is found."""
+"""The command ``pages``: the filled-in texts, and the check of pages that claim too much."""
 
 import re
 from dataclasses import replace
@@ -59,7 +59,7 @@ def called(*arguments: str) -> int:
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
-    """From now on the sources of a row are others, as after a change of a file."""
+    """Changes the sources of a row, as after a change of a file."""
     monkeypatch.setattr(version, "taken", lambda: SOURCES | {row: "changed"})
     READ.cache_clear()
 
@@ -147,14 +147,14 @@ NO_PROSE = re.compile(
     r"<!--= .*?<!--/-->|^```.*?^```$|`[^`]*`|\]\([^)]*\)|<!-- trials -->.*?<!-- end of trials -->",
     re.DOTALL | re.MULTILINE,
 )
-"""What is filled in or written by a program, code, and the targets of links."""
+"""Parts of a page without typed figures: text written by a program, code, and targets of links."""
 
 NOT_OURS = re.compile(
     r"^## (?:Claims|Known faults|Factors and levels|Goals|Figures and tables|Comparisons that answer)"
     r"(?:.(?!^## ))*",
     re.DOTALL | re.MULTILINE,
 )
-"""Sections of a document's figures, and of what is asked for. A test holds the claims to the study's own."""
+"""Sections on a document's figures, and on goals. Another test checks the claims."""
 
 UNIT = r"(?:/s\b|\s(?:µs|ms|s|min|minutes|seconds|%|[KMG]i?B|times|\w+ a second)(?!\w))"
 
@@ -172,7 +172,7 @@ def typed(text: str) -> list[str]:
 
 
 def is_chosen(number: str) -> bool:
-    """True of a setting or a bound: people choose round ones, such as 20, 0.5, 25 or 95, and powers of two.
+    """True for a setting or a bound: people choose round numbers, such as 20, 0.5, 25 or 95, and powers of two.
 
     So measured figures of these forms are not found: of one significant digit (``0.4``), of two that end in 5 (``4.5``,
     ``35``), and powers of two (``64``). Those in words (``twice``, ``half``) are no figures to ``FIGURE`` at all.
@@ -202,5 +202,6 @@ def test_no_measured_figure_is_typed(page: Path) -> None:
     ],
 )
 def test_a_planted_figure_is_found(said: str, figures: list[str]) -> None:
-    """With a unit, as a ratio, or as a count; and no setting, year, version or code."""
+    """A planted figure is found with a unit, as a ratio, or as a count. A setting, year, version or code is not
+    reported."""
     assert typed(f"# A page\n\n{said}\n") == figures

@@ -77,7 +77,7 @@ def called(*arguments: str) -> int:
 
 
 def test_every_part_is_recorded_once() -> None:
-    """By itself, or with the part that it belongs to; and each recording that lies there would be made anew."""
+    """Every part is recorded once, by itself or with another part. Each committed recording would be made anew."""
     all_of = list(every())
     assert [each.study for each in all_of if each.name == "quick"] == list(STUDIES)
     assert (all_of[-1].study, all_of[-1].name) == record.AGAIN
@@ -88,7 +88,7 @@ def test_every_part_is_recorded_once() -> None:
 
 
 def test_a_name_means_a_study_a_part_or_a_folder() -> None:
-    """In the order of all."""
+    """A name means a study, a part or a folder, in the order of all recordings."""
     assert {each.study for each in selected(["sort"])} == {"sort"}
     assert [str(each) for each in selected(["stock/quick-2", "dispatch", "pools"])] == [
         "stock/dispatch",
@@ -103,7 +103,8 @@ def test_a_name_means_a_study_a_part_or_a_folder() -> None:
 def test_recordings_take_their_place_when_all_are_whole(
     made: list[Recording], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without what git does not keep; then the pages are written."""
+    """Recordings replace the old ones when all are whole, without files that git does not keep. Then the pages are
+    written."""
     assert called(*CHOSEN) == 0
     assert sorted(map(str, made)) == sorted(CHOSEN)
     for each in made:
@@ -140,7 +141,7 @@ def test_it_goes_on_where_it_was_interrupted(
 
 @pytest.mark.slow
 def test_what_failed_leaves_the_kept_recording(made: list[Recording], monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the others take their place."""
+    """A recording that failed leaves the kept one. The others are replaced."""
     called(*CHOSEN)
     measuring = record.measure
     monkeypatch.setattr(record, "measure", lambda each: 1 if str(each) == CHOSEN[0] else measuring(each))
@@ -154,7 +155,7 @@ def test_what_failed_leaves_the_kept_recording(made: list[Recording], monkeypatc
 def test_what_run_would_refuse_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At another commit, though the sources are the same; at this one it is gone on with."""
+    """A recording that was begun at another commit, with the same sources, is begun anew. At this commit it goes on."""
     monkeypatch.chdir(tmp_path)
     started: list[list[str]] = []
 

@@ -40,7 +40,7 @@ Fails = Callable[[], None]
 
 
 class Studies:
-    """Stands in for what measures studies: the stock study is planted, the other ends as it is told."""
+    """Measurement of studies in the tests: the stock study is planted, and another one ends in a given way."""
 
     def __init__(self, fails: Fails) -> None:
         self.fails = fails
@@ -60,7 +60,7 @@ class Studies:
 
 @cache
 def left() -> tuple[dict[str, bytes], Content]:
-    """The files that measuring leaves, by their names, and what they say; made once."""
+    """Files that measuring leaves, by their names, with their texts; made once."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_sweep(folder, SWEEP)
@@ -92,7 +92,8 @@ def fails_with(error: BaseException) -> Fails:
 def test_a_study_that_fails_loses_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], error: BaseException, said: str
 ) -> None:
-    """Its error is a line, at once and at the end; the code is 1; the index has the others and says why it lacks it."""
+    """A study's error is a line, at once and at the end. The exit code is 1. The index has the other studies, and the
+    reason."""
     studies = Studies(fails_with(error))
     planned = PLANNED[::-1]
     assert run_all.run(planned, ["left out: the peer x"], tmp_path, studies.measure, AGAIN) == 1
@@ -129,7 +130,8 @@ def test_it_says_what_it_will_do() -> None:
 
 @pytest.mark.slow
 def test_a_study_is_whole_at_a_look_with_its_report(tmp_path: Path) -> None:
-    """Not in between, not before its report is written, and not another sweep."""
+    """A study is whole at a look with its report: not between looks, not before the report, and not for another
+    sweep."""
     write_sweep(tmp_path, SWEEP)
     for number, each in enumerate(blocks(SWEEP, 10, planted()), 1):
         append_block(tmp_path, each)
@@ -149,7 +151,7 @@ def test_a_study_is_whole_at_a_look_with_its_report(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_results_is_not_begun_anew(tmp_path: Path) -> None:
-    """Neither one of a study, nor one of all."""
+    """A folder with results, of one study or of all, is not begun anew."""
     check_new(tmp_path)
     (tmp_path / "stock").mkdir()
     write_sweep(tmp_path / "stock", SWEEP)

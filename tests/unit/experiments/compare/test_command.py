@@ -52,7 +52,7 @@ def test_the_help_names_every_level_of_every_factor(help_lines: list[str]) -> No
 
 
 def test_the_help_says_what_the_words_mean(help_lines: list[str]) -> None:
-    """A line for each; ``run`` has the same."""
+    """The help explains each word in a line, and so does the help of ``run``."""
     start = help_lines.index("Words:") + 1
     assert [line.split()[0] for line in help_lines[start : start + 4]] == ["factor", "level", "arm", "block"]
     parser = Parser("run", "Measures.")
@@ -61,7 +61,7 @@ def test_the_help_says_what_the_words_mean(help_lines: list[str]) -> None:
 
 
 def test_the_help_has_examples_and_exit_codes(help_lines: list[str]) -> None:
-    """Three examples; every code on a line of its own."""
+    """The help has three examples, and every exit code on a line of its own."""
     examples = help_lines.index("Examples:")
     assert [line.split()[0] for line in help_lines[examples + 1 : examples + 4]] == ["compare"] * 3
     codes = help_lines[help_lines.index("Exit codes:") + 1 :]
@@ -75,7 +75,7 @@ def test_the_help_has_examples_and_exit_codes(help_lines: list[str]) -> None:
 def test_a_load_program_drives_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the command to its files, which say which load it was and what that does not record."""
+    """A load program drives both sides. The files name the load, and the values that it does not record."""
     monkeypatch.setattr(sweep, "WINDOW_ROUNDS", 1)
     monkeypatch.setattr(sweep, "WINDOW_S_MAX", 0.3)
     command = ["compare", "sockets", "sockets workers=1", "--load", "c", "--connections", "4", "--blocks", "1"]
@@ -101,7 +101,7 @@ def test_a_load_program_drives_both_sides(
 def test_a_called_method_is_named_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In what is printed and in the arms, so that it is no request type of ours."""
+    """A called method has its full name in the output and in the arms, so that it is not a request type of ours."""
     monkeypatch.setattr(sweep, "ROUNDS", 4)
     method = "stock_service.v1.StockService/Lookup"
     command = ["compare", "grpc", "grpc workers=1", "--blocks", "1", "--out", str(tmp_path / "seen")]
@@ -154,7 +154,7 @@ def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None
 
 
 def test_trades_on_a_server_started_by_hand_may_be_on_disk() -> None:
-    """A hint says so; none where only Lookups are sent, nor where both are started here."""
+    """A hint says that trades may be on a disk, except for Lookups alone, and for servers that are started here."""
     for words, mix, is_said in (
         ("127.0.0.1:1", "trade", True),
         ("127.0.0.1:1", "lookup", False),
@@ -164,7 +164,8 @@ def test_trades_on_a_server_started_by_hand_may_be_on_disk() -> None:
 
 
 def test_one_connection_cannot_tell_two_pools_apart() -> None:
-    """A hint says so; none where several requests are sent at once, nor where more than the pool differs."""
+    """A hint says that one connection cannot tell two pools apart, except with several concurrent requests, and where
+    more than the pool differs."""
     pools = [read("sockets workers=1"), read("sockets workers=16")]
     assert "--connections" in list(hints(pools))[-1]
     assert "workers" in list(hints(pools))[-1]
@@ -191,7 +192,7 @@ def test_one_connection_cannot_tell_two_pools_apart() -> None:
 def test_credentials_that_nobody_is_shown_are_refused(
     words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one line, before anything is started."""
+    """Credentials that no side is shown are refused in one line, before anything starts."""
     monkeypatch.chdir(tmp_path)
     Path("token").write_text("0123456789abcdef")
     with pytest.raises(SystemExit):
@@ -204,7 +205,8 @@ def test_credentials_that_nobody_is_shown_are_refused(
 def test_two_closed_servers_are_compared_by_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the options that every client has; the processor time is that of their processes."""
+    """Two closed servers are compared by address with every client's options. The processor time is that of their
+    processes."""
     monkeypatch.setattr(sweep, "ROUNDS", 4)
     folder = credentials()
     serve = [sys.executable, "-m", "stock_service", "serve", "--port", "0", "--store", "memory"]

@@ -1,4 +1,4 @@
-"""Comparing two servers: what its words mean, what it says, and what it exits with."""
+"""A comparison of two servers: the meaning of its words, its sentence, and its exit code."""
 
 import json
 import math
@@ -30,7 +30,7 @@ A, B = side("sockets", "grpc", {}), side("sockets workers=4", "grpc", {})
 
 
 def judged(ratio: float, number: int = 10, noise: float = 0.01, of: Sweep | None = None) -> Judgement:
-    """So many blocks in which B takes so much of A's time."""
+    """This number of blocks in which B takes this multiple of A's time."""
     asked = of or sweep(A, B, LOOKS, 1)
     means = {arm: 100.0 * (ratio if arm.setting == B else 1.0) for arm in asked.arms}
     return judge(asked, [block(asked, means, each, noise) for each in range(1, number + 1)])
@@ -46,14 +46,14 @@ def judged(ratio: float, number: int = 10, noise: float = 0.01, of: Sweep | None
     ],
 )
 def test_a_side_is_a_setting_an_address_or_a_command(words: str, service: str, transport: str) -> None:
-    """By how it begins; what is no setting speaks the transport that is given."""
+    """The beginning tells a side's kind. An address or a command speaks the given transport."""
     found = side(words, "sockets", {"clients": 3})
     assert (found["service"], found["transport"], found["clients"]) == (service, transport, 3)
 
 
 @pytest.mark.parametrize("words", ["", "  ", "sockets workers=0", "sockets no_factor=1"])
 def test_other_words_are_refused(words: str) -> None:
-    """In a line that says what is allowed."""
+    """Other words are refused in a line with the allowed ones."""
     with pytest.raises(UsageError):
         side(words, "grpc", {})
 
@@ -67,7 +67,7 @@ def test_one_process_is_not_compared_with_itself() -> None:
 
 
 def test_loads_that_slices_cannot_serve_take_windows() -> None:
-    """By themselves."""
+    """Loads that slices cannot serve take windows without being asked."""
     for load in ({"rate_hz": 100.0}, {"client": "c"}, {"connections": 65}):
         loaded = [each.but(**load) for each in (A, B)]
         assert sweep(loaded[0], loaded[1], LOOKS, 1).turns == Windows()
@@ -78,7 +78,7 @@ def test_loads_that_slices_cannot_serve_take_windows() -> None:
     [(0.0, Slices()), (0.004, Slices()), (0.005, Windows()), (0.05, Windows(duration_s=1.0)), (9, Windows(0.1, 3.0))],
 )
 def test_servers_that_answer_slowly_take_windows(response_s: float, turns: Slices | Windows) -> None:
-    """From 5 ms on; a window has twenty mean responses, up to three seconds."""
+    """Servers that answer in 5 ms or more take windows of twenty mean responses, up to three seconds."""
     assert sweep(A, B, LOOKS, 1, response_s=response_s).turns == turns
 
 
@@ -92,12 +92,12 @@ def test_servers_that_answer_slowly_take_windows(response_s: float, turns: Slice
     ],
 )
 def test_the_sentence_has_the_verdicts_words(ratio: float, said: str) -> None:
-    """And its number."""
+    """The sentence has the verdict's words and its number."""
     assert said in sentence(judged(ratio))
 
 
 def test_what_is_undecided_says_what_decides_it() -> None:
-    """With 80 % power, and never as if it were decided."""
+    """An undecided sentence has the blocks that decide with 80 % power, and no verdict."""
     told = sentence(judged(1.05, noise=0.8))
     assert told.startswith("Whether B or A takes less time is not decided")
     assert "80 % power" in told
@@ -123,14 +123,14 @@ def test_between_looks_there_is_no_verdict() -> None:
     ],
 )
 def test_the_exit_code_of_a_limit(ratio: float, limit: str, code: int) -> None:
-    """4 where the whole interval is beyond it, 5 where it lies inside, 0 else."""
+    """The exit code is 4 where the whole interval is beyond the limit, 5 where the limit lies inside, else 0."""
     assert exit_code(judged(ratio, number=20), parsed_limit(limit)) == code
     assert exit_code(judged(ratio, number=20), None) == 0
 
 
 @pytest.mark.parametrize("text", ["", "slower", "slower>5", "slower>-5%", "faster>100%", "p99>5%"])
 def test_another_limit_is_refused(text: str) -> None:
-    """With an example."""
+    """Another form of a limit is refused with an example."""
     with pytest.raises(UsageError, match="slower>5%"):
         parsed_limit(text)
 
@@ -143,20 +143,20 @@ def test_a_limit_inside_the_interval_asks_for_more_blocks() -> None:
 
 
 def test_equal_servers_are_told_of_by_their_setting() -> None:
-    """Their sentence is that of an A/A pair."""
+    """Equal settings have the sentence of an A/A pair."""
     equal = sweep(A, A, LOOKS, 1)
     assert sentence(judged(1.0, of=equal)).startswith("Two equal servers (sockets) take the same time")
 
 
 def test_processes_that_run_are_called_so() -> None:
-    """One process of each is no sample of its kind."""
+    """Running processes are called processes: one process of a kind is not a sample of the kind."""
     one, other = (side(f"127.0.0.1:{port}", "sockets", {}) for port in (1, 2))
     running = sweep(one, other, LOOKS, 1)
     assert sentence(judged(1.0, of=running)).startswith("Of these two processes: B and A take")
 
 
 def test_table_and_verdict_are_of_the_same_blocks() -> None:
-    """What a gate leaves out is in neither, and is told of with its reason."""
+    """Table and verdict are of the same blocks. A block that a gate left out is named with the reason."""
     asked = sweep(A, B, LOOKS, 1)
     measured = [block(asked, dict.fromkeys(asked.arms, 100.0), each) for each in range(1, 11)]
     slow = block(asked, dict.fromkeys(asked.arms, 9000.0), 4)
@@ -172,7 +172,7 @@ def test_table_and_verdict_are_of_the_same_blocks() -> None:
 
 
 def test_blocks_that_are_all_left_out_show_nothing() -> None:
-    """Not the numbers that a gate refuses."""
+    """If all blocks are left out no number is shown."""
     asked = sweep(A, B, LOOKS, 1)
     failing = answered(900, 1e6, {"timeout": 100})
     measured = [
@@ -185,7 +185,7 @@ def test_blocks_that_are_all_left_out_show_nothing() -> None:
 
 
 def test_what_a_load_does_not_record_is_absent_and_said() -> None:
-    """It is not zero, and the gates that need it are not passed in silence."""
+    """A value that the load does not record is absent, and not zero. The gates that need it are named."""
     settings = [each.but(client="c", connections=16) for each in (A, B)]
     asked = sweep(settings[0], settings[1], LOOKS, 1)
     measured = [block(asked, dict.fromkeys(asked.arms, 100.0), each) for each in range(1, 11)]
@@ -202,7 +202,7 @@ def test_what_a_load_does_not_record_is_absent_and_said() -> None:
 
 
 def test_json_has_the_numbers_of_both_sides(tmp_path: Path) -> None:
-    """And no word where there is no verdict."""
+    """JSON has the numbers of both sides, and null without a verdict."""
     save(outcome(judged(0.5), environment.look()), tmp_path / "o.json")
     found = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
     assert found["verdict"] == "FASTER"
@@ -221,7 +221,7 @@ def test_json_has_the_numbers_of_both_sides(tmp_path: Path) -> None:
     ],
 )
 def test_a_limit_that_is_not_decided_says_how_many_blocks_would(ratio: float, noise: float, said: str) -> None:
-    """By the spread of those that are there; nothing where it is decided, or none is given."""
+    """An undecided limit says how many blocks would decide, from the blocks' spread. A decided one says nothing."""
     seen = judged(ratio, noise=noise)
     found = undecided(seen, parsed_limit("slower>5%"))
     assert found == "" or found.startswith("slower>5% is not decided: it lies inside the interval.")
@@ -231,7 +231,7 @@ def test_a_limit_that_is_not_decided_says_how_many_blocks_would(ratio: float, no
 
 
 def test_a_percentile_that_is_absent_says_how_many_replies_would_do() -> None:
-    """More than a thousand where replies depend on each other."""
+    """An absent percentile says how many replies would do: over a thousand where replies depend on each other."""
     asked = sweep(A, B, LOOKS, 1)
     whole = block(asked, dict.fromkeys(asked.arms, 100.0), 1)
     few = replace(whole.arms[0].answered[ALL], effective=450.0)

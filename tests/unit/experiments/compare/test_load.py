@@ -1,4 +1,4 @@
-"""What both sides of a comparison are sent: what a load program speaks, and how soon servers answer it."""
+"""The load of both sides of a comparison: the protocols of load programs, and the servers' response times."""
 
 import sys
 from io import StringIO
@@ -70,7 +70,7 @@ from stock_service.rpc.errors import Unavailable, UsageError
     ],
 )
 def test_a_load_that_cannot_be_is_refused_by_name(one: str, other: str, levels: dict[str, Level], said: str) -> None:
-    """In one line that says what was given and what is allowed."""
+    """An impossible load is refused in one line with the given and the allowed values."""
     with pytest.raises(UsageError) as refused:
         check(side(one, "grpc", levels), side(other, "grpc", levels))
     assert str(refused.value).startswith(said)
@@ -80,20 +80,21 @@ def test_a_load_that_cannot_be_is_refused_by_name(one: str, other: str, levels: 
     ("program", "transport"), [(program, spoken) for program, each in LOAD_PROGRAMS.items() for spoken in each]
 )
 def test_a_load_program_sends_one_request_on_many_connections(program: str, transport: str) -> None:
-    """To two servers that speak its transport, whatever they are."""
+    """A load program sends one request on many connections, to any two servers that speak its transport."""
     service, mix = ("entity", "put") if program == "c-http" else ("stock", "trade")
     levels: dict[str, Level] = {"client": program, "connections": 64, "mix": mix, "service": service}
     check(side(transport, "grpc", levels), side("./server", transport, levels))
 
 
 def test_grpc_go_has_headers_a_deadline_and_calls_at_once() -> None:
-    """The client grpc-go takes these factors at any level, the same on both sides."""
+    """The client grpc-go takes headers, a deadline and concurrent calls at any level, the same on both sides."""
     levels: dict[str, Level] = {"client": "grpc-go", "headers": "traceparent", "in_flight": 16, "deadline_ms": 90.0}
     check(side("grpc", "grpc", levels), side("grpc_static", "grpc", levels))
 
 
 def test_every_load_program_says_what_it_does_not_record() -> None:
-    """By gates that there are; and its option is one of the load's factor."""
+    """Every load program names the values that it does not record, by existing gates. Its option is a factor of the
+    load."""
     assert set(NOT_RECORDED) == set(LOAD_PROGRAMS)
     assert all(lacking.keys() <= gates.NAMES.keys() for lacking in NOT_RECORDED.values())
     assert (option("client"), option("rate_hz")) == ("--load", "--rate-hz")
@@ -128,7 +129,7 @@ def test_servers_of_others_are_asked_beforehand() -> None:
 
 @pytest.mark.slow
 def test_a_server_that_knows_no_such_stock_is_told_of(tmp_path: Path) -> None:
-    """Such a reply is valid and comes fast: so a line says what was compared."""
+    """The reply of a server without the stock is valid and fast, so that a line says what was compared."""
     (tmp_path / "other.toml").write_text('[[stocks]]\nname = "Other"\nprice = 1.00\nvolume_limit = 9\n')
     command = f"{sys.executable} -m stock_service.socket_server --port 0 --store memory"
     command += f" --catalog {tmp_path / 'other.toml'}"
@@ -140,7 +141,7 @@ def test_a_server_that_knows_no_such_stock_is_told_of(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_server_that_answers_nothing_valid_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is measured."""
+    """A server without a valid reply is named before the measurement."""
     monkeypatch.setattr(load, "LOOK_S_MAX", 1.0)
     command = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0"
     with pytest.raises(Unavailable, match=r"no valid reply within 1 s; errors: \d+ \w+"):

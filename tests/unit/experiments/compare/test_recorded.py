@@ -13,7 +13,7 @@ SAID = "".join(
 
 
 def test_the_live_line_is_kept_at_the_ends_of_two_blocks() -> None:
-    """The second and the last; behind it what was printed."""
+    """The live line is kept at the ends of the second block and the last, with the output after it."""
     ends = ["block 2 of 3, 100% of it", "block 3 of 3, 100% of it"]
     assert screen(SAID) == [*ends, "B takes 2.00 times the time of A.", "  mean"]
 
@@ -24,13 +24,13 @@ def test_lines_without_a_live_view_are_kept_as_they_are() -> None:
 
 
 def test_a_program_has_a_terminal() -> None:
-    """Of the width that the picture has; its exit code comes out."""
+    """A program has a terminal with the picture's width. Its exit code is returned."""
     program = "import os, sys; print(os.get_terminal_size().columns, sys.stderr.isatty()); sys.exit(4)"
     assert in_terminal([sys.executable, "-c", program]) == (f"{COLUMNS} True\r\n", 4)
 
 
 def test_the_picture_is_small_and_says_the_same() -> None:
-    """As SVG, with nothing escaped twice."""
+    """The picture is a small SVG with the same text, escaped once."""
     drawn = picture(["$ compare [a] 'b'", *screen(SAID)])
     assert drawn.startswith("<svg")
     assert "[a]" in drawn.replace("&#160;", " ")

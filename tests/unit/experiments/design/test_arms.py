@@ -22,7 +22,7 @@ def test_arms_that_differ_in_the_load_alone_share_a_server() -> None:
 
 
 def test_every_arm_has_a_name_of_its_own() -> None:
-    """Copies too."""
+    """Every arm has a name of its own, copies too."""
     names = [Arm(read("grpc"), copy).name for copy in range(3)]
     assert names == ["grpc", "grpc (again)", "grpc (2)"]
 
@@ -39,13 +39,13 @@ def test_a_comparison_declares_all_that_differs(differ: tuple[str, ...]) -> None
 
 
 def test_a_factor_that_does_not_differ_is_not_declared() -> None:
-    """It would claim an effect of something that was held equal."""
+    """A declared factor that does not differ is refused: it would claim an effect of a constant."""
     with pytest.raises(ValueError, match="differ in"):
         compared(FIVE, SOCKETS, "clients", "workers")
 
 
 def test_only_an_a_a_pair_has_equal_arms_and_its_copies_are_two() -> None:
-    """One server compared with itself shows nothing."""
+    """Only an A/A pair has equal arms, as two copies. One server compared with itself shows nothing."""
     again = Arm(SOCKETS.setting, 1)
     assert compared(again, SOCKETS, kind="same").tests == 1
     for arms, differ, kind in (
@@ -58,7 +58,7 @@ def test_only_an_a_a_pair_has_equal_arms_and_its_copies_are_two() -> None:
 
 
 def test_growth_is_to_more_clients() -> None:
-    """It has two verdicts, of which one alone is against the clients."""
+    """Growth is from fewer to more clients. It has two verdicts, one of them against the clients."""
     assert compared(FIVE, SOCKETS, "clients", kind="growth").tests == 2
     assert compared(FIVE, SOCKETS, "clients", kind="per client").tests == 1
     with pytest.raises(ValueError, match=r"growth to 0\.2 times"):
@@ -66,7 +66,7 @@ def test_growth_is_to_more_clients() -> None:
 
 
 def test_a_group_has_one_to_six_arms_each_once() -> None:
-    """And stands in rounds a whole number of times."""
+    """A group has one to six arms, each once, and is in rounds a whole number of times."""
     arms = tuple(Arm(read(f"sockets clients={number}")) for number in range(1, 8))
     assert len(Group(arms[:6]).arms) == 6
     for wrong in ((), arms, (SOCKETS, SOCKETS)):
@@ -78,14 +78,14 @@ def test_a_group_has_one_to_six_arms_each_once() -> None:
 
 
 def test_twins_are_an_a_a_pair() -> None:
-    """Of one setting, as two servers."""
+    """Twins are an A/A pair of one setting, as two servers."""
     pair, first, again = twins(read("grpc"), "same")
     assert (pair.above, pair.below, pair.kind, pair.family) == (again, first, "same", "same")
     assert first.setting == again.setting
 
 
 def test_the_servers_of_an_a_a_pair_carry_the_same_loads() -> None:
-    """Each load of the first stands on the second too, as often: beside it where the group has room."""
+    """The second server of an A/A pair carries each load of the first as often, beside it where the group has room."""
     pair, first, again = twins(read("sockets"), "same")
     trades, grpc = Arm(read("sockets mix=trade")), Arm(read("grpc"))
     many = tuple(Arm(read(f"sockets clients={clients}")) for clients in range(2, 7))
@@ -97,7 +97,7 @@ def test_the_servers_of_an_a_a_pair_carry_the_same_loads() -> None:
 
 
 def test_names_of_comparisons_are_their_own() -> None:
-    """Two of one name would be one verdict."""
+    """Two comparisons of one name are refused, since they would be one verdict."""
     one = compared(FIVE, SOCKETS, "clients")
     assert by_name((one,)) == {"one": one}
     with pytest.raises(ValueError, match="two comparisons of one name"):

@@ -1,4 +1,4 @@
-"""Settings and factors: their text, their defaults, and what is refused in one line."""
+"""Settings and factors: their text, their defaults, and refusals in one line."""
 
 import pytest
 from hypothesis import given
@@ -54,7 +54,7 @@ def test_every_factor_has_levels_to_try() -> None:
 
 @given(st.fixed_dictionaries({}, optional=LEVELS))
 def test_a_setting_reads_back_from_its_text(levels: dict[str, Level]) -> None:
-    """Whatever it is: the very same levels, of the same types."""
+    """Every setting reads back from its text with the same levels, of the same types."""
     made = setting(**levels)
     again = read(str(made))
     assert again == made
@@ -63,14 +63,14 @@ def test_a_setting_reads_back_from_its_text(levels: dict[str, Level]) -> None:
 
 @given(st.sampled_from(sorted(FACTORS)).flatmap(lambda name: st.tuples(st.just(name), LEVELS[name])))
 def test_a_level_reads_back_from_its_text(named: tuple[str, Level]) -> None:
-    """As the level that a setting keeps for it."""
+    """A level reads back from its text as the level that a setting keeps."""
     name, level = named
     kept = setting(**{name: level})[name]
     assert FACTORS[name].read(shown(kept)) == kept
 
 
 def test_executor_and_dispatch_are_the_transports_own_unless_said() -> None:
-    """It follows where the transport is changed later, and stays where it was said."""
+    """Executor and dispatch follow a later change of the transport, unless they were set."""
     for transport in TRANSPORTS:
         assert setting(transport=transport)["executor"] == load(transport).DEFAULT_EXECUTOR
     assert read("sockets").but(transport="grpc") == read("grpc")
@@ -80,7 +80,7 @@ def test_executor_and_dispatch_are_the_transports_own_unless_said() -> None:
 
 
 def test_a_text_says_the_transport_and_what_is_not_at_its_default() -> None:
-    """In the table's order, not the one in which it was said."""
+    """A text has the transport and the levels off their defaults, in the table's order."""
     assert str(read("clients=5 workers=4 transport=grpc locking=mutex")) == "grpc workers=4 clients=5"
     assert str(read("")) == "sockets"
     assert str(setting(service="./server --port 0")) == "sockets service='./server --port 0'"
@@ -115,7 +115,7 @@ def test_a_level_that_equals_the_default_is_the_default() -> None:
     ],
 )
 def test_bad_words_are_refused_in_one_line(text: str, said: str) -> None:
-    """Which says what was given and what is allowed."""
+    """Bad words are refused in one line with the given and the allowed values."""
     with pytest.raises(UsageError) as refused:
         read(text)
     assert str(refused.value).startswith(said)
@@ -123,7 +123,7 @@ def test_bad_words_are_refused_in_one_line(text: str, said: str) -> None:
 
 
 def test_a_factor_that_there_is_not_is_refused() -> None:
-    """By its name, beside all that there are."""
+    """An unknown factor is refused by its name, beside all known factors."""
     with pytest.raises(UsageError, match="got 'colour', allowed: these factors: service, language, transport"):
         setting(colour="red")
 

@@ -42,7 +42,7 @@ def test_slices_follow_one_another() -> None:
 
 
 def test_all_is_drawn_from_seed_number_and_attempt() -> None:
-    """The same three draw the same starts and the same order again; another of any draws others."""
+    """The same seed, number and attempt draw the same starts and order. A change of one draws others."""
     of = replace(OF, groups=tuple(Group((Arm(read("sockets"), copy),)) for copy in range(8)), seed=4)
     drawn_for = {
         (seed, number, attempt): seed_of(replace(of, seed=seed), number, attempt)
@@ -80,7 +80,7 @@ def test_groups_stand_as_often_as_they_are_to() -> None:
 
 
 def test_chance_orders_groups_and_arms() -> None:
-    """Of two arms either is first about as often; a seed gives one order, another another."""
+    """Either of two arms is first about as often. A seed gives one order, another seed another."""
     assert drawn() == drawn()
     assert drawn() != drawn(seed="2")
     firsts: Counter[int] = Counter()
@@ -113,7 +113,7 @@ def test_each_arm_has_its_own_length() -> None:
 
 
 def test_every_arm_is_warmed_once() -> None:
-    """One after the other, in order, none into the next one's time."""
+    """Every arm is warmed once, in order, and none reaches into the next one's time."""
     turns = [slot.turn for slot in warm_up(OF)]
     assert [turn.load for turn in turns] == [0, 1, 2]
     for one, other in pairwise(turns):
@@ -123,7 +123,7 @@ def test_every_arm_is_warmed_once() -> None:
 
 
 def test_a_block_of_slow_arms_has_fewer_rounds() -> None:
-    """Whole ones, and four at the least, however slow."""
+    """A block of slow arms has fewer whole rounds, and at least four."""
     slices = Slices(block_s=10.0)
     for response_s, rounds in ((1e-4, OF.rounds), (0.01, 5), (0.1, 4)):
         slots = draw(OF, slices, [response_s] * 3, "1")

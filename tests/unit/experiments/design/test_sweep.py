@@ -10,7 +10,7 @@ from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, ratio, 
 
 
 def family(tests: int, name: str = "headline") -> tuple[Comparison, ...]:
-    """So many comparisons of one pair of arms."""
+    """This number of comparisons of one pair of arms."""
     return tuple(ratio(name=f"{name} {number}", family=name) for number in range(tests))
 
 
@@ -24,7 +24,7 @@ def test_the_first_look_can_decide_every_family(looks: tuple[int, ...], most: in
 
 
 def test_families_are_each_their_own() -> None:
-    """One that is too large is refused beside one that is not; growth counts twice."""
+    """Each family is bounded by itself: one that is too large is refused beside a small one. Growth counts twice."""
     with pytest.raises(ValueError, match="family further"):
         sweep(*family(8), *family(9, "further"))
     five = Arm(read("sockets clients=5"))
@@ -35,14 +35,14 @@ def test_families_are_each_their_own() -> None:
 
 
 def test_a_sweep_of_few_blocks_has_no_verdicts_and_any_family() -> None:
-    """It is for a look at the numbers."""
+    """A sweep of few blocks has no verdicts, so that its families may be of any size."""
     assert not sweep(*family(50), looks=(2,)).has_verdicts
     assert sweep(looks=(6,)).has_verdicts
 
 
 @pytest.mark.parametrize("looks", [(), (10, 10), (14, 10), (0, 10)])
 def test_looks_ascend(looks: tuple[int, ...]) -> None:
-    """From 1."""
+    """Looks ascend from 1."""
     with pytest.raises(ValueError, match="allowed: ascending, from 1"):
         sweep(looks=looks)
 
@@ -61,7 +61,7 @@ def test_compared_arms_stand_in_one_group() -> None:
 
 
 def test_servers_alive_are_bounded() -> None:
-    """Loads of one server are no further servers."""
+    """The number of servers alive is bounded. Loads of one server are not further servers."""
     arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
     loads = [Arm(read(f"sockets workers=1 clients={number}")) for number in range(2, 6)]
     kept = Sweep("try", "try", tuple(Group((arm,)) for arm in arms[:-1] + loads), (), 1, (10,))
@@ -71,7 +71,7 @@ def test_servers_alive_are_bounded() -> None:
 
 
 def test_servers_that_start_in_turn_are_alive_for_their_group_alone() -> None:
-    """So a sweep may have more of them; without that it may not."""
+    """Servers that start in turn are alive for their group alone, so that a sweep may have more of them."""
     arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
     groups = tuple(Group((arm,)) for arm in arms)
     assert Sweep("try", "try", groups, (), 1, (10,), turns=Windows(in_turn=True)).alive == 1
@@ -80,13 +80,13 @@ def test_servers_that_start_in_turn_are_alive_for_their_group_alone() -> None:
 
 
 def test_every_round_has_a_group() -> None:
-    """One without any would have no time, and rounds would be counted wrong."""
+    """A round without a group is refused: it would have no time, and rounds would be counted wrong."""
     with pytest.raises(ValueError, match="rounds without any group"):
         Sweep("try", "try", (Group((SOCKETS, GRPC), every=2),), (ratio(),), 10, (10,))
 
 
 def test_pairs_are_counted_over_all_appearances() -> None:
-    """In every group that has both arms, as often as it stands in a round."""
+    """Pairs are counted in every group that has both arms, as often as it is in a round."""
     groups = (Group((SOCKETS, GRPC), times=3), Group((GRPC, SOCKETS), every=4), Group((SOCKETS,)))
     of = Sweep("try", "try", groups, (ratio(),), 10, (10,))
     assert of.pairs(ratio()) == 30 + 3

@@ -1,7 +1,5 @@
-"""Blocks whose truth is known: every slice answers with its arm's mean, with as much noise as is asked for.
-
-The order is the real one (``slots.draw``). Changes to a block for one test go through ``with_slices`` and ``with_arm``.
-"""
+"""Blocks with a known truth: every slice answers with its arm's mean, with a given noise. The order is the real one
+(``slots.draw``). ``with_slices`` and ``with_arm`` change a block for one test."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,11 +20,11 @@ from tests.unit.experiments.blocks import block as world_block
 SOCKETS, GRPC = Arm(read("sockets")), Arm(read("grpc"))
 
 CPU_NS = 40_000
-"""Of the server for each request, whatever the arm."""
+"""The server's processor time for each request, the same for all arms."""
 
 
 def ratio(above: Arm = SOCKETS, below: Arm = GRPC, name: str = "sockets ÷ gRPC", **fields: Any) -> Comparison:
-    """A headline comparison of two arms, its declared factors those in which they differ."""
+    """A headline comparison of two arms. Its declared factors are those in which they differ."""
     levels = dict(below.setting.levels)
     differ = tuple(factor for factor, level in above.setting.levels if level != levels[factor])
     return Comparison(name, name, above, below, differ, **({"family": "headline"} | fields))
@@ -47,7 +45,8 @@ def same(transport: str = "sockets", family: str = "same") -> Comparison:
 def block(
     of: Sweep, means_us: Mapping[Arm, float], number: int = 1, noise: float = 0.0, seed: int = 1, attempt: int = 1
 ) -> Block:
-    """One block. ``noise`` is the deviation of a slice's log-mean; slices of one appearance share as much again."""
+    """One block. ``noise`` is the deviation of a slice's log-mean. Slices of one appearance share noise of the same
+    size."""
     world = World(
         lambda arm, _: means_us[arm],
         block_noise=0.0,
@@ -62,7 +61,7 @@ def block(
 
 
 def with_histograms(of: Sweep, one: Block) -> Block:
-    """The same, its arms' histograms of what its slices add up to, but for rounds that were robbed."""
+    """The block with histograms of the sums of its slices, without rounds that were robbed."""
     whole = used_whole(of.limits, one)
     return replace(one, arms=[_arm(one.slices, [*np.flatnonzero(whole & own)]) for own in _places(of, one)])
 
@@ -72,29 +71,29 @@ def _places(of: Sweep, one: Block) -> Iterator[npt.NDArray[np.bool_]]:
 
 
 def blocks(of: Sweep, means_us: Mapping[Arm, float], number: int = 10, noise: float = 0.02) -> list[Block]:
-    """So many blocks, from number 1."""
+    """This number of blocks, from number 1."""
     return [block(of, means_us, each, noise) for each in range(1, number + 1)]
 
 
 def with_slices(one: Block, **columns: Any) -> Block:
-    """The same with other columns."""
+    """The block with other columns."""
     return replace(one, slices=replace(one.slices, **columns))
 
 
 def with_arm(one: Block, place: int, **fields: Any) -> Block:
-    """The same, something else having been seen of an arm."""
+    """The block with another observation of an arm."""
     arms = list(one.arms)
     arms[place] = replace(arms[place], **fields)
     return replace(one, arms=arms)
 
 
 def answered(count: int, mean_ns: float = 100_000, errors: Mapping[str, int] | None = None) -> Answered:
-    """So many requests, all of them as long."""
+    """This number of requests of equal length."""
     return Answered(times(count, count * round(mean_ns)), {"OK": count}, errors or {}, float(count))
 
 
 def times(count: int, sum_ns: int) -> Times:
-    """So many, to a nanosecond as long as each other."""
+    """This number of times, equal to a nanosecond."""
     found, (each, more) = Times(), divmod(sum_ns, max(count, 1))
     found.record(np.array([each] * (count - more) + [each + 1] * more, dtype=np.int64))
     return found

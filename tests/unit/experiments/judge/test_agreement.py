@@ -72,7 +72,7 @@ def test_the_published_example_comes_out() -> None:
 
 
 def test_runs_that_differ_by_no_more_than_their_blocks_have_no_deviation() -> None:
-    """Their mean is then the weighted one."""
+    """Runs that differ by no more than their blocks have a deviation of 0, and the weighted mean."""
     found = pooled([0.10, 0.11, 0.09], [1e-3, 1e-3, 2e-3])
     assert found.tau == 0
     assert math.log(found.ratio.value) == pytest.approx((0.10 + 0.11 + 0.045) / 2.5)

@@ -11,7 +11,7 @@ CALLS = (100, 1_000, 10_000)
 
 
 def test_exact_means_give_back_what_they_were_made_of() -> None:
-    """Whatever the Ns; the fit then is off nowhere."""
+    """Exact means give back their costs, for any N. The fit then has no error."""
     found = fit([{calls: 50 + 12_000 / calls for calls in CALLS} for _ in range(3)])
     assert found is not None
     assert found.each_us.value == pytest.approx(50)
@@ -44,7 +44,7 @@ def test_means_that_do_not_fall_so_are_seen_to_be_off() -> None:
 
 
 def test_one_n_alone_has_no_fit() -> None:
-    """Nor has nothing; a block with one N is left out of the others'."""
+    """One N alone has no fit, and neither has an empty plan. A block with one N is left out."""
     assert fit([]) is None
     assert fit([{100: 5.0}, {}]) is None
     found = fit([{100: 5.0}, {100: 6.0, 1_000: 5.1}])
@@ -53,7 +53,8 @@ def test_one_n_alone_has_no_fit() -> None:
 
 
 def test_connecting_is_in_the_one_off_cost_where_it_is_asked_for() -> None:
-    """First call 500 µs, others 100, connecting 200: a = 100, and b = 400 or 600."""
+    """Connecting is in the one-off cost if it is asked for: first call 500 µs, others 100, connecting 200 give a = 100,
+    and b = 400 or 600."""
     blocks = [
         cold_block(number, [(cell, cold_run(COLD.cells[cell].calls)) for cell in COLD.order(number)])
         for number in (1, 2, 3)
@@ -83,7 +84,7 @@ def test_no_interval_of_a_time_reaches_under_0() -> None:
 
 
 def test_a_run_that_was_robbed_of_time_does_not_count() -> None:
-    """Left out by stolen time, whatever it read."""
+    """A run that was robbed of time does not count, for any of its times."""
     block = cold_block(1, [(1, cold_run(10, first_us=9_000)), (1, cold_run(10)), (4, cold_run(10))], stolen=(0, 2))
     seen = judged(COLD, [block]).rows
     assert [(row.cell.setting, row.first_call_us) for row in seen] == [(SOCKETS, 500)]

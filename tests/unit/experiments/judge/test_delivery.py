@@ -1,4 +1,4 @@
-"""Receivers' reports, over blocks: means, ratios of the same blocks, and kept as they were."""
+"""Receivers' reports over blocks: means, ratios of the same blocks, and their files."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ PLAN = DeliveryPlan("study", "part", (DeliveryCell(ONE, 2), DeliveryCell(OTHER, 
 
 
 def block(number: int, messages: tuple[int, int], stolen: int = 0) -> Block[Delivered]:
-    """So many messages a second of either; the first run lost so many ticks of its one second."""
+    """This number of messages a second for each of two. The first run lost this number of ticks of its one second."""
     told = [Delivered((each, each), 10, 50_000, 330_000, 10, 100_000) for each in messages]
     found = block_of(number, told)
     first, *others = found.runs
@@ -39,7 +39,7 @@ def test_a_row_has_the_receivers_times_and_the_senders() -> None:
 
 
 def test_a_ratio_is_of_the_same_blocks() -> None:
-    """One that is robbed of time is in none."""
+    """A ratio is of the same blocks. A run that was robbed of time is in no ratio."""
     blocks = [block(number, (200 + number, 100), stolen=100 if number == 8 else 0) for number in range(1, 9)]
     rows = judged(PLAN, blocks).rows
     (ratio,) = ratios(rows, [(ONE, OTHER)], hz)
@@ -53,7 +53,7 @@ def test_a_ratio_is_of_the_same_blocks() -> None:
 
 
 def test_equal_ones_do_not_differ() -> None:
-    """Blocks that point either way."""
+    """Blocks that point either way show no difference."""
     rows = judged(PLAN, [block(number, (100 + 5 * (-1) ** number, 100)) for number in range(1, 9)]).rows
     assert not ratios(rows, [(ONE, OTHER)], hz)[0].differs
     assert ratios(rows, [(ONE, ONE.but(size=100))], hz) == ()
@@ -61,7 +61,7 @@ def test_equal_ones_do_not_differ() -> None:
 
 
 def test_blocks_are_kept_as_they_were(tmp_path: Path) -> None:
-    """With their plan."""
+    """Blocks are read as they were written, with their plan."""
     seen = (block(1, (200, 100)), block(2, (201, 99)))
     keep(tmp_path, PLAN, seen)
     assert KINDS["delivery"].load(tmp_path) == (PLAN, seen)

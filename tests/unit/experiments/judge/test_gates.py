@@ -47,30 +47,30 @@ def place(arm: Arm) -> int:
 
 
 def refused(one: Block, by: Comparison = POOLS) -> list[int]:
-    """By which gates."""
+    """Numbers of the gates that refuse."""
     return [each.gate for each in gates.block_refusals(OF, one, by)]
 
 
 def of_arm(one: Block, column: str, arm: Arm, times: float) -> Block:
-    """A column of one arm's slices so many times what it was."""
+    """A column of one arm's slices, multiplied."""
     values = getattr(one.slices, column)
     changed = [round(v * times) if a == place(arm) else v for v, a in zip(values, one.slices.arm, strict=True)]
     return with_slices(one, **{column: changed})
 
 
 def seen(one: Block, arm: Arm, **fields: Any) -> Block:
-    """Something else seen of an arm."""
+    """The block with another observation of an arm."""
     return with_arm(one, place(arm), **fields)
 
 
 def with_errors(count: int, kind: str = "unavailable") -> Block:
-    """So many errors beside 10,000 replies."""
+    """This number of errors beside 10,000 replies."""
     counted = answered(10_000, errors={kind: count} if count else {})
     return seen(plain(), FOUR, answered={"lookup": counted, ALL: counted}, span_ns=counted.times.sum_ns)
 
 
 def with_think(think: float) -> Block:
-    """A span that is so much longer than response and think times."""
+    """A span that is longer by this factor than response and think times."""
     of_all = plain().arms[place(FOUR)].answered[ALL].times.sum_ns
     return seen(plain(), FOUR, think_ns=round(0.1 * of_all), span_ns=round(1.1 * of_all * think))
 
@@ -82,14 +82,14 @@ def with_window(**fields: Any) -> Block:
 
 
 def connected(number: int) -> Block:
-    """A server with so many connections."""
+    """A server with this number of connections."""
     one = plain()
     servers = [replace(each, connections=number) for each in one.servers if each is not None]
     return replace(one, servers=servers)
 
 
 def threaded(number: int) -> Block:
-    """The server of four workers with so many threads."""
+    """The server of four workers with this number of threads."""
     one, of = plain(), OF.servers.index(FOUR.server)
     servers = [each and replace(each, threads=number) if n == of else each for n, each in enumerate(one.servers)]
     return replace(one, servers=servers)
@@ -138,7 +138,8 @@ def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
 
 
 def test_windows_may_take_more_on_the_wire_for_what_connecting_and_late_replies_take() -> None:
-    """As much as that, and no more; slices, whose connections are there, may not."""
+    """Windows may take the bytes of connecting and of late replies, and no more. Slices, whose connections exist, may
+    not."""
     windows = replace(OF, turns=Windows())
     late = of_arm(plain(), "wire_bytes", FOUR, 1.2)
     more = of_arm(plain(), "wire_bytes", FOUR, 9.0)
@@ -194,7 +195,8 @@ def test_each_of_several_processes_has_its_workers(processes: int, least: int) -
 
 @pytest.mark.parametrize(("processes", "whole"), [(1, 1), (2, 3), (3, 4)])
 def test_a_server_has_the_processes_that_were_declared(processes: int, whole: int) -> None:
-    """One, or so many and their parent; one less or one more is another server, however many threads it has."""
+    """One process, or this number and their parent. One less or one more is another server, with any number of
+    threads."""
     levels = dict(setting(transport="sockets", workers=4, processes=processes).levels)
     for number in (whole - 1, whole, whole + 1):
         fault = FACTORS["processes"].fault(levels, Watched(threads=23, processes=number, connections=1, updates=0))
@@ -203,7 +205,7 @@ def test_a_server_has_the_processes_that_were_declared(processes: int, whole: in
 
 
 def test_a_missing_process_refuses_a_block() -> None:
-    """As the gate sees it, by what the block says of the server; a block that does not say it stands."""
+    """A missing process refuses a block through the gate. A block that does not count processes stands."""
     arm = Arm(read("sockets processes=3"))
     of = sweep(ratio(arm, SOCKETS, "3 ÷ 1 processes"))
     one = block(of, dict.fromkeys(of.arms, 100.0))
@@ -219,7 +221,7 @@ def test_a_missing_process_refuses_a_block() -> None:
 
 @pytest.mark.parametrize(("factor", "level"), [("call_style", "async"), ("in_flight", 10)])
 def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(factor: str, level: Level) -> None:
-    """Others would make them as ever, under another name."""
+    """The way of calls belongs to clients that have it. Other clients would send as always, under another name."""
     seen = Watched(threads=None, processes=None, connections=None, updates=0)
     told = dict(setting(service="greeter", language="cpp", transport="grpc", client="peer").levels)
     assert FACTORS[factor].fault(told | {factor: level}, seen) is None
@@ -230,7 +232,7 @@ def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(factor: s
 
 @pytest.mark.parametrize(("factor", "level"), [("headers", "deadline"), ("in_flight", 10), ("deadline_ms", 90.0)])
 def test_what_grpc_go_alone_is_told_is_no_affair_of_h2load(factor: str, level: Level) -> None:
-    """Another client would send what it always sends, under another name."""
+    """grpc-go's factors do not belong to h2load, which would send as always, under another name."""
     seen = Watched(threads=None, processes=None, connections=None, updates=0)
     told = dict(setting(transport="grpc", client="grpc-go").levels)
     assert FACTORS[factor].fault(told | {factor: level}, seen) is None
@@ -238,13 +240,13 @@ def test_what_grpc_go_alone_is_told_is_no_affair_of_h2load(factor: str, level: L
 
 
 def test_connections_of_windows_are_not_counted_after_them() -> None:
-    """They are closed behind each."""
+    """Connections of windows are not counted after them, since they are closed."""
     window = Window(None, 900.0, 900.0, 0, 0, None)
     assert refused(seen(connected(1), FIVE, windows=(window,)), OF.comparisons[2]) == []
 
 
 def test_a_refusal_says_what_was_seen_and_what_is_allowed() -> None:
-    """In one line, and every gate has a name."""
+    """A refusal has the measured and the allowed value in one line, and every gate has a name."""
     (said,) = gates.block_refusals(OF, with_errors(20), POOLS)
     assert said.said == "sockets workers=4: 20 unavailable of 10,020 requests, allowed: 0.1%"
     assert set(gates.NAMES) == {2, 3, 4, 5, 6, 7, 8, 13, 20}
@@ -276,7 +278,8 @@ def halves(first: float, second: float, noise: float = 0.01, number: int = 10) -
     ],
 )
 def test_halves_of_the_blocks_must_not_contradict_each_other(first: float, second: float, contradict: bool) -> None:
-    """Gate 5: on two sides of 1, or one of no difference and the other wholly of one."""
+    """Gate 5: the halves contradict each other on two sides of 1, or with one of no difference and the other wholly of
+    one."""
     found = [each.gate for each in gates.halves_contradict(OF, halves(first, second, noise=0.04), POOLS)]
     assert found == ([5] if contradict else [])
 
@@ -309,7 +312,7 @@ def test_a_load_that_fills_its_core_is_said_to_be() -> None:
     [(1000, 99.0, True), (999, 99.0, False), (9999, 99.9, False), (10_000, 99.9, True), (20, 50, True)],
 )
 def test_a_percentile_is_carried_by_ten_beyond_it(effective: float, percent: float, carried: bool) -> None:
-    """Gate 13: independent ones, of all blocks together, whatever the count."""
+    """Gate 13: a percentile needs ten independent requests beyond it, of all blocks together, for any count."""
     one = plain()
     parts = [replace(answered(50_000), effective=effective / 2)] * 2
     blocks = [seen(one, FOUR, answered={ALL: part}) for part in parts]

@@ -46,7 +46,8 @@ def test_a_group_may_stand_several_times_a_round() -> None:
 
 
 def test_an_arm_of_two_groups_pairs_with_its_neighbour_alone() -> None:
-    """Slices of another appearance are no part of the ratio, even of whole means."""
+    """An arm of two groups pairs with its neighbour alone. Slices of another appearance are in no ratio, even of whole
+    means."""
     third = Arm(read("sockets clients=5"))
     other = ratio(third, SOCKETS, "growth")
     of = Sweep("try", "try", (Group((SOCKETS, GRPC)), Group((SOCKETS, third))), (ratio(), other), 10, (10,))
@@ -83,7 +84,7 @@ def test_pauses_are_in_the_whole_ratio_and_not_in_the_typical_one() -> None:
 
 
 def test_a_pair_of_which_one_slice_is_lost_is_lost() -> None:
-    """And no other."""
+    """A pair with a lost slice is lost, and no other pair."""
     one = block(OF, MEANS)
     fate = [ANSWERED_LATE if place in (0, 1, 5) else KEPT for place in range(30)]
     lost = {one.slices.appearance[place] for place in (0, 1, 5)}
@@ -115,14 +116,14 @@ def test_late_answers_are_in_whole_means() -> None:
     ],
 )
 def test_a_robbed_round_is_over_a_tick_and_over_a_tenth(ticks: int, duration_s: float, robbed: bool) -> None:
-    """Of the time of two cores, in ticks of 10 ms."""
+    """A robbed round lost over a tick of 10 ms and over a tenth of the time of two cores."""
     assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks), 2) == robbed
     assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, 0, ticks), 2) == robbed  # by foreign processes
     assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks - ticks // 2, ticks // 2), 2) == robbed  # by both
 
 
 def test_a_robbed_round_is_left_out_for_all_arms() -> None:
-    """Whatever its times say, and it alone."""
+    """Only a robbed round is left out, for all arms, and for any of its times."""
     rounds = [RoundSeen(0.2, 9 if number == 4 else 0) for number in range(15)]
     one = replace(block(OF, MEANS), rounds=rounds)
     used = ratios.used(LIMITS, one)
@@ -135,7 +136,8 @@ def test_a_robbed_round_is_left_out_for_all_arms() -> None:
 
 @pytest.mark.parametrize(("robbed", "again"), [(0, False), (7, False), (8, True), (15, True)])
 def test_a_block_with_over_half_its_rounds_robbed_is_run_again(robbed: int, again: bool) -> None:
-    """Of 15. Where it stands all the same, all its rounds count; else those that were robbed are left out."""
+    """A block with over half of its 15 rounds robbed is run again. If it counts nevertheless, all its rounds do. Else
+    the robbed rounds are left out."""
     rounds = [RoundSeen(0.2, 9 if number < robbed else 0) for number in range(15)]
     one = replace(block(OF, MEANS), rounds=rounds)
     assert ratios.is_robbed_block(LIMITS, one) == again
@@ -165,7 +167,7 @@ def test_the_time_per_reply_is_over_all_clients_together() -> None:
 
 
 def test_request_types_have_ratios_of_their_own() -> None:
-    """One that an arm never sent has none."""
+    """Request types have ratios of their own. A type that an arm never sent has none."""
     one = block(OF, MEANS)
     slices = replace(
         one.slices,

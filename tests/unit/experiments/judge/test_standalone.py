@@ -26,7 +26,8 @@ def test_each_figure_has_an_interval_over_the_repetitions() -> None:
 
 
 def test_what_connections_add_is_taken_within_each_repetition() -> None:
-    """So that what differs between starts is gone: 2 MiB give or take 0.3, where starts differ by 10."""
+    """The memory of connections is taken within each repetition, so that differences between starts cancel: 2 MiB
+    within 0.3, where starts differ by 10."""
     held = judged(ALONE, SEEN).servers[0].with_connections(1_000)
     assert held is not None
     assert held.added_mib.value == pytest.approx(2.0)

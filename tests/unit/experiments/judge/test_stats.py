@@ -27,7 +27,7 @@ VALUES = st.lists(st.integers(-50, 50).map(lambda each: each / 8), min_size=2, m
 
 
 def brute_force_p(values: list[float]) -> float:
-    """Every assignment of signs, one after the other. Exact: the values are eighths."""
+    """The p-value from every assignment of signs, one after the other. Exact, since the values are eighths."""
     seen = abs(sum(values))
     signs = list(itertools.product((1, -1), repeat=len(values)))
     return sum(abs(sum(s * v for s, v in zip(each, values, strict=True))) >= seen for each in signs) / len(signs)
@@ -41,7 +41,7 @@ def test_the_sign_flip_test_is_exact(values: list[float]) -> None:
 
 @pytest.mark.slow
 def test_the_sign_flip_test_is_scipys(rng: random.Random) -> None:
-    """Its permutation test of one sample, exact for so few values."""
+    """The test equals scipy's permutation test of one sample, which is exact for few values."""
     for n in (2, 5, 8, 11):
         values = [rng.gauss(0.4, 1) for _ in range(n)]
         theirs = scipy.stats.permutation_test(
@@ -73,7 +73,7 @@ def test_holm_is_the_closed_test(p_values: list[float]) -> None:
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=20), st.sampled_from((0.9, 0.95, 0.9833)))
 def test_the_interval_of_a_mean_is_students(values: list[float], confidence: float) -> None:
-    """As scipy's test of one sample has it."""
+    """The interval of a mean is that of scipy's test of one sample."""
     ours = mean_interval(values, confidence)
     if len(set(values)) == 1:
         assert ours.low == pytest.approx(ours.high)
@@ -88,14 +88,15 @@ def test_the_interval_of_a_mean_is_students(values: list[float], confidence: flo
     ("n", "ends"), [(5, (-math.inf, math.inf)), (6, (1, 6)), (9, (2, 8)), (10, (2, 9)), (20, (6, 15))]
 )
 def test_the_interval_of_a_median_is_between_two_values(n: int, ends: tuple[float, float]) -> None:
-    """As tables of order statistics have it for 95 %: Le Boudec, *Performance Evaluation*, 2010, table A.1."""
+    """The interval of a median equals the tables for 95 % of Le Boudec, *Performance Evaluation*, 2010, table A.1."""
     found = median_interval([float(value) for value in range(n, 0, -1)], 0.95)
     assert (found.low, found.high) == ends
     assert (found.value, found.n) == ((n + 1) / 2, n)
 
 
 def test_a_median_interval_covers_whatever_the_distribution(rng: random.Random) -> None:
-    """Of 2,000 experiments of ten lognormal values with outliers, over 96.5 in a hundred: 97.9 are expected."""
+    """Of 2,000 experiments of ten lognormal values with outliers, over 96.5 % of the intervals cover the median: 97.9 %
+    are expected."""
     covered, true_median = 0, 1.14994  # 0.9 Φ(ln m) + 0.1 Φ(ln m − ln 100) = 0.5
     for _ in range(2000):
         values = [rng.lognormvariate(0, 1) * (100 if rng.random() < 0.1 else 1) for _ in range(10)]
@@ -105,7 +106,7 @@ def test_a_median_interval_covers_whatever_the_distribution(rng: random.Random) 
 
 
 def test_a_ratio_and_its_inverse_have_inverse_intervals() -> None:
-    """Positive throughout, whatever the spread."""
+    """The interval is positive, for any spread."""
     logs = [-3.0, 2.0, 0.5, 4.0]
     one, other = ratio_interval(logs, 0.95), ratio_interval([-value for value in logs], 0.95)
     assert (one.value, one.low, one.high) == pytest.approx((1 / other.value, 1 / other.high, 1 / other.low))
@@ -122,12 +123,12 @@ def test_one_block_bounds_nothing_and_none_is_refused() -> None:
 
 @given(st.lists(st.floats(-9, 9), min_size=1, max_size=40), st.sampled_from((0.0, 0.1, 0.2, 0.4)))
 def test_the_trimmed_mean_is_scipys(values: list[float], share: float) -> None:
-    """A fifth of the values off either end, in fractions rounded down."""
+    """The trimmed mean is scipy's: a fifth of the values off either end, rounded down."""
     assert trimmed_mean(values, share) == pytest.approx(scipy.stats.trim_mean(values, share), abs=1e-9)
 
 
 def test_the_trimmed_mean_leaves_pauses_out() -> None:
-    """Up to a fifth of the pairs, whatever they read. None is no mean."""
+    """Up to a fifth of the pairs may be pauses of any length. Without values there is no mean."""
     assert trimmed_mean([0.0] * 12 + [1000.0] * 3, 0.2) == 0
     assert trimmed_mean([0.0] * 11 + [1000.0] * 4, 0.2) > 0
     with pytest.raises(ValueError, match="no values"):
@@ -137,7 +138,7 @@ def test_the_trimmed_mean_leaves_pauses_out() -> None:
 @pytest.mark.parametrize("level", [0.05, 0.025, 0.05 / 3])
 @pytest.mark.parametrize("family", [1, 4, 12, 40])
 def test_the_fewest_blocks_can_decide_and_one_less_cannot(family: int, level: float) -> None:
-    """Clear data: all blocks alike. A sweep takes the same bound."""
+    """Equal blocks decide with the fewest blocks, and not with one less. A sweep takes the same bound."""
     n = blocks_min(family, level)
     others = [1.0] * (family - 1)
     assert holm([sign_flip_p([0.1] * n), *others])[0] < level
@@ -152,7 +153,8 @@ def test_the_fewest_blocks_can_decide_and_one_less_cannot(family: int, level: fl
 def test_so_many_blocks_decide_with_80_percent_power(
     mean: float, deviation: float, family: int, rng: random.Random
 ) -> None:
-    """By simulation of the very rule, mean and spread being what was seen: at n 80 %, at three quarters of n fewer."""
+    """By simulation with the measured mean and spread, n blocks decide in 80 % of cases, and three quarters of n in
+    fewer."""
     level, about = 0.05 / 3, (0.95, 1.05)
     pilot = [mean + deviation * each for each in (-1.0, 1.0)]  # of this mean and, once scaled, this deviation
     pilot = [mean + (value - mean) / math.sqrt(2) for value in pilot]
@@ -179,6 +181,6 @@ def decided(
 
 
 def test_what_cannot_be_known_needs_no_number_of_blocks() -> None:
-    """Too few values, and a ratio at the very edge of no difference."""
+    """Too few values, and a ratio at the edge of no difference, have no number of blocks."""
     assert blocks_needed([0.1], 1, 0.05, (0.95, 1.05)) is None
     assert blocks_needed([-1.0, 1.0], 1, 0.05, (0.95, 1.05)) is None

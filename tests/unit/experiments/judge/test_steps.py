@@ -13,7 +13,7 @@ ARMS = tuple(Arm(read(f"sockets clients={clients}")) for clients in (1, 2, 3))
 
 
 def curve(*means_us: float, number: int = 10, scatter: float = 0.002, failed: int | None = None) -> Judgement:
-    """So many blocks of arms with these means; the requests of one arm fail."""
+    """This number of blocks of arms with these means. The requests of one arm fail."""
     sweep = Sweep("stock", "stock", (Group(ARMS),), (), 4, (10, 14))
     means = dict(zip(ARMS, means_us, strict=True))
     world = World(
@@ -26,7 +26,7 @@ def curve(*means_us: float, number: int = 10, scatter: float = 0.002, failed: in
 
 
 def directions(of: Judgement) -> list[Verdict]:
-    """Of every step that has a block."""
+    """Directions of every step that has a block."""
     return [each.verdict(of) for each in steps(of, ARMS)]
 
 
@@ -54,5 +54,5 @@ def test_a_step_is_open_where_it_is_not_certain_and_at_no_look() -> None:
 
 
 def test_a_step_with_an_arm_that_gates_left_out_is_missing() -> None:
-    """Of two steps the second is left where the first arm's requests failed."""
+    """A step with an arm that gates left out is missing: of two steps the second one stays."""
     assert [each.above for each in steps(curve(100.0, 130.0, 150.0, failed=0), ARMS)] == [ARMS[2]]

@@ -23,7 +23,7 @@ def test_rows_and_total() -> None:
 
 
 def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
-    """And an error is a sample."""
+    """Errors and wrong keys add up over repetitions, and an error is a sample."""
     found = judged(PLAN, [repetition(1, errors=3), repetition(2, wrong=2)])
     total = found.row(SERVER, TOTAL)
     assert total is not None

@@ -15,7 +15,7 @@ from tests.unit.experiments.cells_seen import FEW, MANY, RATIO, SEEN, block, pla
 
 
 def test_quantities() -> None:
-    """Of one cell, each in its unit."""
+    """Quantities of one cell, each in its unit."""
     of = plan()
     found = {name: quantity(block(1, of), SEEN) for name, quantity in QUANTITIES.items()}
     assert found == pytest.approx(
@@ -40,7 +40,8 @@ def test_quantities() -> None:
 
 @pytest.mark.parametrize(("factor", "verdict"), [(2.0, Verdict.MORE), (0.5, Verdict.LESS), (1.0, Verdict.EQUIVALENT)])
 def test_a_verdict_is_of_the_blocks(factor: float, verdict: Verdict, rng: random.Random) -> None:
-    """Ten that agree to a per cent; the noise is the same up as down, so that equal cells are no chance's victims."""
+    """Ten blocks that agree to a per cent give a verdict. The noise is symmetric, so that equal cells are not different
+    by chance."""
     of = plan(10)
     drawn = [rng.gauss(0, 0.01) for _ in range(5)]
     noisy = [factor * math.exp(sign * each) for each in drawn for sign in (1, -1)]
@@ -53,7 +54,7 @@ def test_a_verdict_is_of_the_blocks(factor: float, verdict: Verdict, rng: random
 
 
 def test_too_few_blocks_have_no_verdict() -> None:
-    """Not all that were planned, or fewer than a test can decide by; the ratio is shown."""
+    """Fewer blocks than planned, or than a test needs, give no verdict. The ratio is shown."""
     of = plan(7)
     blocks = [block(number, of, lambda cell: slower(cell, 2.0)) for number in range(1, 7)]
     assert judged(of, blocks).judged["pool"].verdict is None
@@ -73,7 +74,7 @@ def test_a_family_is_corrected_together() -> None:
 
 
 def test_a_robbed_cell_is_left_out() -> None:
-    """Of its means and of its pairs, whatever it says."""
+    """A robbed cell is left out of its means and its pairs, for any value."""
     of, seen = plan(6), partial(slower, by=2.0)
     blocks = [block(number, of, seen, RoundSeen(1.0, 100 if number == 3 else 0)) for number in range(1, 7)]
     found = judged(of, blocks)
@@ -83,7 +84,7 @@ def test_a_robbed_cell_is_left_out() -> None:
 
 
 def test_a_cell_with_errors_is_left_out() -> None:
-    """Of its means and of its pairs, where over one in a thousand requests of the load ended so."""
+    """A cell is left out of its means and its pairs if over one in a thousand requests of the load failed."""
     of = plan(7)
 
     def seen(cell: Cell, number: int) -> CellSeen:
@@ -97,7 +98,8 @@ def test_a_cell_with_errors_is_left_out() -> None:
 
 
 def test_times_of_a_load_near_its_limit_are_never_the_same() -> None:
-    """They are the load's own in part; processor time a request is the server's, and can be."""
+    """Times of a load near its limit are never EQUIVALENT, since they are partly the load's. Processor time a request
+    can be."""
     of = plan(10, (RATIO, replace(RATIO, name="cpu", quantity="cpu_us", family="cpu")))
 
     def seen(cell: Cell, share: float) -> CellSeen:
@@ -110,7 +112,7 @@ def test_times_of_a_load_near_its_limit_are_never_the_same() -> None:
 
 
 def test_few_samples_have_no_maximum() -> None:
-    """Of processor and memory; nor has a cell that lacks one in any block."""
+    """Few samples have no maximum of processor and memory, and neither has a cell that lacks one in any block."""
     of = plan(2)
     short = replace(SEEN, cpu_samples=SEEN.cpu_samples[:4], memory_samples_mib=SEEN.memory_samples_mib[:4])
     found = judged(of, [block(1, of), block(2, of, lambda cell: short if cell == FEW else SEEN)])

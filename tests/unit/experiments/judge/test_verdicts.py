@@ -27,7 +27,7 @@ from tests.unit.experiments.judge.synthetic_blocks import (
 FIVE = Arm(read("sockets clients=5"))
 
 SPREAD = (-1.0, 0.4, 1.1, -0.3, 0.7, -1.2, 0.2, 0.9, -0.8, 0.0, 1.2, -0.6, 0.3, -0.4)
-"""Of the blocks' log-ratios about the true one, in deviations; the first ten have mean 0, as have all."""
+"""Errors of the blocks' log-ratios, in deviations. The first ten have mean 0, and so have all."""
 
 
 def growth(kind: Kind = "growth") -> Comparison:
@@ -67,7 +67,7 @@ def judged(of: Sweep, blocks: Sequence[Block]) -> Judged:
     ],
 )
 def test_a_ratio_is_judged(true: float, deviation: float, verdict: Verdict, small: bool) -> None:
-    """By its interval and its p; an undecided one says how many blocks would decide."""
+    """A ratio is judged by its interval and its p. An undecided one has the blocks that would decide."""
     one = judged(sweep(), measured(sweep(), true, deviation))
     assert (one.verdict, one.by_less_than_5) == (verdict, small)
     assert one.typical.value == pytest.approx(true, rel=2e-3)
@@ -126,7 +126,7 @@ def test_at_a_look_all_blocks_count() -> None:
 
 
 def test_intervals_and_p_use_the_share_of_the_level() -> None:
-    """Three looks have a third of it each: what is different at 0.05 may be undecided at 0.0167."""
+    """Three looks have a third of the level each: a difference at 0.05 may be undecided at 0.0167."""
     three, one = sweep(), sweep(looks=(10,))
     assert [judge(three, []).confidence, judge(one, []).confidence] == pytest.approx([1 - 0.05 / 3, 0.95])
     blocks = measured(one, 1.09, 0.11)
@@ -136,7 +136,7 @@ def test_intervals_and_p_use_the_share_of_the_level() -> None:
 
 
 def test_a_sweep_of_few_blocks_has_no_verdicts_even_at_a_later_look() -> None:
-    """Its families were not held to what the first look can decide."""
+    """A sweep of few blocks has no verdicts at a later look: its families were not bounded by the first look."""
     found = judge(sweep(looks=(2, 10)), measured(sweep(), 0.5, 0.02))
     assert found.look is None
     assert not found.judged["sockets ÷ gRPC"].rulings
@@ -160,7 +160,7 @@ def test_p_is_corrected_over_the_declared_family() -> None:
 
 
 def test_a_sweep_is_decided_when_every_headline_is() -> None:
-    """Others may be open."""
+    """A sweep is decided when every headline comparison is. Others may be open."""
     noisy = ratio(FIVE, SOCKETS, "five", family="further")
     of = sweep(ratio(), noisy)
     means = [{GRPC: 400.0, SOCKETS: 100.0, FIVE: 100 * math.exp(SPREAD[at] / 3)} for at in range(10)]
@@ -171,7 +171,7 @@ def test_a_sweep_is_decided_when_every_headline_is() -> None:
 
 
 def test_a_block_that_a_gate_refuses_is_dropped_from_its_comparison_alone() -> None:
-    """And named; the others' blocks all count."""
+    """A block that a gate refuses is left out of its comparison alone, and named. Other comparisons have all blocks."""
     of = sweep(ratio(), growth())
     blocks = measured(of, 0.5, 0.02)
     place = of.arms.index(GRPC)
@@ -186,7 +186,7 @@ def test_a_block_that_a_gate_refuses_is_dropped_from_its_comparison_alone() -> N
 
 
 def test_a_refused_comparison_is_inconclusive() -> None:
-    """Gate 5: in the blocks' first halves the one is faster, in the second the other."""
+    """Gate 5: one arm is faster in the blocks' first halves, the other in the second: INCONCLUSIVE."""
     of = sweep()
     blocks = measured(of, 1.0, 0.005)
     turned = []
@@ -218,7 +218,8 @@ def a_a(times: float, of_transport: float) -> Judgement:
 
 
 def test_where_equal_arms_differ_no_smaller_effect_is_concluded() -> None:
-    """Gate 20: of their transport alone; larger ones stand; nothing is refused where equal arms are equal."""
+    """Gate 20: where equal arms differ, no smaller effect of their transport is concluded. Larger ones stand. Equal
+    arms refuse nothing."""
     small = a_a(1.05, 1.03)
     assert small.judged["same sockets"].verdict is Verdict.SLOWER
     assert small.judged["on sockets"].verdict is Verdict.INCONCLUSIVE
@@ -235,7 +236,7 @@ def test_what_gate_20_refuses_keeps_its_sweeps_limits() -> None:
 
 
 def limited(share: float, comparison: Comparison) -> Judgement:
-    """Ten blocks whose load takes so much of its core in the arm above."""
+    """Ten blocks whose load takes this share of its core in the arm above."""
     of, found = sweep(comparison), []
     for one in measured(of, 2.0, 0.02):
         above = [of.arms[arm] == comparison.above for arm in one.slices.arm]
@@ -302,7 +303,8 @@ def test_two_runs_contradict_each_other(one: Judged, other: Judged, so: bool) ->
 
 
 def test_statements_on_client_and_server_together_contradict_each_other_alone() -> None:
-    """Not a verdict on the server, which another run has."""
+    """Statements on client and server together contradict only each other, and not another run's verdict on the
+    server."""
     faster, slower = run(Verdict.FASTER, 0.5, 0.6), run(Verdict.SLOWER, 1.2, 1.3)
     together = [replace(each, rulings=(), together=each.rulings) for each in (faster, slower)]
     assert contradict(*together)

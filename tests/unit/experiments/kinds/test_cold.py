@@ -1,4 +1,4 @@
-"""Plans of cold runs: what is refused, and the order of runs."""
+"""Plans of cold runs: refusals, and the order of runs."""
 
 from collections import Counter
 
@@ -32,7 +32,7 @@ def test_a_block_has_every_cell_as_often_in_an_order_of_its_own() -> None:
     ],
 )
 def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float | str | bool]) -> None:
-    """A cold run is one fresh client's, one call after the other."""
+    """A load of more than one client is refused: a cold run is one fresh client's calls in sequence."""
     with pytest.raises(ValueError, match="one client"):
         ColdPlan("study", "part", (ColdCell(SOCKETS.but(**levels), 1),), 1)
 
@@ -49,6 +49,7 @@ def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float
     ],
 )
 def test_what_could_not_be_run_is_refused(cells: tuple[ColdCell, ...], blocks: int, said: str) -> None:
-    """No cell, one twice, none of its runs or calls, or more servers than a block has."""
+    """A plan without cells, with a cell twice, without runs or calls, or with more servers than a block has is
+    refused."""
     with pytest.raises(ValueError, match=said):
         ColdPlan("study", "part", cells, blocks)

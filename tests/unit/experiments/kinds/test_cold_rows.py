@@ -17,14 +17,14 @@ def test_a_row_has_connecting_the_first_call_and_the_rest_apart() -> None:
 
 
 def test_a_run_of_one_call_has_no_rest() -> None:
-    """Its mean is the first call."""
+    """A run of one call has no later calls. Its mean is the first call."""
     (row,) = rows(COLD, cold_block(1, [(0, cold_run(1))]))
     assert row.rest_us_mean is None
     assert row.mean_us == row.first_call_us == 500
 
 
 def test_a_run_with_errors_is_counted_and_in_no_mean() -> None:
-    """Nor is one that was robbed of time; a cell without another has no row."""
+    """A run with errors is counted and in no mean, and so is a robbed run. A cell without another run has no row."""
     failed = cold_run(10, 9000, 9000, {"unavailable": 1})
     runs = [(1, failed), (1, cold_run(10)), (4, failed), (2, cold_run(100))]
     first, second = rows(COLD, cold_block(1, runs))

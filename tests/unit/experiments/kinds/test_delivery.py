@@ -1,4 +1,4 @@
-"""Plans of what receivers tell: what is refused, and which cells stand in a block."""
+"""Plans of delivery runs: refusals, and the cells of a block."""
 
 import pytest
 
@@ -9,7 +9,7 @@ ONE, OTHER = (setting(service="echo", language="c", transport=each, client="peer
 
 
 def test_a_cell_stands_in_its_first_blocks() -> None:
-    """In an order drawn from the seed and the block."""
+    """A cell is in its first blocks, in an order drawn from the seed and the block."""
     plan = DeliveryPlan("study", "part", (DeliveryCell(ONE, 1, 2), DeliveryCell(OTHER, 1)), 3)
     assert [sorted(plan.order(number)) for number in (1, 2, 3)] == [[0, 1], [0, 1], [1]]
     assert plan.order(1) == plan.order(1)

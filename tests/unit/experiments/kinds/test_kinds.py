@@ -43,7 +43,7 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path: Path, plan: Plan, blocks
 
 
 def test_an_edited_plan_is_refused(tmp_path: Path) -> None:
-    """By the blocks behind it, which have its digest."""
+    """An edited plan is refused by its blocks, which have its digest."""
     keep(tmp_path, ALONE, [repetition(1, 130.5, (15, 17, 29), 0.0)])
     file = tmp_path / "standalone.json"
     text = file.read_text()
@@ -54,7 +54,7 @@ def test_an_edited_plan_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_setting_of_an_older_file_has_new_factors_at_their_defaults(tmp_path: Path) -> None:
-    """As sweeps read theirs."""
+    """A setting of an older file has new factors at their defaults, as in sweeps."""
     keep(tmp_path, ALONE, [])
     file = tmp_path / "standalone.json"
     plan: dict[str, Any] = msgspec.json.decode(file.read_bytes())
@@ -68,14 +68,15 @@ def test_a_setting_of_an_older_file_has_new_factors_at_their_defaults(tmp_path: 
     "written", [b'{"format": 1}', b'{"format": 1, "study": "s"}', b'{"format": 2}', b"{}", b"nothing"]
 )
 def test_a_file_that_is_no_such_plan_is_refused(tmp_path: Path, written: bytes) -> None:
-    """By its name: without a plan's fields, of another version, and other things."""
+    """A file that is not such a plan is refused by its name: without a plan's fields, of another version, or of other
+    content."""
     (tmp_path / "cold.json").write_bytes(written)
     with pytest.raises(UsageError, match=r"cold\.json"):
         KINDS["cold"].load(tmp_path)
 
 
 def test_a_folder_without_one_says_so(tmp_path: Path) -> None:
-    """By the file's name."""
+    """A folder without the file is refused with the file's name."""
     with pytest.raises(UsageError, match=r"a folder without standalone\.json"):
         STANDALONE.load(tmp_path)
 
@@ -105,12 +106,12 @@ class Pinged:
 
 
 def observed(plan: Pings, number: int, _: Bench) -> Iterator[Run[int]]:
-    """As many pings as the block's number, for each server."""
+    """For each server as many pings as the block's number."""
     return (Run(place, number) for place in plan.order(number))
 
 
 def judged(_: Pings, blocks: Sequence[Block[int]], __: Limits) -> Pinged:
-    """Their sum."""
+    """The sum of pings."""
     return Pinged(sum(run.seen for block in blocks for run in block.runs))
 
 

@@ -18,7 +18,8 @@ NEVER = of_demands(setting(workers=1, rate_hz=1000.0), DEMANDS, cores=1)
 
 
 def test_it_reads_back_to_six_digits(tmp_path: Path) -> None:
-    """With when it was written; infinite stays infinite. What was read is written as it was."""
+    """A prediction reads back to six digits, with its time. An infinite time stays infinite, and a second writing is
+    equal."""
     prediction.save(tmp_path, (ONE, NEVER), AT)
     written_at, (one, never) = prediction.load(tmp_path)
     assert written_at == AT

@@ -1,4 +1,4 @@
-"""Plans of servers by themselves: what is refused, and the order of servers."""
+"""Plans of servers alone: refusals, and the order of servers."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_every_repetition_has_every_server_in_an_order_of_its_own() -> None:
 
 
 def test_a_server_is_looked_at_without_connections_first() -> None:
-    """Then with each number that it is to hold."""
+    """A server is watched without connections first, then with each number of connections."""
     assert LoneServer(SOCKETS, (10, 20)).connections == (0, 10, 20)
     assert LoneServer(GRPC).connections == (0,)
 

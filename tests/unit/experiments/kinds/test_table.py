@@ -1,4 +1,4 @@
-"""Cells: which share a process, in which order they come, and what is refused."""
+"""Cells: shared processes, their order, and refusals."""
 
 import pytest
 
@@ -7,14 +7,15 @@ from tests.unit.experiments.cells_seen import BASE, CELLS, FEW, FREE, MANY, PUT,
 
 
 def test_cells_that_differ_in_the_request_alone_share_a_process() -> None:
-    """Another pool, other connections, or other cores are another start."""
+    """Cells that differ in the request alone share a process. Another pool, other connections or other cores are
+    another start."""
     assert FEW.start == PUT.start
     others = (MANY, FREE, Cell(FEW.setting.but(connections=10), 100))
     assert len({each.start for each in (FEW, *others)}) == 4
 
 
 def test_the_order_is_drawn_anew_for_each_block() -> None:
-    """Every cell once, a start's cells together; the same for the same seed."""
+    """Each block has every cell once, with a start's cells together. The same seed gives the same order."""
     of = plan()
     orders = [of.starts(number) for number in range(1, 20)]
     for number, order in enumerate(orders, 1):

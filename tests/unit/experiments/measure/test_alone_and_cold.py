@@ -38,7 +38,8 @@ def catalog(tmp_path: Path) -> Path:
 def test_a_server_by_itself_is_seen_with_every_number_of_connections(
     transport: str, service: str, catalog: Path
 ) -> None:
-    """Its start, and its memory and processor time over the whole watch; whatever it serves."""
+    """A server alone has figures of its start, and of memory and processor time with every number of connections, for
+    any service."""
     of = setting(transport=transport, service=service, mix="lookup" if service == "stock" else "echo")
     plan = StandalonePlan("study", "part", (LoneServer(of, (3, 20)),), 1, 0.05)
     (run,) = standalone.runs(plan, 1, bench(catalog))

@@ -1,4 +1,4 @@
-"""The bench: what starts the server of an arm, and that a whole block is measured on real ones."""
+"""The bench: the command of an arm's server, and a whole block on real servers."""
 
 import signal
 import sys
@@ -30,14 +30,14 @@ from tests.unit.experiments.blocks import BESIDE_OTHERS
 
 
 def words(text: str) -> list[str]:
-    """Of the server's command, behind the module."""
+    """Words of the server's command, behind the module."""
     command = list(server_command(Arm(read(text)).server, CATALOG))
     assert command[:2] == [sys.executable, "-m"]
     return command[2:]
 
 
 def test_the_stock_service_is_served_as_the_setting_says() -> None:
-    """Defaults are not said; the load's levels are none of the server's."""
+    """The command has the server's levels off their defaults, and no level of the load."""
     plain = ["experiments.services", "serve", "stock", "--transport", "grpc", "--port", "0"]
     plain += ["--cpus", "none", "--catalog", str(CATALOG), "--store", "memory"]
     assert words("grpc") == plain
@@ -46,13 +46,14 @@ def test_the_stock_service_is_served_as_the_setting_says() -> None:
 
 
 def test_a_server_of_ours_listens_where_it_is_told() -> None:
-    """It serves in the clear, so that a load from other hosts reaches it."""
+    """A server of ours listens at the given address, in the clear, so that a load from other hosts reaches it."""
     command = server_command(Arm(read("sockets service=echo")).server, CATALOG, listen="192.0.2.9")
     assert " --transport sockets --host 192.0.2.9 --insecure --port 0" in " ".join(command)
 
 
 def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() -> None:
-    """In one folder on the working folder's disk, which goes when the program ends."""
+    """Every server with a store has its own, in one folder on the working folder's disk, which goes when the program
+    ends."""
     stores = [Path(words("sockets store=sqlite")[-1].removeprefix("sqlite:")) for _ in range(2)]
     assert stores[0] != stores[1]
     assert stores[0].parent == stores[1].parent
@@ -61,7 +62,8 @@ def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() ->
 
 
 def test_who_asks_for_a_token_or_speaks_tls_is_loaded_by_clients_that_have_it() -> None:
-    """Credentials are made for the run; others' servers, and load programs in C, have none of them."""
+    """Clients of a server that asks for a token or speaks TLS get credentials, made for the run. Servers of others, and
+    load programs in C, get none."""
 
     def asked(text: str, given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
         on = replace(bench(CATALOG), credentials=given)
@@ -99,7 +101,7 @@ def test_another_service_is_served_by_its_own_program() -> None:
 
 
 def test_a_plain_grpcio_server_is_a_service_with_a_pool_alone() -> None:
-    """With as many threads as the setting says; what it has not is refused."""
+    """A plain grpcio server takes a pool of the setting's size, and no other option."""
     assert words("grpc service=plain-grpcio workers=5") == [
         "experiments.peers.python.stock_server",
         *("--port", "0", "--workers", "5"),
@@ -121,7 +123,7 @@ def test_somebody_elses_server_has_no_options_of_ours() -> None:
 
 @pytest.mark.slow
 def test_connections_without_a_reply_are_counted_in_each_window() -> None:
-    """Two of 3 connections starve on a pool of 1 where a connection holds its thread; on kept lanes and new ones."""
+    """Where a connection holds its thread, two of 3 connections starve on a pool of 1, on kept lanes and new ones."""
     base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
     arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
     turns = Windows(0.05, 0.2)
@@ -133,12 +135,12 @@ def test_connections_without_a_reply_are_counted_in_each_window() -> None:
 
 
 def test_the_null_server_is_a_server_too() -> None:
-    """On the setting's transport; it has no option of ours."""
+    """The null server is on the setting's transport, without an option of ours."""
     assert words("grpc service=null") == ["clients.load.run.null_server", "--transport", "grpc"]
 
 
 def test_a_peer_serves_the_stocks_of_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a server of ours does; one that serves something else has no stocks."""
+    """A peer of the stock service gets the bench's stocks. Another peer gets none."""
     monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
     for text, stocks in (
         ("grpc language=go", ["--catalog", str(CATALOG)]),
@@ -148,7 +150,7 @@ def test_a_peer_serves_the_stocks_of_the_bench(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_cores_are_drawn_by_the_seed() -> None:
-    """Server and load have a core each, whichever the seed says; the same seed says the same."""
+    """The seed draws a core each for server and load. The same seed draws the same."""
     drawn = {seed: bench(CATALOG, seed=seed) for seed in range(20)}
     pairs = {(on.server_cores, on.load_cores) for on in drawn.values()}
     assert {on.server_cores for on in drawn.values()} == {on.load_cores for on in drawn.values()}
@@ -158,13 +160,13 @@ def test_cores_are_drawn_by_the_seed() -> None:
 
 @pytest.mark.parametrize(("placement", "given"), [("apart", "none"), ("free", "none"), ("auto", "auto")])
 def test_only_a_server_that_places_itself_keeps_to_a_core(placement: str, given: str) -> None:
-    """Else it is where the bench puts it."""
+    """Only a server with placement auto keeps to a core of its choice. Others are where the bench puts them."""
     said = words(f"sockets placement={placement}")
     assert said[said.index("--cpus") + 1] == given
 
 
 def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
-    """So that ``load_plan`` may give them as they are."""
+    """Every level of the load is a field of the plan, so that ``load_plan`` may pass it unchanged."""
     arm = Arm(
         read(
             "grpc clients=3 connections=2 connection=per-request mix=lookup=1,trade=3 "
@@ -182,7 +184,7 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
 
 
 def test_an_array_length_is_what_a_load_sorts() -> None:
-    """The payloads are those of arrays of so many numbers."""
+    """An array length gives payloads with arrays of this length."""
     arm = Arm(read("grpc service=sort mix=merge array_len=50"))
     plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
     (merge,) = (each for each in plan.request_types if each.name == "merge")
@@ -190,7 +192,7 @@ def test_an_array_length_is_what_a_load_sorts() -> None:
 
 
 def test_a_size_is_of_the_echos_message() -> None:
-    """And refused where the request has its own."""
+    """A size is that of the echo's message. Requests with their own size refuse it."""
     of = read("sockets service=echo mix=echo size=10000")
     plan = load_plan(Arm(of), ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
     assert {len(request.payload) for request in Workload(plan).population} == {10_000}
@@ -201,7 +203,7 @@ def test_a_size_is_of_the_echos_message() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_block_is_measured_on_real_servers() -> None:
-    """Slices are kept, every request is answered, and no gate has anything against it, whatever the arms."""
+    """On real servers slices are kept, every request is answered, and no gate refuses, for all arms."""
     arms = [
         Arm(read(text))
         for text in (
@@ -237,7 +239,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
-    """Calls that outlast the whole warm-up make slices longer; those of the arms behind them are heard all the same."""
+    """Calls that outlast the whole warm-up make slices longer. Arms behind them are measured as usual."""
     server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --io-ms 100"
     slow = setting(service=server, transport="sockets", client="lean", mix="echo")
     arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
@@ -304,7 +306,7 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
 
 @pytest.mark.slow
 def test_a_load_program_is_told_what_calls_hold() -> None:
-    """And how many are under way on a connection; the client's processor time is in the block."""
+    """A load program gets the content of calls, and the calls at once. The client's processor time is in the block."""
     asked: list[Ask] = []
 
     class Noted:
@@ -328,7 +330,7 @@ def test_a_load_program_is_told_what_calls_hold() -> None:
 
 
 def test_a_transport_of_peers_alone_is_refused_with_the_peers() -> None:
-    """Before a server is started."""
+    """A transport that only peers speak is refused with the peers, before a server starts."""
     with pytest.raises(UsageError, match="no peer in python serves stock on net-rpc; there are go-sort-net-rpc"):
         words("net-rpc")
 

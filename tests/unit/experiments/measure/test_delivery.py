@@ -1,4 +1,4 @@
-"""A receiver tells: what it prints at its end is read, and refused where it is not of what was sent.
+"""Delivery runs: the receiver's report is read, and refused where it is not of the sent messages.
 
 The peer here is two small scripts, planted under the name of one in Go. The server takes lines, and counts them.
 """
@@ -69,7 +69,7 @@ def test_both_sides_tell_of_the_same_messages(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_way_only_the_receiver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a rate it times no message, and counts all."""
+    """One way only the receiver reports. Without a rate it times no message, and counts all."""
     assert told(DeliveryCell(OF.but(pattern="one-way"), 1), monkeypatch) == Delivered((10,), 0, 0, 0, 0, 0)
 
 

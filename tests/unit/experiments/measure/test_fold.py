@@ -48,7 +48,7 @@ class Wrote:
     """Begun and not written down."""
 
     def closed_loop(self, turn: Turn, response_us: float, think_us: float = 0.0, outcome: int = OK) -> "Wrote":
-        """Requests one behind the other, from a turn's begin until all that counted are answered."""
+        """Requests one behind the other, from a turn's begin until all counted ones are answered."""
         now_us = turn.begin_ns / US
         while now_us * US < turn.last_ns:
             self.requests.append((now_us, now_us + response_us, outcome))
@@ -56,7 +56,7 @@ class Wrote:
         return self
 
     def taken(self) -> Requests:
-        """As arrays."""
+        """Records as arrays."""
         sent, done, outcomes = zip(*self.requests, strict=True) if self.requests else ((), (), ())
         sent_ns, done_ns = (np.array([round(each * US) for each in column], dtype=np.int64) for column in (sent, done))
         return Requests(0, sent_ns, done_ns, np.array(outcomes, dtype=np.uint8), len(outcomes) + self.lost)
@@ -84,7 +84,8 @@ def usual(response_us: float = 10.0, think_us: float = 0.0) -> Wrote:
 
 
 def test_a_request_counts_if_it_was_sent_in_the_counted_part() -> None:
-    """On its first moment, not on its last; and whenever it was answered within the slice."""
+    """A request counts if it was sent in the counted part, with its first moment and without its last, and was answered
+    within the slice."""
     wrote = usual()
     slices, arms = folded([report(0, wrote)])
     assert slices.fate == [KEPT] * 3
@@ -98,7 +99,8 @@ def test_a_request_counts_if_it_was_sent_in_the_counted_part() -> None:
 
 
 def test_a_connection_that_begins_late_spoils_its_slice() -> None:
-    """One of two is enough; the others' slices are kept, and its requests are in no time."""
+    """One connection of two that begins late spoils its slice. Slices of others are kept, and its requests are in no
+    time."""
     late = Wrote([each for each in usual().requests if not 1140 <= each[0] < 1151])
     slices, arms = folded([report(0, usual()), report(1, late)], [load(2), load(2)])
     assert slices.fate == [KEPT, STARTED_LATE, KEPT]
@@ -107,7 +109,8 @@ def test_a_connection_that_begins_late_spoils_its_slice() -> None:
 
 
 def test_a_counted_request_that_is_answered_late_spoils_its_slice() -> None:
-    """At the slice's end it is in time; one that did not count may take as long as it likes."""
+    """A counted request that is answered after the slice's end spoils the slice. At the end it is in time. An uncounted
+    one may take any time."""
     for sent_us, done_us, fate in (
         (1100, 1140, KEPT),
         (1100, 1140.001, ANSWERED_LATE),
@@ -128,13 +131,13 @@ def test_a_slice_without_a_counted_request_is_silent() -> None:
 
 
 def test_a_client_that_never_wrote_anything_spoils_its_slices() -> None:
-    """Such a client is no client less, but a load that was not there."""
+    """A client without any record spoils its slices: the load was not there."""
     slices, _ = folded([report(0, usual()), report(1, Wrote())], [load(2), load(1)])
     assert slices.fate == [STARTED_LATE, KEPT, STARTED_LATE]
 
 
 def test_a_lost_slice_still_says_how_slow_its_arm_is() -> None:
-    """So that the slices to come are long enough for it; a silent one says nothing."""
+    """A lost slice still tells its arm's speed, so that later slices are long enough. A silent one tells nothing."""
     wrote = Wrote().closed_loop(TURNS[0], 10).closed_loop(TURNS[1], 60)
     slices, _ = folded([report(0, wrote), report(1, Wrote())], [load(1), load(2)])
     assert slices.fate == [KEPT, STARTED_LATE, SILENT]
@@ -142,7 +145,7 @@ def test_a_lost_slice_still_says_how_slow_its_arm_is() -> None:
 
 
 def test_faults_are_counted_by_kind_and_are_in_no_time() -> None:
-    """Nor among the requests that were answered."""
+    """Faults are counted by kind. They are in no time, and not among the answered requests."""
     wrote = usual()
     wrote.requests[3] = (wrote.requests[3][0], wrote.requests[3][1], UNAVAILABLE)
     slices, arms = folded([report(0, wrote)])
@@ -153,7 +156,7 @@ def test_faults_are_counted_by_kind_and_are_in_no_time() -> None:
 
 
 def test_request_types_are_told_apart() -> None:
-    """By the place in their load's mix, which another load may have in another order."""
+    """Request types follow the place in their load's mix, which another load may have in another order."""
     mixed = [load(mix=("lookup", "trade")), load(mix=("trade",))]
     wrote = usual()
     for place in range(0, 11, 2):  # of the first turn: trades
@@ -168,7 +171,8 @@ def test_request_types_are_told_apart() -> None:
 
 
 def test_think_and_response_times_fill_the_span() -> None:
-    """From the first counted send of each connection to its last counted reply, slice by slice."""
+    """In each slice think and response times fill the span from a connection's first counted send to its last counted
+    reply."""
     wrote = usual(response_us=7, think_us=3)
     _, arms = folded([report(0, wrote), report(1, usual(response_us=10))], [load(2), load(2)])
     of_all = arms[1].answered[ALL].times
@@ -179,7 +183,7 @@ def test_think_and_response_times_fill_the_span() -> None:
 
 
 def test_clocks_of_all_clients_are_added_up() -> None:
-    """Slice by slice; the updater's are nobody's."""
+    """Clocks of all clients are added up for each slice, without the updater's."""
     slices, _ = folded([report(0, usual(), cpu_ns=5), report(1, usual(), cpu_ns=2)], [load(2), load(2)])
     assert (slices.client_cpu_ns, slices.server_cpu_ns, slices.wire_bytes) == ([7] * 3, [14] * 3, [21] * 3)
     alone, _ = folded([report(0, usual(), cpu_ns=5), report(1, usual(), cpu_ns=2)])
@@ -189,7 +193,7 @@ def test_clocks_of_all_clients_are_added_up() -> None:
 
 
 def test_updates_count_for_the_load_in_whose_slice_they_were_sent() -> None:
-    """Failed ones too, apart; they are in no times."""
+    """Updates, and failed ones apart, count for the load in whose slice they were sent. They are in no times."""
     updates = Wrote([(1005, 1010, OK), (1100, 1110, UNAVAILABLE), (1150, 1160, OK), (1300, 1310, OK)])
     slices, arms = folded([report(0, usual()), report(1, updates)], [load(updates=True), load()])
     assert [(arm.updates, arm.update_errors) for arm in arms] == [(3, 1), (1, 0)]
@@ -199,10 +203,8 @@ def test_updates_count_for_the_load_in_whose_slice_they_were_sent() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("stall_share", [0.0, 0.05])
 def test_requests_of_a_slice_are_worth_as_many_as_their_p99_varies(stall_share: float) -> None:
-    """In 400 simulated blocks the share above the true p99 varies as that of so many independent requests would.
-
-    Without stalls that is all of them; where a stall slows a run of a slice's requests together, a fraction.
-    """
+    """In 400 simulated blocks the share above the true p99 varies as that of this number of independent requests.
+    Without stalls that is all of them. A stall, which slows several requests of a slice, leaves a fraction."""
     rng = np.random.default_rng(1)
     slices, each = 60, 100
     clusters = np.repeat(np.arange(slices), each)
@@ -223,14 +225,14 @@ def test_requests_of_a_slice_are_worth_as_many_as_their_p99_varies(stall_share: 
 
 
 def test_few_slices_say_nothing_of_their_dependence() -> None:
-    """One, none, and values that are all alike."""
+    """One slice, none, and equal values tell nothing about dependence."""
     assert effective(np.zeros(0, np.int64), np.zeros(0, np.int64)) == 0
     assert effective(np.arange(100), np.zeros(100, np.int64)) == 100
     assert effective(np.ones(100, np.int64), np.arange(100) // 10) == 100
 
 
 def test_errors_of_lost_slices_are_counted() -> None:
-    """A request that timed out outlasts its slice: it spoils the slice, and is an error all the same."""
+    """A request that timed out spoils its slice, and counts as an error."""
     timed_out = Wrote([*usual().requests, (1180.5, 6180.5, UNAVAILABLE)])
     slices, arms = folded([report(0, timed_out)])
     assert slices.fate == [KEPT, ANSWERED_LATE, KEPT]
@@ -238,7 +240,7 @@ def test_errors_of_lost_slices_are_counted() -> None:
 
 
 def test_a_long_pause_is_in_the_histogram_and_in_no_pair() -> None:
-    """Its slice is lost for pairs; its time is a part of the arm's."""
+    """A slice with a long pause is lost for pairs. Its time is in the arm's histogram."""
     paused = Wrote([*usual().requests, (1180.5, 1480.5, OK)])
     slices, arms = folded([report(0, paused)])
     assert slices.fate[1] == ANSWERED_LATE
@@ -254,7 +256,7 @@ def test_what_was_sent_to_another_server_is_in_no_slice() -> None:
 
 
 def test_a_robbed_round_is_in_no_histogram() -> None:
-    """As it is in no ratio. Its sums and its errors stay."""
+    """A robbed round is in no histogram, as it is in no ratio. Its sums and its errors stay."""
     slices, arms = folded([report(0, usual())], robbed=[1])
     all_of_it, whole = folded([report(0, usual())])
     assert arms[0].answered[ALL].times.count == slices.counts[ALL][0] < whole[0].answered[ALL].times.count
@@ -263,7 +265,7 @@ def test_a_robbed_round_is_in_no_histogram() -> None:
 
 
 def test_requests_that_were_never_written_down_are_counted() -> None:
-    """By what was begun; on a connection that loads share, for each of them."""
+    """Requests that were never written down are counted by the begun ones, for each load of a shared connection."""
     wrote = usual()
     assert [arm.unrecorded for arm in folded([report(0, wrote)])[1]] == [0, 0]
     wrote.lost = 2

@@ -1,4 +1,5 @@
-"""The C client for HTTP/1.1 counts what it sends and gets, tells right replies from wrong ones, and keeps its times."""
+"""The C client for HTTP/1.1 counts its requests and replies, tells right replies from wrong ones, and keeps its
+times."""
 
 import shlex
 import shutil
@@ -87,7 +88,8 @@ def test_every_request_is_counted(load: HttpLoad) -> None:
 
 
 def test_what_counts_begins_behind_the_warm_up(load: HttpLoad) -> None:
-    """Once its last request has ended: else its requests take a part of the time that is counted."""
+    """The counted requests begin after the end of the last warm-up request. Else warm-up requests would take counted
+    time."""
     answered_ns: list[int] = []
     with server(b"{}", answered_ns=answered_ns) as (address, _):
         seen = load.run(HttpAsk(address, "GET /", connections=5, requests=40, warm_up=20))
@@ -97,7 +99,7 @@ def test_what_counts_begins_behind_the_warm_up(load: HttpLoad) -> None:
 
 
 def test_every_time_is_kept_whole(load: HttpLoad, tmp_path: Path) -> None:
-    """In ns of 64 bits."""
+    """Every time is kept whole, in ns of 64 bits."""
     with server(b"{}") as (address, _):
         seen = load.run(HttpAsk(address, "GET /", requests=30, warm_up=3), tmp_path / "times")
     times_ns = np.fromfile(tmp_path / "times", dtype=np.int64)
@@ -106,7 +108,7 @@ def test_every_time_is_kept_whole(load: HttpLoad, tmp_path: Path) -> None:
 
 
 def test_a_connection_that_cannot_begin_is_an_error(load: HttpLoad) -> None:
-    """Of its request; a hundred of them end the program, which then says why."""
+    """A connection that cannot begin is an error of its request. A hundred of them end the program with the reason."""
     nobody = "255.255.255.255", 9  # an address that TCP refuses before it sends anything
     assert load.run(HttpAsk(nobody, "GET /", requests=7)).errors == 7
     with pytest.raises(ProgramFailed, match="100 connections could not begin"):
@@ -150,14 +152,14 @@ def test_another_reply_is_an_error(load: HttpLoad) -> None:
 
 
 def test_a_connection_that_breaks_is_an_error(load: HttpLoad) -> None:
-    """Nobody listens there."""
+    """A connection that breaks is an error: no server listens there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = listening.getsockname()
     assert load.run(HttpAsk(address, "GET /", requests=3)).errors == 3
 
 
 def test_bad_options_end_it(load: HttpLoad) -> None:
-    """Neither a number of requests nor a time."""
+    """Options with neither a number of requests nor a time end the program."""
     with pytest.raises(ProgramFailed, match="--requests or --seconds"):
         load.run(HttpAsk(("127.0.0.1", 1), "GET /"))
 

@@ -37,7 +37,7 @@ def test_each_group_has_its_own_servers_while_it_stands() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_server_that_is_free_is_pinned_to_no_core() -> None:
-    """Nor is its load; where there is one core there is nothing to choose."""
+    """A server with placement free is pinned to no core, and neither is its load. On one core there is no choice."""
     on = bench(CATALOG)
     apart, free = on.placed({"placement": "apart"}), on.placed({"placement": "free"})
     assert (apart, free.server_cores, free.load_cores) == (on, None, None)

@@ -1,4 +1,4 @@
-"""Reports of other load clients are read right; one that is no report, or has failures in it, is no reading."""
+"""Reports of load programs are read right. A text that is not a report, or has failures, is no reading."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ASK = Ask(("127.0.0.1", 1), LOOKUP, b"\x0a\x01A", connections=2, duration_s=1.0,
 
 
 def program(folder: Path, body: str) -> Path:
-    """A Python program that stands for a client: ``arguments`` are what it is given."""
+    """A Python program in the place of a client, with these ``arguments``."""
     path = folder / "program"
     path.write_text(f"#!{sys.executable}\nimport json, sys\narguments = sys.argv[1:]\n{body}\n")
     path.chmod(0o755)
@@ -40,7 +40,7 @@ def ghz(folder: Path, details: list[dict[str, object]] | None) -> Ghz:
 
 
 def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
-    """Requests of the first half second are left out; percentiles and throughput are of the others."""
+    """Requests of the first half second are left out. Percentiles and throughput are of the later ones."""
     details = [detail(0.0, 90), detail(0.4, 90), *(detail(1.0 + 0.1 * place, 1 + place) for place in range(10))]
     reading = ghz(tmp_path, details).load(ASK)
     assert reading.requests == 10
@@ -50,7 +50,7 @@ def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
 
 
 def test_a_failure_in_ghz_is_counted(tmp_path: Path) -> None:
-    """And its time is in nothing."""
+    """A failure is counted, and its time is left out."""
     reading = ghz(tmp_path, [detail(1, 1), detail(2, 1), detail(2.1, 90, "Unavailable")]).load(ASK)
     assert (reading.requests, reading.errors) == (1, 1)
     assert reading.p99_us == pytest.approx(1000.0)
@@ -88,7 +88,7 @@ def test_a_failure_in_h2load_is_counted(tmp_path: Path) -> None:
 
 
 def test_every_time_is_in_the_histogram(tmp_path: Path) -> None:
-    """So that a mean, and percentiles over many windows, can be taken of it."""
+    """Every time is in the histogram, for a mean and for percentiles over many windows."""
     lines = [f"{1_600_000 + 1000 * place}\t200\t{100 + place}" for place in range(11)]
     times = h2load(tmp_path, ["1000000\t200\t77", *lines]).load(ASK).times
     assert times is not None
@@ -109,7 +109,7 @@ REPORT = {
 @pytest.mark.slow  # many processes
 @pytest.mark.parametrize("kind", [GoClient, CClient])
 def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient], tmp_path: Path) -> None:
-    """One line of JSON, and C each time in a file; what is no JSON is no reading."""
+    """Our own programs report one line of JSON, and C each time in a file. Other text is no reading."""
     import_times = "import array; array.array('I', [5000, 7000, 9000]).tofile(open(arguments[-1], 'wb'))"
 
     def said(report: dict[str, float] | str) -> Reading:
@@ -152,7 +152,7 @@ def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
 
 
 def test_a_program_that_fails_says_why() -> None:
-    """Its exit code and its last line, or that there is no such program, or that it took too long."""
+    """A failure is named: the exit code and the last line, an absent program, or a time-out."""
     with pytest.raises(ProgramFailed, match=r"exit code 3; it said: first \| second"):
         finished([sys.executable, "-c", "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)"], None, 10)
     with pytest.raises(ProgramFailed, match="no-such-program: did not start"):
@@ -182,7 +182,7 @@ def test_ctrl_c_ends_what_was_started(tmp_path: Path) -> None:
 
 
 def test_what_is_started_stays_on_its_cores() -> None:
-    """From its first thread on; this thread has its own cores back afterwards."""
+    """A started program stays on its cores from its first thread on. Afterwards this thread has its own cores."""
     os_cores = "import os; print(sorted(os.sched_getaffinity(0)))"
     before = finished([sys.executable, "-c", os_cores], None, 10)
     first = int(before.strip("[]\n").split(",")[0])
@@ -193,7 +193,7 @@ def test_what_is_started_stays_on_its_cores() -> None:
 
 
 def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without compilers and tools there is one line for each."""
+    """An absent compiler or tool has one line that says how to get it."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(load_programs, "TOOLS", tmp_path)
     monkeypatch.setattr(load_programs, "is_built", lambda _: False)
@@ -207,5 +207,5 @@ def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_every_client_tells_the_server_our_own_timeout() -> None:
-    """Or servers would have other work to do for us."""
+    """Every client tells the server the same timeout, so that servers have the same work."""
     assert lookups("grpc", ASK.address).timeout_s * 1000 == load_programs.TIMEOUT_MS

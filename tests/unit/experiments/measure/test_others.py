@@ -1,4 +1,4 @@
-"""The cores' time that others take: the sweep's own processes are told from foreign ones, short-lived children too."""
+"""Cores' time that others take: the sweep's processes are told from foreign ones, with short-lived children."""
 
 import os
 import select
@@ -17,7 +17,7 @@ SERVER, CLIENT, FOREIGN = 70_001, 70_002, 70_003
 
 
 class Machine:
-    """A machine of as many cores as this one, whose kernel says what is put here."""
+    """A machine with this one's number of cores, whose kernel reports the given values."""
 
     def __init__(self, proc: Path) -> None:
         self.proc = proc
@@ -38,7 +38,7 @@ class Machine:
         self.cpu_ns.setdefault(pid, 0)
 
     def tick(self) -> None:
-        """Writes down what the first core's counters are; the other cores are idle."""
+        """Writes the first core's counters. The other cores are idle."""
         lines = [f"cpu{core} 0 0 0 {round(self.now_s * 100)} 0 0 0 0" for core in cores()[1:]]
         counters = f"0 0 0 {self.idle} 0 {self.interrupts} {self.softirq} {self.stolen}"
         (self.proc / "stat").write_text("\n".join([f"cpu{cores()[0]} {counters}", *lines]))
@@ -88,7 +88,7 @@ def _is_stolen(machine: Machine) -> None:
     ],
 )
 def test_whose_the_time_was(tmp_path: Path, happens: Callable[[Machine], None], stolen: int, foreign: int) -> None:
-    """In a second a core was idle for 25 ticks; 75 are the sweep's, or a foreign process's, or the hypervisor's."""
+    """In a second a core was idle for 25 ticks; 75 ticks are the sweep's, a foreign process's, or the hypervisor's."""
     machine = Machine(tmp_path)
     watch = machine.watch()
     machine.now_s += 1

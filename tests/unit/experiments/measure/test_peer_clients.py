@@ -1,4 +1,4 @@
-"""A peer's own client as the load: its windows and cold runs come out as any, and what it says is not believed blindly.
+"""A peer's own client as the load: its windows and cold runs look like any, and its report is checked.
 
 The peer here is two small scripts that keep the contracts of peers, planted under the name of one in Go.
 """
@@ -51,7 +51,7 @@ OF = setting(service="sort", language="go", transport="net-rpc", client="peer", 
 
 
 def planted(client: str, missing: int = 0) -> Mapping[str, Peer]:
-    """The peer of ``OF`` as scripts; the client makes so many calls too few."""
+    """The peer of ``OF`` as scripts. The client makes too few calls, by this number."""
     start = sys.executable, "-c", SERVER
     words = sys.executable, "-c", client.replace("{", "{{").replace("}", "}}"), "{address}", "{calls}", str(missing)
     return {"planted": Peer("go", "sort", "net-rpc", (), (), start, words)}
@@ -93,7 +93,7 @@ def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_rate_says_how_many_calls_a_window_has() -> None:
-    """As many as are due in it."""
+    """With a rate a window has the calls that are due in it."""
     of = OF.but(rate_hz=100.0)
     sweep = Sweep(
         "study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.2), limits=BESIDE_OTHERS
@@ -132,7 +132,7 @@ def test_calls_as_due_are_not_off_their_rate() -> None:
 
 
 def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:
-    """The others are added up."""
+    """A cold run has connecting and the first call apart. Later calls are added up."""
     plan = ColdPlan("study", "part", (ColdCell(OF, 5, 2),), 1, warm_up_calls=2)
     for run in cold.runs(plan, 1, bench(CATALOG)):
         seen = run.seen
@@ -150,7 +150,7 @@ def test_a_client_that_makes_too_few_calls_is_refused(missing: int, monkeypatch:
 
 
 def test_lines_that_are_no_times_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what they were."""
+    """Lines that are not times are refused with their text."""
     monkeypatch.setattr("experiments.peers.PEERS", planted("print('nonsense')"))
     assert "no JSON of a time" in refused(OF)
 
@@ -169,6 +169,6 @@ def test_a_level_that_a_peer_does_not_have_is_refused() -> None:
 
 
 def test_a_peer_that_is_not_there_is_named() -> None:
-    """In the words of the command line."""
+    """An absent peer is named in the command line's words."""
     with pytest.raises(UsageError, match="no peer in go serves echo on net-rpc"):
         server_command(Arm(OF.but(service="echo")).server, CATALOG)

@@ -1,4 +1,4 @@
-"""Programs: started, pinned, accounted for, and always gone afterwards, whatever they do."""
+"""Programs: started, pinned, observed, and always gone afterwards."""
 
 import contextlib
 import os
@@ -55,7 +55,7 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
     ],
 )
 def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: str) -> None:
-    """The program ends, says something else, too much or nothing: one line of error, and nothing left running."""
+    """A program that ends, or prints too much, nothing or another line, is one line of error, and is gone."""
     program = python(source)
     with pytest.raises(ProgramFailed, match=message), program:
         program.ready(timeout_s=0.1 if "no first line" in message else 10)
@@ -79,7 +79,7 @@ LISTEN = "import socket,signal; s = socket.create_server(('127.0.0.1', {port}));
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
-    """Until it accepts connections there."""
+    """A program without a ready line is waited for until its port accepts connections."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = int(held.getsockname()[1])
@@ -101,14 +101,14 @@ def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
     ],
 )
 def test_a_program_that_never_listens_is_reported(source: str, message: str) -> None:
-    """The program ends before, or does something else."""
+    """A program that ends before it listens, or never listens, is reported."""
     with pytest.raises(ProgramFailed, match=message), python(source) as program:
         program.listening(("127.0.0.1", 1), timeout_s=10 if "ended" in message else 0.1)
 
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
-    """After the bound, and not before."""
+    """A program that ignores SIGTERM is killed and reported after the bound, and not before."""
     program = python("import signal; signal.signal(15, signal.SIG_IGN); print('ready h:1', flush=True)" + WAIT)
     program.ready()
     with pytest.raises(ProgramFailed, match=r"within 0\.05 s of SIGTERM, and was killed"):
@@ -127,7 +127,8 @@ def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_handles_no_signals_may_be_ended_by_one() -> None:
-    """Its exit codes allow the signal; a server of ours must exit with 0."""
+    """A program that handles no signals may end by one, if its exit codes allow it. A server of ours must exit with
+    0."""
     plain = "import signal; print('ready h:1', flush=True); signal.pause()"
     with Program([sys.executable, "-c", plain], exits=(0, -signal.SIGTERM)) as program:
         program.ready()
@@ -151,7 +152,7 @@ def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
 def test_a_program_that_cannot_be_pinned_is_reported_and_gone() -> None:
-    """Here: to a core that no machine has."""
+    """A program that cannot be pinned, here to a core that no machine has, is reported and gone."""
     before = psutil.Process().children()
     with pytest.raises(ProgramFailed, match="cannot be kept to cores 100000"):
         python(GOOD + WAIT, (100_000,))
@@ -159,7 +160,7 @@ def test_a_program_that_cannot_be_pinned_is_reported_and_gone() -> None:
 
 
 def test_a_program_that_is_not_there_is_reported() -> None:
-    """One line, with its name's place in the command."""
+    """An absent program is reported in one line, with its name from the command."""
     with pytest.raises(ProgramFailed, match="did not start"):
         Program(["/no/such/program"])
 
@@ -176,7 +177,7 @@ def test_processor_time_counts_every_thread_dead_ones_included() -> None:
 
 
 def test_processor_time_is_told_apart_by_who_spent_it() -> None:
-    """A program that reads zeros spends it in the kernel; one that counts, in its own code."""
+    """A program that reads zeros spends its processor time in the kernel. One that counts spends it in its own code."""
     read = (
         "import os\nzero = os.open('/dev/zero', os.O_RDONLY)\nwhile os.times().system < 0.1: os.read(zero, 1 << 16)\n"
     )
@@ -206,7 +207,7 @@ def test_a_program_is_pinned_before_it_has_threads() -> None:
     not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
 )
 def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program inherits the cores: there is no moment in which a thread of its own could begin on another."""
+    """A program inherits its cores, so that none of its threads can begin on another core."""
     core, before, began = cores()[-1], os.sched_getaffinity(0), []
     start = subprocess.Popen
 
@@ -240,7 +241,7 @@ def test_a_signal_right_behind_the_pinning_leaves_the_thread_where_it_was(monkey
 
 
 def test_threads_and_open_connections_are_counted() -> None:
-    """Connections to the port that is asked for, made and not yet closed; not those to another, nor the listener."""
+    """Open connections to the given port are counted, without those to another port and the listener."""
     listen = "import socket,threading; a, b = (socket.create_server(('127.0.0.1', 0)) for _ in 'ab')\n"
     accept = "kept = []\nfor s in (a, a, b): kept.append(s.accept()[0])\n"
     more = "for _ in 'ab': threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
@@ -257,7 +258,8 @@ def test_threads_and_open_connections_are_counted() -> None:
 
 
 def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
-    """By its name, and with what it said; not as another library's error."""
+    """A program that is gone is reported with its name and its words for every question, and not as a library's
+    error."""
     program = python("import sys; print('out of memory', file=sys.stderr); sys.exit(3)")
     psutil.Process(program.pid).wait(10)  # reaps it
     asked = (program.threads, program.memory_mib, program.cpu_s, program.user_and_kernel_s)
@@ -315,7 +317,7 @@ def test_what_a_server_started_is_measured_with_it() -> None:
 
 
 def test_a_wrappers_own_program_ends_with_it() -> None:
-    """A shell that starts a server without exec: what it started is gone too."""
+    """A shell that starts a server without exec ends with the server."""
     with Program(["/bin/sh", "-c", "sleep 300 & echo $!; wait"]) as wrapper:
         child = psutil.Process(int(wrapper.first_line(5)))
         with contextlib.suppress(ProgramFailed):  # the shell ends by the signal

@@ -19,7 +19,7 @@ SWEEP = Sweep(
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what is written."""
+    """A terminal that keeps its text."""
 
     def isatty(self) -> bool:
         return True
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 
 
 def test_elsewhere_than_on_a_terminal_the_start_is_said_once() -> None:
-    """Before the first block; then a line for each that is done, with the time left."""
+    """Off a terminal a line comes before the first block, then one for each block, with the time left."""
     said = io.StringIO()
     seconds = iter(range(100))
     progress = Progress(SWEEP, said, clock_s=lambda: next(seconds))

@@ -23,7 +23,7 @@ PLAN, ON = ALONE, bench(CATALOG)
 
 
 class Measuring:
-    """Measures what is planted in place of the kind's observer, and fails at one number."""
+    """Measures planted values in the place of the kind's observer, and fails at one number."""
 
     def __init__(self, patch: pytest.MonkeyPatch, fails_at: int = 0) -> None:
         self.asked: list[int] = []
@@ -43,7 +43,7 @@ def run(plan: StandalonePlan, folder: Path, resume: bool) -> Sequence[Block[Star
 
 
 def test_every_repetition_is_kept_beside_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder that need not be there; the environment is looked at twice."""
+    """Every repetition is kept in a folder, which is made. The environment is looked at twice."""
     Measuring(monkeypatch)
     folder = tmp_path / "new"
     seen = run(PLAN, folder, resume=False)
@@ -53,7 +53,7 @@ def test_every_repetition_is_kept_beside_the_environment(tmp_path: Path, monkeyp
 
 
 def test_what_was_interrupted_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole repetitions stay; the one that failed is measured."""
+    """An interrupted run goes on: whole repetitions stay, and the failed one is measured."""
     Measuring(monkeypatch, fails_at=3)
     with pytest.raises(InterruptedError):
         run(PLAN, tmp_path, resume=False)
@@ -63,7 +63,7 @@ def test_what_was_interrupted_is_gone_on_with(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_folder_with_results_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without being told to go on; nor with another plan; nor where they are of another machine."""
+    """A folder with results is not written over: without --resume, with another plan, or from another machine."""
     Measuring(monkeypatch)
     run(PLAN, tmp_path, resume=False)
     with pytest.raises(UsageError, match=r"--resume"):

@@ -22,13 +22,13 @@ class Run:
     """A sweep's options, and its measurements: block number and attempt."""
 
     enough: int = 10
-    """Whether more is needed is answered with no from so many blocks on."""
+    """Number of blocks from which no more are needed."""
     robbed: Callable[[Block], bool] = lambda _: False
     breaks_at: int = 0
     measured: list[tuple[int, int]] = field(default_factory=list)
 
     def measure(self, number: int, attempt: int) -> Block:
-        """One block."""
+        """Measures one block."""
         if number == self.breaks_at:
             raise KeyboardInterrupt
         self.measured.append((number, attempt))
@@ -51,7 +51,7 @@ def test_it_is_asked_at_looks_alone(tmp_path: Path, enough: int, blocks: int) ->
 
 
 def test_a_robbed_block_is_run_again_once(tmp_path: Path) -> None:
-    """Both attempts are kept, and the last counts, robbed or not."""
+    """Both attempts of a robbed block are kept, and the last counts, robbed or not."""
     run = Run(robbed=lambda each: each.number == 3)
     done = run.run(tmp_path)
     assert run.measured[2:5] == [(3, 1), (3, 2), (4, 1)]
@@ -60,7 +60,7 @@ def test_a_robbed_block_is_run_again_once(tmp_path: Path) -> None:
 
 
 def test_at_most_a_fifth_of_the_blocks_is_run_again(tmp_path: Path) -> None:
-    """Then they stand."""
+    """At most a fifth of the blocks is run again. Then robbed blocks stand."""
     run = Run(robbed=lambda _: True)
     run.run(tmp_path)
     assert sum(attempt == 2 for _, attempt in run.measured) == OF.repeats_max == 3
@@ -80,7 +80,7 @@ def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
-    """Not even one of another seed."""
+    """Blocks of another sweep, also of another seed, are not mixed in."""
     Run().run(tmp_path)
     with pytest.raises(UsageError, match=r"another plan in sweep\.json"):
         Run().run(tmp_path, resume=True, of=replace(OF, seed=2))

@@ -26,7 +26,7 @@ def proc(folder: Path, host: str, held: dict[int, int], state: str = "0A", name:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1"])
 def test_a_process_that_listens_is_found(host: str) -> None:
-    """By the address that it is asked at; this process is the one."""
+    """A process that listens is found by its address. Here it is this process."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listener:
         try:
@@ -39,13 +39,13 @@ def test_a_process_that_listens_is_found(host: str) -> None:
 
 
 def test_all_processes_that_share_the_socket_are_found(tmp_path: Path) -> None:
-    """And none that has another one open."""
+    """All processes that share the socket are found, and none with another socket."""
     found = listening(("127.0.0.1", 5001), proc(tmp_path, "0100007F", {12: 77, 11: 77, 13: 78}))
     assert (found.pids, found.unread) == ((11, 12), "")
 
 
 def test_a_socket_of_all_addresses_hears_each(tmp_path: Path) -> None:
-    """Of IPv6 too, which hears IPv4."""
+    """A socket of all addresses accepts each address; one of IPv6 also those of IPv4."""
     assert listening(("127.0.0.1", 5001), proc(tmp_path, "0" * 32, {11: 77}, name="tcp6")).pids == (11,)
 
 
@@ -62,7 +62,8 @@ def test_a_socket_of_all_addresses_hears_each(tmp_path: Path) -> None:
 def test_a_process_that_cannot_be_read_has_a_reason(
     tmp_path: Path, address: tuple[str, int], host: str, state: str, why: str
 ) -> None:
-    """Another user's process, another port, another address, a connection, another machine."""
+    """A server that cannot be read has a reason: another user's process, another port, another address, a connection,
+    another machine."""
     found = listening(address, proc(tmp_path, host, {}, state))
     assert found.pids == ()
     assert found.unread.startswith(why)

@@ -1,4 +1,4 @@
-"""The final state of keys: what is no such key is wrong, and a connection that broke is no key at all."""
+"""Final states of keys: a missing key is wrong, and so is one on a broken connection."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ KEYS = FinalState("known", "GET /entities/{id}", 5, 3, '{"id":{id}}')
 
 
 class Store:
-    """A connection to a server that has the keys of which ``fault`` says nothing."""
+    """A connection to a server with right keys, except those in ``fault``."""
 
     def __init__(self, fault: Callable[[str], Fault | None]) -> None:
         self._fault = fault
@@ -31,7 +31,7 @@ class Store:
 
 
 def test_a_key_that_is_not_there_is_wrong() -> None:
-    """The others are right."""
+    """A missing key is wrong, and the others are right."""
     seen = final_seen(KEYS, Store(lambda path: NotFound("no such key") if path.endswith("6") else None))
     assert (seen.right, seen.wrong, seen.turns) == (2, 1, (2,))
 

@@ -6,18 +6,18 @@ from experiments.measure.table import Sample, thinned
 
 
 def samples(count: int) -> list[Sample]:
-    """One in 10 ms."""
+    """Samples, one in 10 ms."""
     return [Sample(number / 100, number / 1000, 1.0) for number in range(count)]
 
 
 def test_a_short_cell_keeps_all() -> None:
-    """Also none at all."""
+    """A short cell keeps all samples, also none."""
     assert thinned([]) == []
     assert thinned(samples(100)) == samples(100)
 
 
 def test_a_long_cell_keeps_those_that_stand_apart() -> None:
-    """By 100 ms or more, the first one first."""
+    """A long cell keeps samples that are 100 ms or more apart, from the first one on."""
     kept = thinned([*samples(100), Sample(1.1, 0.2, 1.0), Sample(1.21, 0.21, 1.0)])
     assert kept[0] == samples(1)[0]
     assert 11 <= len(kept) <= 13

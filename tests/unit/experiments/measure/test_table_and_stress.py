@@ -1,4 +1,5 @@
-"""Real servers in cells and under stress: all that a plan asks for is seen, wrong keys are found, nothing is left."""
+"""Real servers in cells and under stress: every part of the plan is measured, wrong keys are found, and no process is
+left."""
 
 import dataclasses
 import shutil
@@ -57,7 +58,7 @@ def test_a_block_has_every_cell(on: Bench) -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_an_interrupt_ends_the_load_at_once(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the midst of a cell of minutes."""
+    """An interrupt ends a cell of minutes at once."""
 
     def interrupt(_: Program) -> float:
         raise KeyboardInterrupt
@@ -71,7 +72,7 @@ def test_an_interrupt_ends_the_load_at_once(on: Bench, monkeypatch: pytest.Monke
 
 
 def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
-    """Its replies are all the same, and not what was asked for."""
+    """A server whose replies are equal but wrong is named."""
     # A server of ours that has not got the entity: any other service of the same transport.
     other = f"{sys.executable} -m experiments.services serve echo --transport http1 --port 0"
     plan = TablePlan("study", "part", (Cell(BASE.but(service=other), 5),), (), 1)
@@ -81,7 +82,7 @@ def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_every_key_is_looked_at(on: Bench) -> None:
-    """Updated keys stand at one of their turns; a state that none wrote is wrong, as is a missing key."""
+    """Updated keys are at one of their turns. A state of no turn is wrong, and so is a missing key."""
     planted = FinalState("planted", "GET /entities/{id}", 2000, 20, ENTITY)
     missing = FinalState("missing", "GET /entities/{id}", 9000, 3, ENTITY)
     plan = dataclasses.replace(PLAN, final=(*PLAN.final, planted, missing))
@@ -96,7 +97,7 @@ def test_every_key_is_looked_at(on: Bench) -> None:
 
 
 def test_the_folder_keeps_every_block(on: Bench, tmp_path: Path) -> None:
-    """And is gone on with."""
+    """The folder keeps every block, and goes on."""
     plan = TablePlan("study", "part", (Cell(BASE.but(connections=2), 10),), (), 2)
     told: list[int] = []
     blocks = run_beside(plan, tmp_path, False, on, told.append)

@@ -27,21 +27,22 @@ def merged(parts: list[list[int]]) -> tuple[Times, list[Times]]:
 
 @pytest.mark.parametrize("scale", [0.0, 0.3])
 def test_windows_are_clusters_as_slices_are(scale: float) -> None:
-    """From histograms alone, the same as from every request's own time."""
+    """Windows are clusters: histograms alone give the same as every request's own time."""
     parts = windows(scale)
     exact = of_slices(np.concatenate([np.array(part) for part in parts]), np.repeat(np.arange(40), 500))
     assert effective(*merged(parts)) == pytest.approx(exact, rel=0.1)
 
 
 def test_windows_that_differ_are_worth_less() -> None:
-    """Independent requests are worth their number, nearly; those of a few slow windows far less."""
+    """Independent requests are worth nearly their number, requests of a few slow windows far less."""
     assert effective(*merged(windows(0.0))) > 10_000
     assert effective(*merged(windows(0.3))) < 3_000
     assert effective(Times(), []) == 0
 
 
 def test_a_robbed_window_counts_for_its_errors_alone() -> None:
-    """Its times are left out, as a robbed slice's are; what was never written down is told of all."""
+    """Times of a robbed window are left out, and its errors count. Requests that were never written down are counted
+    from all windows."""
     columns = Columns(arm=[0, 0], round=[0, 1], windows=[None, None], unrecorded=[1, 2])
     for _ in range(2):
         times = Times()

@@ -6,7 +6,7 @@ from experiments.peers import digest
 
 
 def test_sources_count_and_pages_do_not(tmp_path: Path) -> None:
-    """Another page, or a built file, keeps the digest; another source, or its name, makes another."""
+    """Another page or a built file keeps the digest. Another source, or its name, changes it."""
     (tmp_path / "build").mkdir()
     (tmp_path / "server.c").write_text("int main(void) { return 0; }\n")
     first = digest(tmp_path)

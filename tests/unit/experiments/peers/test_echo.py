@@ -58,7 +58,7 @@ def test_a_message_in_parts_is_whole(berkeley: tuple[Berkeley, socket.socket]) -
 
 @pytest.mark.parametrize("last", [b"", (MESSAGE_BYTES_MAX + 1).to_bytes(LENGTH_BYTES)], ids=["gone", "too long"])
 def test_the_next_connection_is_served(last: bytes, berkeley: tuple[Berkeley, socket.socket]) -> None:
-    """When a client has left within a message, or has sent one that is too long."""
+    """After a client that left within a message, or sent one that is too long, the next connection is served."""
     served, connection = berkeley
     connection.sendall(last or framed(b"cut off")[:-1])
     connection.shutdown(socket.SHUT_WR)
@@ -97,13 +97,13 @@ class Planted:
     ids=["none", "another"],
 )
 def test_a_wrong_reply_ends_the_client(reply: Callable[[bytes], bytes | None], said: str) -> None:
-    """One that is not what was sent, and one that does not come."""
+    """A reply that differs from the message ends the client, and so does a missing one."""
     with pytest.raises(Gone, match=said):
         drive(Planted(reply), 16, 3)
 
 
 def test_every_message_is_timed() -> None:
-    """In the order in which they were sent; no two are alike."""
+    """Every message is timed in the order of the sends, and no two messages are equal."""
     seen: list[bytes] = []
 
     def reply(sent: bytes) -> bytes:

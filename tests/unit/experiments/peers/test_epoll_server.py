@@ -25,7 +25,7 @@ from tests.end_to_end.process import WAIT_S, Server
 KNOWN = pb.LookupRequest(name="FishCo").SerializeToString()
 FISH = pb.LookupResponse(status=pb.STATUS_OK, price_cents=4250).SerializeToString()
 FULL_S = 0.3
-"""After so long without room for a byte, sockets are taken to be full."""
+"""Time without room for a byte after which sockets count as full."""
 
 UNKNOWN = pb.LookupResponse(status=pb.STATUS_UNKNOWN_STOCK).SerializeToString()
 
@@ -39,13 +39,13 @@ ASKED: Sequence[tuple[bytes, bytes]] = (
 
 
 def test_its_stocks_are_the_default_ones() -> None:
-    """With their prices."""
+    """The server has the default stocks with their prices."""
     assert {stock.name: stock.price_cents for stock in DEFAULT_STOCKS} == STOCKS
 
 
 @given(st.lists(st.sampled_from(ASKED)), st.integers(0, len(ASKED[0][0]) - 1))
 def test_whole_requests_are_answered_in_order(asked: Sequence[tuple[bytes, bytes]], cut_off: int) -> None:
-    """Whatever follows them; of what is cut off nothing is taken."""
+    """Whole requests are answered in order, whatever follows. Nothing is taken of a cut request."""
     data = b"".join(request for request, _ in asked)
     rest = ASKED[0][0][:cut_off]
     assert cut(data + rest) == (b"".join(reply for _, reply in asked), len(data))
@@ -75,7 +75,7 @@ def server() -> Iterator[Server]:
 
 
 def replies(connection: socket.socket, number: int) -> list[ReplyFrame]:
-    """So many replies of a connection."""
+    """This number of replies on a connection."""
     decoder, got = reply_decoder(), list[ReplyFrame]()
     while len(got) < number:
         data = connection.recv(65536)
@@ -96,7 +96,7 @@ def late_reader(server: Server) -> Iterator[socket.socket]:
 
 
 def sent_until_full(connection: socket.socket, data: bytes) -> int:
-    """The number of bytes that go out while nobody takes the replies; fails where all do."""
+    """Number of bytes sent while no replies are taken. Fails where all bytes are sent."""
     sent = 0
     while sent < len(data):
         if not select.select([], [connection], [], FULL_S)[1]:
@@ -107,7 +107,8 @@ def sent_until_full(connection: socket.socket, data: bytes) -> int:
 
 @pytest.mark.slow
 def test_a_client_that_sends_bytewise_and_one_that_reads_late(server: Server) -> None:
-    """Both get all replies, and others are served meanwhile; a client that sends no frame is hung up on."""
+    """A client that sends bytewise and one that reads late get all replies, and others are served meanwhile. A client
+    without frames is disconnected."""
     request, _ = ASKED[0]
     with (
         socket.create_connection(server.address, WAIT_S) as bytewise,
@@ -130,7 +131,7 @@ def test_a_client_that_sends_bytewise_and_one_that_reads_late(server: Server) ->
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_every_request_waits_for_the_disk(tmp_path: Path) -> None:
-    """With ``--fdatasync``: as often as requests are answered, though they come in one packet; of whatever method."""
+    """With ``--fdatasync`` every request waits for the disk, for every method, also in one packet."""
     log = tmp_path / "log"
     command = (sys.executable, "-m", "experiments.peers.python.epoll_server", "--port", "0", "--fdatasync")
     strace = ("strace", "-f", "-e", "trace=fdatasync", "-o", str(log), *command)

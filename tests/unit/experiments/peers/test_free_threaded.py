@@ -1,4 +1,4 @@
-"""Finding a Python without a GIL, and what is said where there is none."""
+"""The search for a Python without a GIL, and the message without one."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ from stock_service.rpc.errors import UsageError
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With a program that says it is a free-threaded Python, and one that is there and fails."""
+    """A folder with a free-threaded Python, and a program that fails."""
     for name, text in (("python3.14t", "echo Python 3.14.9 free-threaded"), ("python3.15t", "exit 1")):
         program = tmp_path / name
         program.write_text(f"#!/bin/sh\n{text}\n")
@@ -26,14 +26,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_first_on_the_path_is_found(folder: Path) -> None:
-    """The right one is found: another of such a name is passed over."""
+    """The first right program on the PATH is found. A wrong one of the same name is passed over."""
     assert NAMES.index("python3.15t") < NAMES.index("python3.14t")
     assert find({"PATH": str(folder)}) == (str(folder / "python3.14t"), "Python 3.14.9 free-threaded")
     assert find({"PATH": str(folder / "none")}) is None
 
 
 def test_the_one_that_is_named_is_taken_or_none(folder: Path) -> None:
-    """By its path or its name. One with a GIL is none, though another is on the PATH."""
+    """The named Python is taken by its path or its name. One with a GIL is refused, even with another one on the
+    PATH."""
     path = str(folder)
     assert find({"PATH": path, VARIABLE: str(folder / "python3.14t")}) == find({"PATH": path, VARIABLE: "python3.14t"})
     assert find({"PATH": path, VARIABLE: "python3.14t"}) is not None
@@ -43,7 +44,7 @@ def test_the_one_that_is_named_is_taken_or_none(folder: Path) -> None:
 
 
 def test_one_line_says_that_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And how to get it."""
+    """One line says that it is left out, and how to get it."""
     monkeypatch.setattr("experiments.commands.run.is_built", lambda name: name != WITHOUT_GIL)
     monkeypatch.setenv(VARIABLE, "nothing")
     (line,) = _left_out([POOL_SIZE.parts["pool_size"]])
@@ -52,7 +53,7 @@ def test_one_line_says_that_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_it_starts_our_own_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the options of any arm, and no way to turn the GIL on; on sockets alone."""
+    """It starts our own server on sockets, with the options of any arm, and with no way to turn the GIL on."""
     monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
     command = list(server_command(Arm(read("sockets build=free-threaded workers=2 cpu_ms=1")).server, CATALOG))
     assert command[:3] == [str(BUILT / PEERS[WITHOUT_GIL].start[0]), "-X", "gil=0"]

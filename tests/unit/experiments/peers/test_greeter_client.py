@@ -54,7 +54,8 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("options", [(), ("--clients", "2"), ("--mode", "async", "--in-flight", "3")])
 def test_every_call_is_printed_and_the_sums_of_each_client(options: Sequence[str], address: str) -> None:
-    """Connecting, the first call, the others; then the calls behind the first, with both clocks."""
+    """The client prints connecting, the first call and later calls; then sums over each client's later calls, with both
+    clocks."""
     done = run("--address", address, "--count", "20", *options)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -73,7 +74,7 @@ def test_every_call_is_printed_and_the_sums_of_each_client(options: Sequence[str
 @pytest.mark.parametrize("right", [0, 7])
 @pytest.mark.parametrize("options", [("--clients", "2"), ("--mode", "async")])
 def test_a_wrong_reply_ends_it(options: Sequence[str], address: str) -> None:
-    """With exit code 1 and what came, and without a number."""
+    """A wrong reply ends the client with exit code 1 and the reply, and without a number."""
     done = run("--address", address, "--count", "20", *options)
     assert (done.returncode, done.stdout) == (1, "")
     assert "a wrong reply: 'Hello nobody'" in done.stderr

@@ -1,4 +1,4 @@
-"""A tenth of the simulated requests: what is asked here is which advice follows, not its third digit."""
+"""A tenth of the simulated requests: these tests check the advice, and not its third digit."""
 
 import sys
 
@@ -9,6 +9,6 @@ from experiments.recommend import advice
 
 @pytest.fixture
 def short_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of advices; those of the model have all requests."""
+    """Short simulations for tests of advice. Tests of the model have all requests."""
     monkeypatch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
     advice._tail_s.cache_clear()

@@ -15,15 +15,15 @@ from statistics import fmean
 from experiments.design.demands import Demands
 
 SLICE_S = 0.0002
-"""How long a core is kept that others want."""
+"""Time for which a thread keeps a core that others want."""
 
 
 SWITCH_S = 0.005
-"""How long the GIL is kept that others want."""
+"""Time for which a thread keeps a GIL that others want."""
 
 
 class Tokens:
-    """So many tokens, given out in order."""
+    """A number of tokens, given out in order."""
 
     def __init__(self, number: int) -> None:
         self.left = number
@@ -43,11 +43,11 @@ class Clock:
         self._numbers = count()
 
     def start(self, running: Running, at_s: float) -> None:
-        """From that moment on."""
+        """Starts the clients at this moment."""
         heapq.heappush(self._events, (at_s, next(self._numbers), running))
 
     def run_until(self, end_s: float) -> None:
-        """Until then."""
+        """Runs until this moment."""
         while self._events and self._events[0][0] <= end_s:
             self.now_s, _, running = heapq.heappop(self._events)
             self._resume(running)
@@ -70,7 +70,7 @@ class Clock:
 
 @dataclass
 class Simulated:
-    """One server. ``responses`` holds when each request was answered, and how long it took, in seconds."""
+    """One server. ``responses`` has the time of each reply, and the response time, in seconds."""
 
     demands: Demands
     workers: int
@@ -116,7 +116,7 @@ class Simulated:
         self.responses.append((self.clock.now_s, self.clock.now_s - began_s))
 
     def _held(self, mean_s: float) -> Iterator[Step]:
-        """A part with the GIL, which is given to others after each switch interval."""
+        """A part with the GIL, which passes to others after each switch interval."""
         left_s = self._drawn(mean_s, self.demands.variation)
         while left_s > 0:
             yield "take", self.gil
@@ -125,7 +125,7 @@ class Simulated:
             left_s -= SWITCH_S
 
     def _computing(self, left_s: float) -> Iterator[Step]:
-        """A time on a core, which is given to others after each slice."""
+        """Time on a core, which passes to others after each slice."""
         while left_s > 0:
             yield "take", self.core
             yield "sleep", min(left_s, SLICE_S)

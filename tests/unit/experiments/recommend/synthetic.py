@@ -1,4 +1,4 @@
-"""Services simulated for the tests: a pool of workers, a GIL, a wait, and what is shared inside. Nothing is measured.
+"""Services simulated for the tests: a pool of workers, a GIL, a wait, and shared tokens. Nothing is measured.
 
 A request takes a worker, waits, takes one of the shared tokens for a time, and computes with the GIL. A client's own
 time is outside the worker.
@@ -12,7 +12,7 @@ from experiments.recommend.seen import Level, Load
 from tests.unit.experiments.recommend.simulated import Clock, Running, Step, Tokens
 
 REPLIES = 1_000
-"""Of a window, after a tenth that does not count."""
+"""Replies of a window, after a tenth that does not count."""
 
 FLOOR_S = 0.0001
 """The client's own time for a request."""
@@ -29,12 +29,12 @@ class Synthetic:
     held_s: float = 0.0
 
     def level(self, at_once: int, workers: int, connections: int) -> Level:
-        """Two rounds of a pool under some connections."""
+        """Two rounds of a pool under a number of connections."""
         return Level(at_once, tuple(_Window(self, workers, connections, seed).load() for seed in (1, 2)))
 
 
 class _Window:
-    """One window. ``load`` once."""
+    """One window. Call ``load`` once."""
 
     def __init__(self, service: Synthetic, workers: int, connections: int, seed: int) -> None:
         self._service, self._connections = service, connections

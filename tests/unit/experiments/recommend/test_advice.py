@@ -31,7 +31,7 @@ def for_computing() -> Advice:
 
 @pytest.mark.slow
 def test_what_only_computes_needs_one_thread() -> None:
-    """More threads do no more under the GIL, so the smallest pool is advised."""
+    """Under the GIL more threads do not compute more, so that the smallest pool is advised."""
     advice = for_computing()
     assert (advice.kind, advice.chosen.workers, advice.chosen.limit) == (Kind.THREADS, 1, "gil")
     assert advice.chosen.highest_hz == pytest.approx(500)
@@ -48,7 +48,7 @@ def test_the_smallest_pool_near_the_best_is_advised() -> None:
 
 @pytest.mark.slow
 def test_a_low_rate_needs_fewer_workers() -> None:
-    """For a wished rate the pool is the smallest that carries it with about the tail of the largest."""
+    """For a wished rate the advice is the smallest pool that carries it with nearly the tail of the largest."""
     advice = advise(WAITS, Wish(cores=2, rate_hz=300, target_p99_s=0.020))
     assert advice.carried
     assert advice.chosen.workers < for_waits().chosen.workers
@@ -59,7 +59,7 @@ def test_a_low_rate_needs_fewer_workers() -> None:
 
 @pytest.mark.slow
 def test_a_rate_beyond_one_gil_needs_processes() -> None:
-    """They are as many as carry the rate; the p99 is then a finite one."""
+    """A rate beyond one GIL needs as many processes as carry it. The p99 is then finite."""
     advice = advise(COMPUTES, Wish(cores=4, rate_hz=700))
     assert (advice.kind, advice.chosen.processes, advice.chosen.workers) == (Kind.PROCESSES, 2, 1)
     assert advice.carried
@@ -84,7 +84,7 @@ def test_a_target_that_no_rate_keeps_is_not_carried() -> None:
 
 @pytest.mark.slow
 def test_a_target_that_nothing_keeps_brings_no_processes() -> None:
-    """One process carries the rate, and two keep the p99 no better than it does."""
+    """One process carries the rate, and two do not keep the p99 better."""
     advice = advise(WAITS, Wish(cores=2, rate_hz=100, target_p99_s=0.001))
     assert (advice.kind, advice.chosen.processes, advice.carried) == (Kind.THREADS, 1, False)
 
@@ -105,7 +105,7 @@ def test_what_would_change_the_advice_is_said() -> None:
 
 @pytest.mark.slow
 def test_without_a_gil_threads_compute_on_every_core() -> None:
-    """This is said where the GIL is the limit, and only if there are several cores."""
+    """The advice mentions a Python without a GIL where the GIL is the limit, and only with several cores."""
     gone = "Python had no GIL, and were as quick"
     assert dict(for_computing().changes)[gone] == "2 threads, and 2.00 times the highest rate"
     assert gone not in dict(advise(WAITS_LONG, Wish(cores=2)).changes)

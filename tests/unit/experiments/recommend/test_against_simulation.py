@@ -43,7 +43,7 @@ def test_throughput_is_that_of_the_simulation(kind: str, size: tuple[int, int, i
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "share"), each_once(KINDS, (0.5, 0.7, 0.9)))
 def test_the_tail_is_that_of_the_simulation(kind: str, share: float) -> None:
-    """At half, seven and nine tenths of what the server can do."""
+    """The tail is that of the simulation at half, seven and nine tenths of the server's capacity."""
     demands = KINDS[kind]
     rate_hz = share * capacity_hz(demands, workers=16, cores=2)
     _, simulated_s = Simulated(demands, 16, 2).open_s(rate_hz, 2 * REPLIES / rate_hz)

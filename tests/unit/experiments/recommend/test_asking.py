@@ -1,4 +1,4 @@
-"""Asking a server: which processes it is, what they are, and which response times count."""
+"""Measuring a server: its processes, their kind, and the response times that count."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ from experiments.results.observed import RoundSeen
 
 @pytest.mark.slow
 def test_the_processes_that_listen_are_found() -> None:
-    """This one does, and it is a Python with a GIL; its processor time can be read."""
+    """This process listens and is found as a Python with a GIL. Its processor time can be read."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = server_at(listening.getsockname())
     assert os.getpid() in server.pids
@@ -39,7 +39,7 @@ def test_the_processes_that_listen_are_found() -> None:
 
 @pytest.mark.slow
 def test_where_nobody_listens_there_is_nothing_to_read() -> None:
-    """Nor for a server elsewhere: processor time is None, and a GIL is assumed."""
+    """Without a process on this machine processor time is None, and a GIL is assumed."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         server = server_at(held.getsockname())
@@ -50,7 +50,7 @@ def test_where_nobody_listens_there_is_nothing_to_read() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="programs are told by /proc")
 def test_another_program_has_no_gil() -> None:
-    """One that has no Python in it."""
+    """A program without Python has no GIL."""
     with subprocess.Popen(["sleep", "30"]) as process:
         try:
             assert not Server((process.pid,)).has_gil()
@@ -59,7 +59,7 @@ def test_another_program_has_no_gil() -> None:
 
 
 def test_a_server_that_is_gone_cannot_be_read() -> None:
-    """Its processor time is None."""
+    """The processor time of a server that is gone is None."""
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert Server((process.pid,)).processor_s() is None
@@ -69,7 +69,7 @@ def test_a_server_that_is_gone_cannot_be_read() -> None:
     ("name", "free"), [("python3.13t", True), ("libpython3.14t.so.1.0", True), ("python3.13", False)]
 )
 def test_a_python_without_a_gil_is_told_by_its_name(name: str, free: bool) -> None:
-    """Its build has a t."""
+    """A Python without a GIL has a t in its name."""
     assert bool(NO_GIL.search(f"/usr/bin/{name}")) is free
 
 
@@ -92,25 +92,26 @@ def turns(
 
 
 def test_a_level_far_from_the_best_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others twice, where they agree."""
+    """A level far from the best is loaded once. Others are loaded twice if their rounds agree."""
     asked = turns(monkeypatch, {1: [40.0], 2: [90.0], 4: [100.0]})
     assert [len(rounds) for rounds in asked.values()] == [1, 2, 2]
 
 
 def test_rounds_that_differ_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to so many."""
+    """Rounds that differ are followed by more, up to a bound."""
     asked = turns(monkeypatch, {2: [90.0, 100.0], 4: [100.0]})
     assert [len(rounds) for rounds in asked.values()] == [ROUNDS, ROUNDS]
 
 
 def test_a_window_beside_other_programs_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So often, and then counts as disturbed: here others had half of a second of a core, each time."""
+    """A window beside other programs is repeated, and then counts as disturbed: here they had half a second of a core
+    each time."""
     asked = turns(monkeypatch, {2: [100.0]}, lost_ticks=50)
     assert len(asked[2]) == 2 * TRIES
 
 
 def test_connections_stop_where_two_doublings_gain_nothing() -> None:
-    """One may be noise."""
+    """Connections stop where two doublings gain nothing, since one may be noise."""
     assert not has_stopped([100.0, 101.0])
     assert not has_stopped([100.0, 101.0, 150.0])
     assert has_stopped([100.0, 101.0, 102.0])
@@ -118,7 +119,7 @@ def test_connections_stop_where_two_doublings_gain_nothing() -> None:
 
 @pytest.mark.slow
 def test_a_window_in_which_nothing_came_back_is_repeated_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each reply takes longer than the first window: a stall of the machine looks the same."""
+    """A window without a reply is repeated longer: a slow server and a stall of the machine look the same."""
     monkeypatch.setattr(asking, "WARM_UP_S", 0.05)
     serve = f"{sys.executable} -m experiments.services serve stock --transport sockets --io-ms 200 --store memory"
     command = f"{serve} --port {{port}}"

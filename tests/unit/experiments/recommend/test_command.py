@@ -1,4 +1,4 @@
-"""The command ``recommend``: what it refuses, what it prints and writes, and a real server from its start command."""
+"""The command ``recommend``: refusals, output and files, and a real server from its start command."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ DESCRIBED = ["recommend", "--service-ms", "4", "--io-share", "0.95", "--rate-hz"
 def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The advice stands first, the pools follow, and the files hold the same."""
+    """The output has the advice first and then the pools. The files have the same."""
     files = ["--cores", "2", "--json", str(tmp_path / "a.json"), "--figure", str(tmp_path / "a.svg")]
     assert main([*DESCRIBED, *files]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -58,7 +58,7 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The line names the value and the allowed ones, with exit code 2, before anything is measured."""
+    """Bad usage is one line with the value and the allowed ones, and exit code 2, before a measurement."""
     with pytest.raises(SystemExit) as ended:
         main(["recommend", *words])
     assert ended.value.code == 2
@@ -69,7 +69,7 @@ def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_an_address_where_nobody_listens_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """With exit code 1."""
+    """An address without a server is one line, with exit code 1."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         assert main(["recommend", "--address", f"127.0.0.1:{held.getsockname()[1]}", "--transport", "sockets"]) == 1
@@ -90,7 +90,7 @@ def test_a_server_of_another_protocol_is_one_line(capsys: pytest.CaptureFixture[
 
 
 def test_the_help_has_units_examples_and_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three examples; every code on a line of its own; braces are those of the reader."""
+    """The help has three examples, every exit code on a line of its own, and braces for the reader."""
     monkeypatch.setenv("COLUMNS", "100")
     parser = Parser("recommend", "Advises.")
     command.add_options(parser)
@@ -102,13 +102,14 @@ def test_the_help_has_units_examples_and_exit_codes(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_slow_server_is_measured_under_fewer_connections() -> None:
-    """So that what queues for one worker is answered in half a second; never fewer than two for each worker."""
+    """A slow server has fewer connections, so that the requests that queue for one worker take half a second, and at
+    least two for each worker."""
     assert [started.connections(1, response_s) for response_s in (0.001, 0.01, 0.1, 1)] == [128, 50, 5, 2]
     assert [started.connections(64, response_s) for response_s in (0.001, 1)] == [128, 128]
 
 
 def test_a_command_without_workers_is_refused() -> None:
-    """There would be nothing to choose."""
+    """A command without {workers} is refused, since it leaves no choice."""
     with pytest.raises(UsageError):
         check_command(f"{sys.executable} -c pass")
 
@@ -118,7 +119,8 @@ def test_a_command_without_workers_is_refused() -> None:
 def test_a_server_is_started_measured_checked_and_gone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From a start command to the advice on a server of ours that computes for a millisecond: a rate that was seen."""
+    """A start command of our server that computes for a millisecond gives an advice with a measured rate. Afterwards
+    the servers are gone."""
     monkeypatch.setattr(asking, "WINDOW_S", 0.2)
     monkeypatch.setattr(asking, "ROUNDS", 2)
     monkeypatch.setattr(asking, "TRIES", 1)
@@ -142,7 +144,7 @@ def test_a_server_is_started_measured_checked_and_gone(
 
 
 def test_a_command_that_ends_is_named_as_it_was_given() -> None:
-    """Without the shell that silences it."""
+    """A command that ends is named as it was given, without the shell before it."""
     with (
         pytest.raises(ProgramFailed, match=r"^python\S* -c pass 2 \d+: ended before it listened, with exit code 0"),
         started.serving(

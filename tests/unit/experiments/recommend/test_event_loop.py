@@ -17,11 +17,11 @@ from stock_service.rpc.errors import UsageError
 
 WAITS = Demands(gil_s=0.0002, free_s=0.0, wait_s=0.010, overhead_s=0.0001)
 CYCLES = 35
-"""Of every client. A tenth of them does not count."""
+"""Replies of every client, a tenth of which does not count."""
 
 
 class Turned(selectors.SelectSelector):
-    """Turns the clock on to whatever comes first, a timer as epoll rounds it or an arrival. No time passes."""
+    """Moves the clock to the next event, a timer as epoll rounds it or an arrival. No time passes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Turned(selectors.SelectSelector):
         self.arrive: Callable[[], None]
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Call back, in the turn that follows, all that has arrived."""
+        """Gives the callbacks of all arrivals, for the turn that follows."""
         if timeout != 0:
             rounded_s = math.inf if timeout is None else math.ceil(timeout / CLOCK_S - 1e-6) * CLOCK_S
             self.now_s = max(self.now_s, min(self.now_s + rounded_s, min(self.arrivals, default=math.inf)))
@@ -73,7 +73,7 @@ def asyncios_hz(demands: Demands, clients: int) -> float:
 
 @pytest.mark.parametrize("clients", [4, 16, 64])
 def test_waves_are_those_of_asyncios_own_loop(clients: int) -> None:
-    """Few requests, a wave with gaps, and one that all but fills the loop."""
+    """The waves are those of asyncio's own loop: few requests, a wave with gaps, and one that nearly fills the loop."""
     assert event_loop_hz(WAITS, clients) == pytest.approx(asyncios_hz(WAITS, clients), rel=0.08)
 
 
@@ -84,17 +84,17 @@ def test_a_wave_leaves_the_processor_idle() -> None:
 
 
 def test_one_client_has_no_wave() -> None:
-    """Its rate is 1 ÷ its response time, without what tidies up behind its reply."""
+    """One client's rate is 1 ÷ its response time, without the clean-up after its reply."""
     assert event_loop_hz(WAITS, 1) == pytest.approx(1 / WAITS.response_s, rel=0.02)
 
 
 def test_nothing_goes_beyond_the_processor() -> None:
-    """Two hundred clients fill the loop."""
+    """Two hundred clients fill the loop, and the rate does not exceed the processor's."""
     assert 0.9 < event_loop_hz(WAITS, 200) * WAITS.processor_s <= 1.01
 
 
 def test_a_number_of_clients_is_one_or_more() -> None:
-    """None is refused."""
+    """A number of clients under one is refused."""
     with pytest.raises(UsageError):
         event_loop_hz(WAITS, 0)
 

@@ -10,7 +10,7 @@ LEVELS = tuple(Level(size, (Load(128, hz, 0.1, None, 0.1),)) for size, hz in ((4
 
 
 def found(highest_hz: float = 800.0) -> Found:
-    """Eight threads that do so much."""
+    """Findings of a pool of eight threads with this rate."""
     return Found(8, 1, True, LEVELS, highest_hz, Limit.INSIDE, 8.0, 0.01, None)
 
 

@@ -1,4 +1,4 @@
-"""The model beside what is known in closed form: bounds, machine repairman, mean value analysis, many processes."""
+"""The model beside closed forms: bounds, machine repairman, mean value analysis, many processes."""
 
 import math
 
@@ -24,7 +24,7 @@ def mean_value_analysis(queueing: list[float], delay_s: float, customers: int) -
 
 
 def machine_repairman(machines: int, up_s: float, repair_s: float, repairers: int) -> float:
-    """Repairs a second: machines run for exponential times, and so many repairers mend them."""
+    """Repairs a second: machines run for exponential times, and this number of repairers mend them."""
     weights = [1.0]
     for broken in range(1, machines + 1):
         ratio = (machines - broken + 1) / up_s * repair_s / min(broken, repairers)
@@ -35,7 +35,8 @@ def machine_repairman(machines: int, up_s: float, repair_s: float, repairers: in
 
 @pytest.mark.parametrize("clients", [1, 2, 5, 20, 100])
 def test_one_lock_and_pure_waiting_is_mean_value_analysis(clients: int) -> None:
-    """With a worker for each client the network has product form, and the levels give the exact recursion's numbers."""
+    """With a worker for each client the network has product form, and the levels give the numbers of the exact
+    recursion."""
     demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=4 * MS, overhead_s=0.5 * MS, variation=1)
     known_hz = mean_value_analysis([0.3 * MS], 4.5 * MS, clients)
     assert predict(demands, clients, clients).throughput_hz == pytest.approx(known_hz, rel=SAME)
@@ -51,7 +52,7 @@ def test_two_clients_meet_in_one_of_two_processes_half_of_the_time() -> None:
 
 @pytest.mark.parametrize("workers", [1, 8])
 def test_processes_multiply_what_one_does(workers: int) -> None:
-    """With a core each and clients enough for all, four processes do four times as much."""
+    """With a core each and enough clients, four processes have four times the rate."""
     demands = Demands(gil_s=1 * MS, free_s=0, wait_s=2 * MS, overhead_s=1 * MS)
     one_hz = predict(demands, workers, 100).throughput_hz
     assert predict(demands, workers, 400, cores=4, processes=4).throughput_hz == pytest.approx(4 * one_hz, rel=0.01)

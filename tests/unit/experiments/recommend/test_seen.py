@@ -1,4 +1,4 @@
-"""Advice on simulated services, from pools and from connections: a lock, a pool of connections, others."""
+"""Advice on simulated services, from pools and from connections: a lock, a pool of connections, other limits."""
 
 from dataclasses import replace
 
@@ -56,7 +56,8 @@ def test_both_forms_advise_what_is_enough(service: Synthetic, smallest: int, bes
 
 @pytest.mark.slow
 def test_a_lock_is_one_request_at_a_time_and_five_connections_are_five() -> None:
-    """Both are found from the flat rate, and the time that a request takes alone."""
+    """A lock is one request at a time, and five connections are five: the flat rate and the time of a single request
+    show both."""
     assert pools(LOCK).at_a_time == pytest.approx(1, rel=0.1)
     assert pools(FIVE).at_a_time == pytest.approx(5, rel=0.1)
     assert connections(FIVE, 64).at_a_time == pytest.approx(5, rel=0.1)
@@ -88,20 +89,22 @@ def levels(*rates_hz: tuple[float, ...], processor_s: float | None = 0.1 * MS) -
 
 
 def test_a_check_that_reads_the_same_of_every_pool_advises_the_smallest() -> None:
-    """A lock of 2 ms read 455/s with 4 threads and 452/s with 32, and 32 were advised for what was foretold of them."""
+    """A lock of 2 ms had 455/s with 4 threads and 452/s with 32: the smallest is advised, and not 32 by its
+    prediction."""
     seen = levels((430.0,), (450.0,), (455.0,), (454.0,), (453.0,), (452.0,), (452.0,))
     assert of_pools(seen, PYTHON, WISH).workers == 2
 
 
 def test_a_slightly_larger_rate_must_be_so_in_every_round() -> None:
-    """One round that says otherwise is enough for noise; a gain of less than 5 % is none."""
+    """One round against it makes a gain noise. A gain of less than 5 % is none."""
     assert enough(levels((100.0, 100.0, 100.0), (110.0, 110.0, 99.0))).at_once == 1
     assert enough(levels((100.0, 100.0, 100.0), (110.0, 110.0, 101.0))).at_once == 2
     assert enough(levels((100.0, 100.0, 100.0), (104.0, 105.0, 104.0))).at_once == 1
 
 
 def test_one_noisy_round_makes_no_bad_pool_enough() -> None:
-    """Neither where the pool is far from the best in the middle round, nor where the round was disturbed."""
+    """One noisy round does not make a pool enough that is far from the best in the middle round, or whose round was
+    disturbed."""
     assert enough(levels((50.0, 50.0, 100.0), (100.0, 100.0, 99.0))).at_once == 2
     small, large = levels((100.0, 100.0, 100.0), (110.0, 110.0, 99.0))
     disturbed = (*large.rounds[:2], replace(large.rounds[2], is_disturbed=True))
@@ -109,12 +112,13 @@ def test_one_noisy_round_makes_no_bad_pool_enough() -> None:
 
 
 def test_a_pool_that_was_measured_less_often_is_held_against_the_same_rounds() -> None:
-    """One that is far from the best is asked once."""
+    """A pool that is far from the best is loaded once, and compared by the same rounds."""
     assert enough(levels((40.0,), (100.0, 101.0), (102.0, 100.0))).at_once == 2
 
 
 def test_a_wished_rate_needs_the_smallest_pool_that_carries_it() -> None:
-    """At most 80 % of what it does; where none does, the smallest near the best."""
+    """A wished rate is at most 80 % of the advised pool's rate. If no pool carries it, the smallest near the best is
+    advised."""
     seen = levels((100.0,), (200.0,), (400.0,), (405.0,))
     assert [enough(seen, rate_hz).at_once for rate_hz in (80, 81, 500)] == [1, 2, 4]
     found = of_pools(seen, PYTHON, Wish(2, rate_hz=500))
@@ -122,7 +126,8 @@ def test_a_wished_rate_needs_the_smallest_pool_that_carries_it() -> None:
 
 
 def test_limits_are_told_by_who_is_busy() -> None:
-    """The client, all cores, the GIL; else the workers where the rate still grows, and what is inside where not."""
+    """The limit is the client, all cores or the GIL where these are busy; else the workers where the rate still grows,
+    and something inside where it does not."""
     load = Load(128, 1000.0, 0.1, 0.2 * MS, 0.3)
 
     def found(grows: bool = False, has_gil: bool = True, **changed: float | None) -> Limit:

@@ -17,7 +17,7 @@ NEAR = 0.10
 @pytest.mark.parametrize("utilisation", [0.5, 0.7])
 @pytest.mark.parametrize("quantile", [0.5, 0.99])
 def test_workers_that_only_wait_are_m_m_c(utilisation: float, quantile: float) -> None:
-    """With exponential times and nothing to share but the workers, the tail is Erlang's."""
+    """With exponential times and only workers to share, the tail is Erlang's."""
     known = Mmc(4, utilisation, 2 * MS)
     demands = Demands(gil_s=0, free_s=0, wait_s=2 * MS, overhead_s=0, wait_variation=1)
     predicted_s = tail(demands, 4, known.rate_hz, quantile)

@@ -1,4 +1,4 @@
-"""An advice in words: what was measured is said, ranges where the machine was busy, and nothing that does not hold."""
+"""Advice in words: the measurements, ranges on a busy machine, and only true statements."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def told(found: Found = FOUND, wish: Wish = Wish(2)) -> str:  # noqa: B008
 
 
 def test_a_described_service() -> None:
-    """The advice, what it is made of, what to expect, and what would change it."""
+    """A described service has the advice, its basis, the expected times, and the changes that would change it."""
     told = said()
     assert told.startswith("Advice: 8 threads, in one process.\nA request takes 200 µs of processor time with the GIL")
     assert "Expect up to 800/s, within 25 %. The limit is the workers" in told
@@ -66,7 +66,8 @@ def test_what_was_measured_comes_first() -> None:
 
 
 def test_what_a_larger_pool_does_more_is_said() -> None:
-    """Also where it counts as the same; a gain that is worth a larger pool does not."""
+    """The gain of a larger pool is stated, also where it counts as the same. A gain that is worth a larger pool is
+    not."""
     assert "With 16 workers it did 0.4 % more; within 10 % of the best counts as the same." in told()
     near, far = (replace(ADVICE, pools=(replace(ADVICE.chosen, workers=64, highest_hz=rate),)) for rate in (830, 880))
     assert "64 threads would raise the highest rate by 3.75 %; within 5 % of the best counts as the same." in said(near)
@@ -74,7 +75,7 @@ def test_what_a_larger_pool_does_more_is_said() -> None:
 
 
 def test_a_cap_is_named() -> None:
-    """One at a time is a lock; several are a pool of connections, or a lock for a part of the time."""
+    """One at a time is a lock. Several are a pool of connections, or a lock for a part of the time."""
     five = (
         "Something inside admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
     )
@@ -104,7 +105,7 @@ def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
     ],
 )
 def test_every_limit_has_its_words(limit: Limit, words: str) -> None:
-    """One sentence or two."""
+    """Every limit has one or two sentences."""
     assert words in told(replace(FOUND, limit=limit))
 
 
@@ -116,13 +117,13 @@ def test_a_wish_that_was_not_kept_is_said() -> None:
 
 
 def test_windows_beside_other_programs_are_said() -> None:
-    """So that the reader asks again."""
+    """Windows beside other programs are stated, so that the reader measures again."""
     disturbed = Level(32, (replace(LEVELS[0].rounds[0], is_disturbed=True),))
     assert "Other programs took the cores in 1 of 4 windows" in told(replace(FOUND, levels=(*LEVELS, disturbed)))
 
 
 def test_what_is_not_carried_is_said() -> None:
-    """With what is safe; and a target that nothing keeps."""
+    """A rate that is not carried is stated with a safe one, and so is a target that no pool keeps."""
     over = said(replace(ADVICE, carried=False), wish=replace(WISH, rate_hz=900))
     assert "This does not carry 900/s on 2 cores: 640/s is as much as is safe." in over
     missed = said(replace(ADVICE, carried=False, highest_in_target_hz=0.0), wish=replace(WISH, target_p99_s=0.012))
@@ -138,21 +139,21 @@ def test_asyncio_and_processes_are_said_as_they_are() -> None:
 
 
 def test_a_program_without_a_gil_hears_nothing_of_it() -> None:
-    """Nor of asyncio."""
+    """A program without a GIL has no words on the GIL or asyncio."""
     told = said(demands=replace(DEMANDS, gil_s=0))
     assert "GIL" not in told
     assert "asyncio" not in told
 
 
 def test_the_table_marks_the_advised_pool() -> None:
-    """And says which pools are too slow."""
+    """The table marks the advised pool, and pools that are too slow."""
     lines = list(table(ADVICE))
     assert [line for line in lines if line.endswith("advised")] == [lines[2]]
     assert "too slow" in lines[1]
 
 
 def test_the_measured_table_has_every_level() -> None:
-    """With its share of the best; a server elsewhere has no busy cores."""
+    """The measured table has every level with its share of the best. A server on another machine has no busy cores."""
     lines = list(measured_table(FOUND))
     assert [line for line in lines if line.endswith("advised")] == [lines[2]]
     assert lines[1].split() == ["4", "200/s", "79.7", "%", "0.04"]

@@ -1,4 +1,4 @@
-"""Earlier runs are kept, each once, and only those before a run on such a machine are known to it."""
+"""Earlier runs are kept once each. A run knows only earlier runs on such a machine."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_runs_are_kept_once_and_in_order(tmp_path: Path) -> None:
 
 
 def test_a_run_knows_those_before_it_on_such_a_machine() -> None:
-    """Not itself, nor a later one, nor one on another processor."""
+    """A run knows neither itself, nor a later one, nor one on another processor."""
     now = environment.look()
     here = replace(RUN, cpu_model=now.cpu_model, cores=now.cores)
     assert here.is_before(now)
@@ -37,5 +37,5 @@ def test_a_run_knows_those_before_it_on_such_a_machine() -> None:
 
 
 def test_the_runs_of_the_studies_can_be_read() -> None:
-    """Of one study there are enough for a deviation."""
+    """The studies' kept runs can be read, and one study has enough for a deviation."""
     assert {name for name in STUDIES if len(earlier.of_study(name)) > 10} == {"stock"}

@@ -1,4 +1,4 @@
-"""A sweep's folder: what is written is read back, what was edited is refused, what a crash cut off is dropped."""
+"""A sweep's folder: it reads back, an edited one is refused, and the rest of a crash is dropped."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ MEANS = dict.fromkeys(WHOLE.arms, 100.0)
 
 
 def seen(one: Block) -> str:
-    """A block as text that equal ones share; histograms have no equality of their own."""
+    """A block as text, equal for equal blocks: histograms have no equality of their own."""
     return str(msgspec.json.encode(one, enc_hook=files._encoded))
 
 
@@ -57,14 +57,14 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("turns", [Slices(), Slices(0.05, 0.004, 0.01), Windows(), Windows(0.2, 3.0)])
 def test_a_sweep_reads_back(tmp_path: Path, turns: Slices | Windows) -> None:
-    """The very same, its limits and its copies of arms too."""
+    """A sweep reads back the same, with its limits and its copies of arms."""
     sweep = replace(WHOLE, turns=turns, timeline=True)
     files.write_sweep(tmp_path, sweep)
     assert files.read_sweep(tmp_path) == sweep
 
 
 def test_blocks_read_back(folder: Path) -> None:
-    """All that was seen of them, in order, and so they are judged alike."""
+    """Blocks read back in order with all values, so that they are judged alike."""
     blocks = files.read_blocks(folder)
     assert [seen(each) for each in blocks] == [seen(block(WHOLE, MEANS, number)) for number in (1, 2)]
     before = judge(WHOLE, [block(WHOLE, MEANS, number) for number in (1, 2)])
@@ -75,7 +75,8 @@ def test_blocks_read_back(folder: Path) -> None:
 
 
 def test_a_factor_that_an_old_file_does_not_have_is_at_its_default(folder: Path) -> None:
-    """Even one that follows from the transport; so a recording never has to be thrown away."""
+    """A factor that an old file lacks is at its default, also one that follows from the transport. So no recording has
+    to be thrown away."""
     file = folder / files.SWEEP_FILE
     document = json.loads(file.read_text(encoding="utf-8"))
     for arm in document["arms"]:
@@ -102,7 +103,7 @@ def test_a_factor_that_an_old_file_does_not_have_is_at_its_default(folder: Path)
 def test_a_sweep_that_cannot_be_read_is_refused_in_one_line(
     folder: Path, change: Callable[[dict[str, object]], object], said: str
 ) -> None:
-    """Another version's by its number."""
+    """A sweep that cannot be read is refused in one line, another version's by its number."""
     file = folder / files.SWEEP_FILE
     file.write_text(json.dumps(change(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
     with pytest.raises(UsageError) as refused:
@@ -112,14 +113,14 @@ def test_a_sweep_that_cannot_be_read_is_refused_in_one_line(
 
 
 def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
-    """By what is missing; without blocks there is none."""
+    """A folder without a sweep is refused by the missing file. Without blocks there is none."""
     with pytest.raises(UsageError, match=r"a folder without sweep\.json"):
         files.read_sweep(tmp_path)
     assert files.read_blocks(tmp_path) == ()
 
 
 def lines(folder: Path) -> list[bytes]:
-    """Of the blocks."""
+    """Lines of the blocks' file."""
     return gzip.decompress((folder / files.BLOCKS_FILE).read_bytes()).splitlines(keepends=True)
 
 
@@ -168,7 +169,7 @@ def test_damage_before_the_end_is_no_torn_end(folder: Path) -> None:
 
 
 def test_the_last_attempt_of_a_block_counts(folder: Path) -> None:
-    """In the blocks' order."""
+    """The last attempt of each block counts, in the blocks' order."""
     files.append_block(folder, block(WHOLE, MEANS, 1, attempt=2))
     blocks = files.read_blocks(folder)
     assert [(each.number, each.attempt) for each in blocks] == [(1, 1), (2, 1), (1, 2)]

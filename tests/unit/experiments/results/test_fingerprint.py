@@ -1,4 +1,4 @@
-"""An arm's fingerprint: it changes with what the arm runs, and with nothing else."""
+"""An arm's fingerprint changes with the sources that the arm runs, and with nothing else."""
 
 import re
 import shutil
@@ -110,7 +110,7 @@ def test_every_file_has_its_row_or_a_reason() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_what_a_server_and_a_client_load_counts(transport: str, tmp_path: Path) -> None:
-    """But for what an arm is known to load and not to run."""
+    """All files that a server and a client load count, except the known ones that the arm does not run."""
     serve = ["-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]
     serve += ["--store", f"sqlite:{tmp_path / 'store'}"]
     with subprocess.Popen(
@@ -134,7 +134,8 @@ def test_what_a_server_and_a_client_load_counts(transport: str, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_change_touches_the_arms_that_run_it(copy: Path) -> None:
-    """A transport's, its own arms; the executor's, those that have it; the store's, those that are kept."""
+    """A change of a transport touches its own arms; of an executor, the arms that have it; of the store, the arms with
+    one."""
     now = taken(copy)
     rows = {
         "stock_service/rpc/transports/http1/requests.py": ("http1",),
@@ -157,7 +158,7 @@ def test_a_change_touches_the_arms_that_run_it(copy: Path) -> None:
 
 
 def test_a_docstring_a_comment_and_the_layout_do_not_count(copy: Path) -> None:
-    """And a number does."""
+    """A docstring, a comment and the layout do not count, and a number does."""
     name = f"{SOCKETS}/__init__.py"
     now = taken(copy)
     assert changed(copy, name, "The sockets transport", "Another text") == now
@@ -185,7 +186,7 @@ def test_a_program_of_others_counts_for_the_arms_that_run_on_it(
 
 
 def test_a_change_during_a_run_is_of_no_version(copy: Path) -> None:
-    """Neither of the one before nor of the one after; what was not changed is of both. Seen again, it is the same."""
+    """A changed row is of neither version, and an unchanged row of both. A second look gives the same."""
     began = taken(copy)
     name, arm = f"{SOCKETS}/frames.py", [read("sockets")]
     assert lasting(began, copy) == began

@@ -27,13 +27,13 @@ def test_every_arm_and_request_type_of_every_block_has_a_row() -> None:
 
 
 def test_a_rows_factors_read_back_as_its_setting() -> None:
-    """Whatever its arm."""
+    """A row's factors read back as its setting, for every arm."""
     for row, arm in zip(list(rows(OF, block(OF, MEANS)))[::2], OF.arms, strict=True):
         assert read(" ".join(f"{name}={row[name]}" for name in FACTORS)) == arm.setting
 
 
 def test_a_row_says_what_was_seen() -> None:
-    """Of requests, slices, server and machine."""
+    """A row has the values of requests, slices, server and machine."""
     own = next(rows(OF, block(OF, MEANS)))
     assert own["count"] == 15 * 200
     assert own["response_us_mean"] == pytest.approx(100)
@@ -52,7 +52,7 @@ def test_n_over_x_is_of_all_requests() -> None:
 
 
 def test_lost_slices_are_counted_by_their_fate_and_have_no_time() -> None:
-    """Throughput is over those that were kept."""
+    """Lost slices are counted by their fate, and have no time. Throughput is over the kept slices."""
     one = block(OF, MEANS)
     own = [place for place, arm in enumerate(one.slices.arm) if arm == 0]
     fate = list(one.slices.fate)

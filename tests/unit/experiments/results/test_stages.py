@@ -16,7 +16,7 @@ FOREVER_NS = 1 << 62
 
 LOCKED = [1_000, 3_000, 4_000, 9_000, 5_000, 10_000, 12_000, 0, 1]
 FREE = [2_000, 3_000, 0, 0, 0, 7_000, 8_000, 1, 2]
-"""Two sound requests, in nanoseconds: one that waits for a lock for 5 µs, and one that takes none."""
+"""Two sound requests, in nanoseconds: one waits for a lock for 5 µs, and one takes none."""
 
 
 def stages(*rows: Sequence[int], methods: Sequence[str] = ("/a", "/b"), left_out: int = 0) -> Stages:
@@ -68,7 +68,7 @@ def test_what_a_server_wrote_is_read(tmp_path: Path) -> None:
 
 
 def test_an_empty_timeline_is_read(tmp_path: Path) -> None:
-    """A server that nobody asked anything: no requests, and no summary."""
+    """The timeline of a server without requests is read: no requests, and no summary."""
     Timeline(3).write(tmp_path / "t")
     read = load(tmp_path / "t")
     assert len(read.accepted_ns) == 0
@@ -113,7 +113,7 @@ def test_what_is_no_timeline_is_refused(tmp_path: Path) -> None:
 
 
 def test_stages_are_between_their_stamps() -> None:
-    """Each stage of a request by hand; of one that takes no lock, the service is all from the start."""
+    """Stages of a request, computed by hand. Without a lock the service is all from the start."""
     by_method = summary(stages(LOCKED, FREE), 0, FOREVER_NS)
     assert list(by_method) == ["/a", "/b", ALL]
     names = ("queue_wait", "preparation", "lock_wait", "service", "reply", "total")
@@ -141,7 +141,7 @@ def test_the_means_can_be_stacked() -> None:
 
 
 def test_percentiles_are_those_that_the_count_carries() -> None:
-    """With ten requests beyond it a percentile is the value of its rank; with fewer there is none."""
+    """With ten requests beyond it a percentile is the value of its rank. With fewer there is none."""
     rows = [changed(FREE, handled=3_000 + 1_000 * number, replied=3_000 + 1_000 * number) for number in range(1, 1001)]
     many, few = (summary(stages(*some), 0, FOREVER_NS)[ALL].service for some in (rows, rows[:999]))
     assert (many.p50_us, many.p99_us) == (500, 990)
@@ -163,7 +163,7 @@ def test_unknown_methods_are_together() -> None:
 
 @pytest.mark.parametrize("column", ["accepted", "dequeued", "asked", "acquired", "handled", "replied"])
 def test_a_missing_stamp_is_found(column: str) -> None:
-    """A request of which one stamp was never made is in violation; a lock not taken is none."""
+    """A request without one of its stamps is in violation. A lock that was not taken is no violation."""
     assert violations(LOCKED, changed(LOCKED, **{column: 0}), FREE) == 1
 
 
@@ -184,20 +184,20 @@ def test_stamps_in_the_wrong_order_are_found(row: list[int]) -> None:
 
 
 def test_what_the_stages_lack_is_found() -> None:
-    """Of two locks, what was held between them is in no stage: 50 µs are let pass, and more are not."""
+    """The time between two locks is in no stage: 50 µs are allowed, and more are not."""
     longer = changed(LOCKED, acquired=59_000, handled=60_000, replied=62_000)
     assert violations(changed(longer, waited=5_000)) == 0
     assert violations(changed(longer, waited=4_999)) == 1
 
 
 def test_the_share_of_violations() -> None:
-    """Of the requests in the window, by method and of all."""
+    """The share of violations is of the requests in the window, by method and in all."""
     found = summary(stages(LOCKED, changed(LOCKED, handled=0), FREE, FREE), 0, FOREVER_NS)
     assert [found[name].violation_share for name in ("/a", "/b", ALL)] == [0.5, 0, 0.25]
 
 
 def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:
-    """Requests were left out, so a summary beyond those that were kept would be of some of them only."""
+    """A window beyond the kept requests is refused: a summary would be of some requests only."""
     full = stages(LOCKED, FREE, left_out=1)
     assert summary(full, 0, 2_000)[ALL].count == 1
     with pytest.raises(ValueError, match="1 requests were left out"):

@@ -1,4 +1,4 @@
-"""A/A and A/B: triples on a machine whose noise is known, and what they must show."""
+"""A/A and A/B: triples on a machine with known noise, and their required results."""
 
 import math
 from dataclasses import replace
@@ -40,7 +40,8 @@ class Machine:
 
 
 def test_a_triple_has_equal_arms_and_one_that_is_slowed_by_5_percent() -> None:
-    """Of what the plain arm took; on three servers, side by side, in twenty blocks."""
+    """A triple has two equal arms and one that is slower by 5 % of the plain arm, on three servers, side by side, in
+    twenty blocks."""
     machine = Machine()
     one = triple("grpc", SCALE, 7, machine.measure)
     (_, first), *rest = machine.asked
@@ -77,7 +78,7 @@ def test_the_versions_have_blocks_and_pairs_enough() -> None:
 def test_what_is_wrong_does_not_pass(
     machine: Machine, failed: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Equal arms that differ, an interval that is too wide, and a difference that is not found."""
+    """Equal arms that differ, an interval that is too wide, and a difference that is not found do not pass."""
     monkeypatch.setattr(ab, "MINUTES", SCALE)
     found = check(measure=machine.measure)
     assert len(found) == 4
@@ -87,7 +88,8 @@ def test_what_is_wrong_does_not_pass(
 
 @pytest.mark.parametrize(("seconds", "passed"), [(False, False), (True, True)])
 def test_a_machine_too_busy_for_a_pair_is_told_of(seconds: bool, passed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No slice of any block counts: this is no traceback; it fails the check where ratios are judged."""
+    """Without a counted slice the check says that the machine is too busy, without a traceback. It fails where ratios
+    are judged."""
 
     def measure(sweep: Sweep, number: int) -> Block:
         one = Machine().measure(sweep, number)
@@ -105,7 +107,7 @@ def test_a_machine_too_busy_for_a_pair_is_told_of(seconds: bool, passed: bool, m
 
 
 def test_the_half_width_is_a_share_of_the_ratio() -> None:
-    """On the logarithmic scale, so that both directions are alike."""
+    """The half width is on the logarithmic scale, so that both directions are alike."""
     assert half_width(Estimate(1.0, 1 / 1.02, 1.02, 20)) == pytest.approx(0.02)
     assert half_width(Estimate(3.0, 3 / 1.04, 3 * 1.04, 20)) == pytest.approx(0.04)
 

@@ -1,4 +1,4 @@
-"""The cells of the analytic check: what they say of a right instrument, and of a wrong one."""
+"""Cells of the analytic check, for a right instrument and for a wrong one."""
 
 import math
 
@@ -11,7 +11,7 @@ NEEDED = {(1, 0.5): 118, (2, 0.5): 29, (4, 0.6): 27, (1, 0.8): 1774, (2, 0.7): 3
 
 
 def test_an_interval_is_students_t_on_the_logarithms() -> None:
-    """Of e⁰, e² and e⁴ the middle is e², and the half width 4.30 × 2 ÷ √3."""
+    """For e⁰, e² and e⁴ the middle is e², and the half width 4.30 × 2 ÷ √3."""
     made = cell(7.0, [math.exp(0), math.exp(2), math.exp(4)], 7.5)
     assert (made.measured, made.known) == (7.0, 7.5)
     assert math.log(made.high) - 2 == pytest.approx(4.3027 * 2 / math.sqrt(3), rel=1e-4)
@@ -28,13 +28,13 @@ def test_an_interval_covers_its_ends(known: float, covered: bool) -> None:
     ("measured", "within"), [(2.11, True), (2.12, True), (2.21, False), (1.89, True), (1.79, False)]
 )
 def test_a_cell_may_be_off_by_the_sum_of_both(measured: float, within: bool) -> None:
-    """5 % of 2 ms and 100 µs make 200 µs, either way."""
+    """5 % of 2 ms and 100 µs make 200 µs, in both directions."""
     assert Cell(measured, 0.0, 9.0, 2.0).within(0.05, 0.1) is within
 
 
 @pytest.mark.parametrize("row", MINUTES + OVERNIGHT, ids=lambda row: row.name)
 def test_every_row_has_the_requests_that_it_needs(row: Row) -> None:
-    """As many as three standard errors need, and no more than six times that."""
+    """Every row has the requests that three standard errors need, and no more than six times that."""
     requests = row.queue.rate_hz * row.side_by_side * row.duration_s * REPLICATIONS / 1000
     needed = NEEDED[row.queue.servers, row.queue.utilisation]
     assert needed < requests < 6 * needed

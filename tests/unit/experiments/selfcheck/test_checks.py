@@ -1,4 +1,4 @@
-"""The checks together: what is printed and kept of what they find, and whether they passed."""
+"""The checks together: their printed and kept findings, and the result."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Finding]]:
 
 
 def begun_at_load(load: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine as it is, but for its load average."""
+    """The machine with another load average."""
     here = environment.look()
     monkeypatch.setattr(environment, "look", lambda: replace(here, before=replace(here.before, load_1_min=load)))
 
@@ -41,7 +41,7 @@ def begun_at_load(load: float, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_that_fails_fails_them_all(
     found: dict[str, list[Finding]], tmp_path: Path, of_replay: list[Finding], of_ab: list[Finding], passed: bool
 ) -> None:
-    """Wherever it stands; a skipped one neither passes nor fails."""
+    """One failed check fails all, at any place. A skipped one neither passes nor fails."""
     found |= {"replay": of_replay, "ab": of_ab}
     assert checks.run(["replay", "ab"], overnight=False, out=tmp_path) == passed
 
@@ -49,7 +49,7 @@ def test_one_that_fails_fails_them_all(
 def test_every_finding_is_printed_and_kept(
     found: dict[str, list[Finding]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With what it showed, what it had to, and the word for it."""
+    """Every finding is printed and kept, with the measured value, the required one, and its word."""
     found |= {"replay": [GOOD, BAD], "clients": [ABSENT]}
     assert not checks.run(["replay", "clients"], overnight=False, out=tmp_path / "new")
     printed = capsys.readouterr().out.splitlines()
@@ -74,7 +74,7 @@ def test_a_machine_that_is_busy_is_said_to_be(
     load: float,
     warned: bool,
 ) -> None:
-    """Before anything is measured, and in what is kept."""
+    """A busy machine is named before the measurements, and in the kept findings."""
     begun_at_load(load, monkeypatch)
     assert checks.run(["replay"], overnight=False, out=tmp_path)
     assert ("load average 0.6" in capsys.readouterr().err) == warned

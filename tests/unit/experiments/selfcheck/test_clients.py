@@ -29,14 +29,14 @@ def readings(*p50_us: float) -> list[Reading]:
     ],
 )
 def test_ours_reads_what_c_reads(ours_us: float, passed: list[bool]) -> None:
-    """200 µs: 20 of them apart may be the medians, either way, and a fifth the 99th percentiles."""
+    """For 200 µs the medians may differ by 20 µs in both directions, and the 99th percentiles by a fifth."""
     found = judge("clients", "c", {"ours": readings(*[ours_us] * 3), "c": readings(*[200.0] * 3)}, {}, MINUTES)
     assert [each.passed for each in found] == passed
     assert found[0].must == "within 5% + 10 µs of c"
 
 
 def test_what_counts_is_the_ratio_within_turns() -> None:
-    """A machine that changes its speed from turn to turn is no client's fault."""
+    """The ratio within turns counts: a machine that changes its speed between turns is not a client's fault."""
     ours, theirs = readings(100, 205, 410), readings(100, 200, 400)
     (of_p50, _) = judge("clients", "c", {"ours": ours, "c": theirs, "go": theirs}, {}, MINUTES)
     assert of_p50.passed
@@ -44,7 +44,8 @@ def test_what_counts_is_the_ratio_within_turns() -> None:
 
 
 def test_nobody_to_compare_with_is_skipped() -> None:
-    """The finding then says how to get whoever is absent; seconds judge no speed."""
+    """Without another client the check is skipped, and the finding says how to get one. The version of seconds judges
+    no speed."""
     (finding,) = judge("clients", "h2load", {"ours": readings(1.0)}, {"h2load": Absent("h2load is absent")}, MINUTES)
     assert (finding.passed, finding.shown) == (None, "h2load is absent")
     found = judge("clients", "c", {"ours": readings(900.0), "c": readings(1.0)}, {}, SECONDS)
@@ -52,7 +53,8 @@ def test_nobody_to_compare_with_is_skipped() -> None:
 
 
 def test_clients_take_turns_and_one_failure_keeps_what_the_others_showed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In reversed order every other time, on a server of their own for each number of connections."""
+    """Clients take turns, in reversed order every other time, on a server for each number of connections. After one
+    fails, the readings of the others are kept."""
     loads: list[tuple[str, int]] = []
 
     @dataclass

@@ -1,4 +1,4 @@
-"""Interleaving: one ratio in every condition passes, one that depends on the slices' length does not."""
+"""Interleaving: one ratio in every condition passes, and a ratio that depends on the slices' length does not."""
 
 import math
 
@@ -16,7 +16,8 @@ AMONG = f"among {SERVERS_MAX} servers"
 
 @pytest.mark.parametrize("condition", OVERNIGHT.conditions, ids=lambda condition: condition.name)
 def test_conditions_differ_in_length_and_company_alone(condition: Condition) -> None:
-    """The pair is the same; the counted part is as long as said; servers are one pair's, or as many as may be."""
+    """Conditions differ in length and company alone: the pair is the same, the counted part as long as stated, the
+    servers one pair or the most."""
     sweep = design(condition, 3)
     assert sweep.comparisons == design(MINUTES.conditions[0], 1).comparisons
     assert len(sweep.servers) == (SERVERS_MAX if condition.among else 2)
@@ -55,7 +56,7 @@ def machine(slow_in_long: float = 1.0, slow_in_company: float = 1.0) -> interlea
 def test_a_ratio_that_depends_on_how_it_is_measured_does_not_pass(
     measure: interleaving.Measure, failed: list[str]
 ) -> None:
-    """Whatever the hour does to all of a turn."""
+    """A ratio that depends on its condition does not pass, with any drift over the turns."""
     found = check(measure=measure)
     assert len(found) == len(MINUTES.conditions) - 1
     assert [each.name.removeprefix("interleaving, ") for each in found if not each.passed] == failed

@@ -58,7 +58,8 @@ def exchange(options: Options, requests: int) -> tuple[list[int], Log]:
 
 
 def test_service_times_are_known() -> None:
-    """One seed, one sequence; another seed, another; the mean is the one asked for; a constant is one."""
+    """A seed gives one sequence of service times, another seed another. The mean is the asked one, and a constant is
+    constant."""
     first, again, other = (
         list(itertools.islice(service_times_ns("exponential", 0.002, seed), 20_000)) for seed in (1, 1, 2)
     )
@@ -70,7 +71,7 @@ def test_service_times_are_known() -> None:
 
 @pytest.mark.parametrize("servers", [1, 3])
 def test_departures_are_those_of_the_recursion(servers: int, tmp_path: Path) -> None:
-    """From the log's arrivals and the seed alone every logged departure follows; replies leave in that order."""
+    """The log's arrivals and the seed alone give every logged departure. Replies leave in that order."""
     options = Options(servers, mean_s=0.0005, seed=3, log=tmp_path / "log")
     calls, log = exchange(options, 40)
     services = service_times_ns("exponential", 0.0005, 3)
@@ -88,7 +89,7 @@ def test_no_reply_is_early(tmp_path: Path) -> None:
 
 
 def test_queues_are_chosen_by_a_seeded_coin(tmp_path: Path) -> None:
-    """Every queue gets about its part, the same ones with the same seed, and each is served on its own."""
+    """Every queue gets about its part, the same one with the same seed, and each is served by itself."""
     options = Options(queues=4, mean_s=0.0001, seed=5, log=tmp_path / "log")
     _, log = exchange(options, 400)
     _, again = exchange(options, 400)
@@ -128,7 +129,8 @@ def test_what_arrived_departs_after_the_stop(tmp_path: Path) -> None:
 
 
 def test_a_client_that_leaves_is_forgotten(tmp_path: Path) -> None:
-    """Its requests depart into nothing, and others are served on; so is one that sends what is no frame."""
+    """Requests of a client that has left depart to nobody, and others are served. So it is after a client without
+    frames."""
     options = Options(mean_s=0.001, distribution="constant", log=tmp_path / "log")
     with serving(options) as server:
         address = ("127.0.0.1", server.port)
@@ -145,13 +147,13 @@ def test_a_client_that_leaves_is_forgotten(tmp_path: Path) -> None:
 @pytest.mark.skipif(not priority.allowed(), reason="no right to real-time priority here: run as root")
 @pytest.mark.parametrize("real_time", [True, False])
 def test_it_has_real_time_priority_where_it_is_asked_for(real_time: bool) -> None:
-    """From before it says that it is ready."""
+    """The server has real-time priority before its ready line."""
     with queue_server(Options(real_time=real_time)) as (program, _):
         assert os.sched_getscheduler(program.pid) == (os.SCHED_FIFO if real_time else os.SCHED_OTHER)
 
 
 def test_who_never_sleeps_gets_no_real_time_priority(capsys: pytest.CaptureFixture[str]) -> None:
-    """Real-time priority would keep all else off its core."""
+    """A spinning server gets no real-time priority, which would keep all other programs off its core."""
     with pytest.raises(SystemExit):
         options_of(["--spin", "--real-time"])
     assert "--real-time: not allowed with argument --spin" in capsys.readouterr().err
@@ -160,7 +162,8 @@ def test_who_never_sleeps_gets_no_real_time_priority(capsys: pytest.CaptureFixtu
 @pytest.mark.slow
 @pytest.mark.parametrize("waits", [False, True], ids=["idle", "before a departure"])
 def test_it_sleeps_unless_it_is_to_spin(waits: bool) -> None:
-    """With nothing to do, and until shortly before a departure, it takes no processor time to speak of."""
+    """Without requests, and until shortly before a departure, a server that may sleep takes hardly any processor
+    time."""
     with queue_server(Options(mean_s=0.5, distribution="constant")) as (program, address):
         with socket.create_connection(address, 10) as connected:
             began_s, before_s = time.monotonic(), program.cpu_s()

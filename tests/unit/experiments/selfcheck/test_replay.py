@@ -1,4 +1,4 @@
-"""Replay finds what is wrong with a client's clock, its schedule or its records, and nothing in a right one."""
+"""Replay finds faults of a client's clock, schedule or records, and none in a right client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from experiments.selfcheck.theory import lindley
 
 OPTIONS = Options(servers=2, mean_s=0.001, seed=4)
 REQUESTS, CONNECTIONS = 400, 2
-"""So few connections that replies overtake each other on one."""
+"""Number of connections, so small that replies overtake each other on one."""
 
 WIRE_NS = 20_000
 
@@ -63,7 +63,7 @@ def test_a_client_that_times_from_the_send_is_off() -> None:
 
 
 def test_a_wrong_clock_is_off() -> None:
-    """Of a clock that runs at twice the speed every time is too long."""
+    """With a clock of twice the speed every time is too long."""
     log, records = planted()
     took_ns = records.done_ns - records.due_ns
     wrong = replace(records, done_ns=records.due_ns + 2 * took_ns)
@@ -86,7 +86,7 @@ def test_a_request_that_arrived_before_it_was_sent_is_found() -> None:
 
 
 def test_a_server_that_departs_from_the_recursion_is_found() -> None:
-    """Its departures must follow from the seed: here one request was served out of turn."""
+    """A server that serves one request out of turn departs from the recursion, and is found."""
     log, records = planted()
     wrong = log.departure_ns.copy()
     wrong[7] += 1
@@ -116,7 +116,8 @@ def test_one_in_a_thousand_may_be_off() -> None:
 
 
 def test_where_requests_were_late_is_said_and_nothing_excused_by_it() -> None:
-    """Each that is too far off where it was late most; others are not counted."""
+    """Each request that is too far off is named where it was late most. It is not excused by this. Others are not
+    counted."""
     passed, shown = judged([9.0] * 6 + [0.1] * 994, [], [2, 0, 2, 1, 3, 2] + [0] * 994)
     assert passed is False
     assert "; of those farther off sent late 1, read late by the server 1, answered late by it 3, seen late by" in shown
@@ -124,7 +125,7 @@ def test_where_requests_were_late_is_said_and_nothing_excused_by_it() -> None:
 
 
 def test_a_time_that_is_too_short_was_late_nowhere() -> None:
-    """The time is an error of the client's clock, and as far off as one that is too long."""
+    """A time that is too short is an error of the client's clock, and as far off as one that is too long."""
     passed, shown = judged([-5.0] * 2 + [9.0] + [0.1] * 997, [])
     assert passed is False
     assert (
@@ -172,7 +173,7 @@ def test_a_server_is_replayed_both_ways(monkeypatch: pytest.MonkeyPatch, why: st
 
 
 def test_the_median_must_be_within_150_us() -> None:
-    """A constant 200 µs is too much, whichever way."""
+    """A constant error of 200 µs is too much, in both directions."""
     assert not judged([0.2] * 1000, [])[0]
     assert not judged([-0.2] * 1000, [])[0]
 
@@ -185,7 +186,7 @@ def test_steal_is_left_out_and_counted() -> None:
 
 
 def test_too_much_steal_is_no_pass() -> None:
-    """More than a tenth fell into steal, so too little is left to go by."""
+    """If over a tenth of the requests fell into steal, too few are left, and the check does not pass."""
     passed, shown = judged([0.1] * 1000, [(0, 101)])
     assert passed is False
     assert "too many" in shown

@@ -1,7 +1,5 @@
-"""The checks of the instrument in their version of seconds: every request is found, and all is roughly right.
-
-How right is for ``python -m experiments selfcheck`` to say, on a machine that does nothing else.
-"""
+"""The checks of the instrument in their version of seconds: every request is found, and the results are roughly right.
+``python -m experiments selfcheck`` judges them closely, on a machine that does nothing else."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,8 +12,8 @@ from experiments.selfcheck.finding import Finding
 pytestmark = pytest.mark.slow
 
 ALONE = {"analytic", "replay", "stalls"}
-"""Those that judge how late a program was. The others, in seconds, judge little of what a busy machine changes. What is
-alone stands first, so that others are held up once."""
+"""Checks that judge lateness. The others, in seconds, judge little that a busy machine changes. Tests that are alone
+come first, so that others wait once."""
 
 CHECKS: dict[str, Callable[..., list[Finding]]] = {
     "replay": replay.check,
@@ -28,7 +26,7 @@ CHECKS: dict[str, Callable[..., list[Finding]]] = {
 
 @pytest.mark.timeout(120)
 def test_clients_give_readings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clients that are here give readings; the others are skipped."""
+    """Present clients give readings, and absent ones are skipped."""
     monkeypatch.setattr(clients, "CONNECTIONS", (8,))
     findings = clients.check(seconds=True)
     assert findings

@@ -17,7 +17,7 @@ ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
 @pytest.fixture
 def echo() -> Iterator[subprocess.Popen[str]]:
-    """A process that says what it hears."""
+    """A process that prints the lines that it reads."""
     command = [sys.executable, "-c", ECHO]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
         yield process
@@ -30,7 +30,7 @@ def state(process: subprocess.Popen[str]) -> str:
 
 
 def until(process: subprocess.Popen[str], stopped: bool) -> None:
-    """Looks until the process is stopped, or runs; fails if that takes too long."""
+    """Waits until the process is stopped, or runs. Fails after a bound."""
     deadline_s = time.perf_counter() + WAIT_S
     while (state(process) == "T") is not stopped:
         assert time.perf_counter() < deadline_s

@@ -1,4 +1,4 @@
-"""The check of the statistics: resampled noise is what it says, and wrong statistics do not pass."""
+"""The check of the statistics: resampled noise has the stated shape, and wrong statistics do not pass."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ def source(deviation: float = 0.1, blocks_deviation: float = 0.0, correlation: f
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_draws_symmetric_noise_of_the_shape_asked_for(name: str) -> None:
-    """Equal arms, on average, are equal; one seed gives the same."""
+    """In every family equal arms are equal on average, and one seed gives the same noise."""
     values = FAMILIES[name](source(), SHAPE, np.random.default_rng(2))
     assert values.shape == SHAPE.whole
     assert abs(values.mean()) < 4 * values.std() / (values.size / 10) ** 0.5
@@ -43,7 +43,7 @@ def test_every_family_draws_symmetric_noise_of_the_shape_asked_for(name: str) ->
 
 
 def test_independent_noise_is_the_recorded_values() -> None:
-    """No others, with either sign."""
+    """Independent noise has only the recorded values, with either sign."""
     kept = np.abs(np.concatenate(source()))
     assert np.isin(np.abs(noise.independent(source(), SHAPE, np.random.default_rng(2))), kept).all()
 
@@ -60,7 +60,7 @@ def test_autocorrelated_noise_is_correlated_as_recorded() -> None:
 
 
 def test_block_effects_keep_what_blocks_differ_by() -> None:
-    """Their means vary as the recorded ones do, which pairs redrawn one by one would lose."""
+    """The means of blocks vary as the recorded ones, which single redrawn pairs would lose."""
 
     def spread(draw: noise.Draw) -> float:
         return float(draw(source(0.1, 0.1), SHAPE, np.random.default_rng(2)).mean(axis=2).std())
@@ -70,7 +70,7 @@ def test_block_effects_keep_what_blocks_differ_by() -> None:
 
 
 def test_outliers_are_one_sided_where_arms_are_not_to_be_equal() -> None:
-    """They only ever make a slice longer, and mostly the one above."""
+    """Outliers only make a slice longer, mostly the one above."""
     rng = np.random.default_rng(2)
     assert noise.outliers(source(0.01), replace(SHAPE, equal=False), rng).mean() > 0.02
     assert abs(noise.outliers(source(0.01), SHAPE, rng).mean()) < 0.005
@@ -107,13 +107,13 @@ def too_narrow(asked: Sweep, values: Mapping[str, Values], at_a_look: bool) -> M
 
 
 def each_its_own_family(asked: Sweep, values: Mapping[str, Values], at_a_look: bool) -> Mapping[str, Judged]:
-    """Without Holm's correction."""
+    """Judges without Holm's correction."""
     apart = replace(asked, comparisons=tuple(replace(each, family=each.name) for each in asked.comparisons))
     return judge_values(apart, values, at_a_look)
 
 
 def whole_level_at_every_look(asked: Sweep, values: Mapping[str, Values], at_a_look: bool) -> Mapping[str, Judged]:
-    """Without Bonferroni's over the looks."""
+    """Judges without Bonferroni's correction over the looks."""
     return judge_values(replace(asked, looks=asked.looks[-1:]), values, at_a_look)
 
 
@@ -143,5 +143,5 @@ def test_wrong_statistics_do_not_pass(noisy: Drawn, judge: statistics.Judge, fai
 
 @pytest.mark.slow
 def test_arrivals_are_told_apart() -> None:
-    """Poisson ones pass; constant, slow, paired, waving and sorted ones do not."""
+    """Poisson arrivals pass. Constant, slow, paired, waving and sorted ones do not."""
     assert all(each.passed for each in statistics._arrivals(100, np.random.default_rng(1)))

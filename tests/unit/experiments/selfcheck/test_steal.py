@@ -11,7 +11,7 @@ from experiments.selfcheck.steal import StealWatch
 
 
 def test_a_rise_is_a_moment() -> None:
-    """Two ticks more at one look: one moment, 20 ms stolen, and only what overlaps it is hit."""
+    """Two more ticks at one look are one moment with 20 ms stolen. Only spans that overlap it are marked."""
     counts = iter([5, 5, 7])
     looks_ns: list[int] = []
     looked = threading.Event()
@@ -35,7 +35,8 @@ def test_a_rise_is_a_moment() -> None:
 
 
 def test_steal_is_the_eighth_number_of_each_core_s_line(tmp_path: Path) -> None:
-    """As proc(5) has it: user, nice, system, idle, iowait, irq, softirq, steal. Of the cores asked for alone."""
+    """Steal is the eighth number of each core's line in proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
+    Only the asked cores count."""
     stat = tmp_path / "stat"
     stat.write_text("cpu  1 2 3 4 5 6 7 50 9 10\ncpu0 1 2 3 4 5 6 7 42 9 10\ncpu1 0 0 0 0 0 0 0 8 0 0\n")
     assert stolen_ticks([0], stat) == 42

@@ -27,7 +27,7 @@ TABLE = [
 def test_the_formula_gives_the_known_table(
     servers: int, utilisation: float, service_ms: float, known_ms: tuple[float, ...], digits: int
 ) -> None:
-    """Mean and percentiles of each queue are the known ones, to the digits that are given."""
+    """Mean and percentiles of each queue equal the known table, to its digits."""
     queue = Mmc(servers, utilisation, service_ms / 1000)
     computed = [queue.mean_s, *(queue.quantile_s(share) for share in (0.5, 0.9, 0.99))]
     assert [value * 1000 for value in computed] == pytest.approx(known_ms, abs=0.51 * 10**-digits)
@@ -53,7 +53,7 @@ def test_the_share_over_nothing_is_all() -> None:
 
 
 def test_the_recursion_by_hand() -> None:
-    """Two servers: the third request waits for the one that is free first, the fourth for nobody."""
+    """With two servers the third request waits for the server that is free first, and the fourth does not wait."""
     assert lindley([0, 1, 2, 40], [10, 4, 5, 7], 2) == [10, 4, 8, 7]
 
 
@@ -95,5 +95,5 @@ def test_formula_and_recursion_agree() -> None:
 
 @pytest.mark.parametrize(("share", "expected_ms"), [(0.99, 100), (0.995, 150), (0.999, 190), (0.97, 0)])
 def test_a_stall_of_200_ms_in_10_s(share: float, expected_ms: float) -> None:
-    """2 % of the requests wait, uniformly from 0 to 200 ms; the others do not."""
+    """2 % of the requests wait, uniformly from 0 to 200 ms. The others do not wait."""
     assert stalled_quantile_s(share, 0.2, 10.0) * 1000 == pytest.approx(expected_ms)

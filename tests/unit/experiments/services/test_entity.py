@@ -1,4 +1,4 @@
-"""The entity store: what it answers, and the faults of its service. Its races are in ``tests/races/test_entity.py``."""
+"""The entity store: its replies, and the faults of its service. ``tests/races/test_entity.py`` has its races."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.raw_service import answered
 
 
 def test_what_was_put_last_is_got() -> None:
-    """A put says whether the id is new; a get of an id that nobody put finds none."""
+    """A put tells if the id is new. A get of an unknown id finds none."""
     store = EntityStore()
     assert store.get(-1) is None
     assert store.put(Entity(-1, "first", 1.5))
@@ -32,7 +32,7 @@ def test_the_service_answers_from_its_store() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_value_is_a_finite_number(value: float) -> None:
-    """Anything else is INVALID_ARGUMENT."""
+    """A value that is not a finite number is INVALID_ARGUMENT."""
     payload = entity_pb2.PutEntityRequest(id=1, value=value).SerializeToString()
     with pytest.raises(InvalidRequest, match=f"value: got {value}"):
         answered(entity(), PUT_ENTITY, payload)

@@ -1,4 +1,4 @@
-"""A generated servicer on our own server, and what a program says that each gRPC server keeps."""
+"""A servicer of generated code on our own server, and the program that tells the promises of each gRPC server."""
 
 import subprocess
 import sys
@@ -31,13 +31,13 @@ print("experiments.services.servicer" in sys.modules)
 
 
 def test_a_program_s_modules_are_loaded_once() -> None:
-    """Its start-up and its memory are measured."""
+    """Each module of a program is loaded once, since its start-up and its memory are measured."""
     told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, timeout=30, check=True)
     assert told.stdout == "False\n"
 
 
 def test_generated_code_adds_a_servicer_to_ours() -> None:
-    """Its method answers under its own path, with the messages of its description."""
+    """The method of a generated servicer answers under its own path, with the messages of its description."""
     service = greeter_servicer()
     reply = answered(service, SAY_HELLO, HelloRequest(name="you").SerializeToString())
     assert HelloReply.FromString(reply).message == "Hello you"
@@ -100,7 +100,7 @@ def test_what_a_server_does_not_keep_is_seen(what: str, monkeypatch: pytest.Monk
 
 
 def test_a_package_that_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the way to get it."""
+    """A missing package is named in one line, with the way to get it."""
     monkeypatch.setattr("experiments.peers.Need.is_met", lambda _: False)
     assert not is_built("grpclib")
     assert why_absent("grpclib") == "the peer grpclib is not here: grpclib is missing: run make grpc-servers"

@@ -20,7 +20,7 @@ algorithms = pytest.mark.parametrize("algorithm", [merge_sort, quick_sort], ids=
 @algorithms
 @given(VALUES)
 def test_values_come_out_in_order(algorithm: Callable[[list[int]], list[int]], values: list[int]) -> None:
-    """As ``sorted`` has them; what was given stays as it was."""
+    """Values come out in the order of ``sorted``. The given list stays as it was."""
     before = values[:]
     assert algorithm(values) == sorted(values)
     assert values == before
@@ -29,20 +29,20 @@ def test_values_come_out_in_order(algorithm: Callable[[list[int]], list[int]], v
 @algorithms
 @pytest.mark.parametrize("values", [list(range(5000)), [7] * 5000, list(range(5000))[::-1]], ids=["up", "=", "down"])
 def test_long_runs_are_no_bad_case(algorithm: Callable[[list[int]], list[int]], values: list[int]) -> None:
-    """Neither deep nor quadratic for what is sorted, equal or reversed: the test's own time limit would end it."""
+    """Sorted, equal and reversed values are neither deep nor quadratic. Else the test's time limit would end it."""
     assert algorithm(values) == sorted(values)
 
 
 @pytest.mark.parametrize("path", [MERGE_SORT, QUICK_SORT])
 def test_the_service_sorts_the_textbooks_array(path: str) -> None:
-    """By either method; the two messages have the same shape."""
+    """The service sorts the textbooks' array by either method. The two messages have the same shape."""
     payload = sort_pb2.MergeSortRequest(values=(38, 27, 43, 3, 9, 82, 10)).SerializeToString()
     reply = answered(sort(), path, payload)
     assert list(sort_pb2.QuickSortResponse.FromString(reply).values) == [3, 9, 10, 27, 38, 43, 82]
 
 
 def test_too_many_values_are_refused() -> None:
-    """One more than the limit is INVALID_ARGUMENT."""
+    """One value more than the limit is INVALID_ARGUMENT."""
     payload = sort_pb2.MergeSortRequest(values=[0] * (VALUES_MAX + 1)).SerializeToString()
     with pytest.raises(InvalidRequest, match="100001 values to sort, allowed: 100000"):
         answered(sort(), MERGE_SORT, payload)

@@ -1,7 +1,7 @@
-"""Work inside a request: each kind takes what was asked for, by the clock that it is of, and holds what it should hold.
+"""Work inside a request: each kind takes the asked time, by its own clock, and holds what it should hold.
 
-Processor clocks stand while others run, so that these tests do not depend on how busy the machine is. Of several tries
-the least counts: what disturbs only adds.
+Processor clocks stand while other threads run, so that these tests do not depend on the machine's load. Of several
+tries the least counts, since disturbances only add.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ def stocks() -> Service:
 
 
 def clocked_ms(work: Work) -> tuple[float, float]:
-    """The least time of a request to a service that does nothing else, by the wall's clock and by the thread's."""
+    """The shortest time of a request to a service with this work alone, by the wall clock and by the thread's clock."""
     service = working(Service("a.B", {PATH: Method(LookupRequest, LookupResponse, lambda _: LookupResponse())}), work)
 
     def once() -> tuple[float, float]:
@@ -48,7 +48,7 @@ def clocked_ms(work: Work) -> tuple[float, float]:
 
 
 def test_a_service_with_work_answers_the_same(stocks: Service) -> None:
-    """Without any it is the very service."""
+    """A service with work gives the same reply. Without work it is the same object."""
     assert working(stocks, Work()) is stocks
     payload = LookupRequest(name="FishCo").SerializeToString()
     for work in (Work(io_ms=0.1), Work(cpu_ms=0.1), Work(hash_ms=0.1)):
@@ -63,7 +63,7 @@ def test_waiting_takes_the_time_and_no_processor() -> None:
 
 
 def test_bytecode_takes_the_processor_time_that_was_asked_for() -> None:
-    """And some microseconds at most."""
+    """Bytecode takes the asked processor time, and at most some microseconds more."""
     assert ASKED_MS <= clocked_ms(Work(cpu_ms=ASKED_MS))[1] < 1.1 * ASKED_MS
 
 
@@ -81,7 +81,7 @@ def test_hashing_takes_the_processor_time_that_was_asked_for() -> None:
 
 
 def test_kinds_of_work_add_up() -> None:
-    """Both kinds of computing on the processor's clock, and waiting on the wall's."""
+    """Kinds of work add up: both kinds of computing on the processor's clock, and waiting on the wall clock."""
     wall_ms, cpu_ms = clocked_ms(Work(io_ms=3, cpu_ms=2, hash_ms=2))
     assert cpu_ms == pytest.approx(4, rel=TOLERANCE)
     assert wall_ms >= 3 + cpu_ms - 0.5
@@ -118,14 +118,14 @@ def others_run_during(work: Callable[[], None]) -> bool:
 
 @pytest.mark.usefixtures("no_switches")
 def test_bytecode_holds_the_interpreter_and_hashing_lets_it_go() -> None:
-    """No switch is forced, so another thread runs beside the one and never beside the other."""
+    """Without a forced switch another thread runs during hashing, and never during bytecode."""
     count, quick = bytes_hashed_in(20), turns_per_ms()
     assert not any(others_run_during(lambda: run_bytecode(2, quick)) for _ in range(5))
     assert any(others_run_during(lambda: hash_bytes(count)) for _ in range(50))
 
 
 def test_a_method_that_waits_is_awaited_on_a_loop(stocks: Service) -> None:
-    """Ten at once take as long as one: a loop that slept would take ten times as long. Others need no awaiting."""
+    """Ten waits at once on a loop take as long as one. Methods that do not wait need no awaiting."""
     slow = working(stocks, Work(io_ms=200)).methods[LOOKUP].answer_on_loop()
     call = Call(LookupRequest(name="FishCo").SerializeToString())
 

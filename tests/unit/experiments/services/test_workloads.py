@@ -20,7 +20,7 @@ SIZED = replace(echo_request(10_000), name="echo-10000")
 EVERY = {each.name: each for each in (*request_types(), SIZED)}
 
 TYPES = {name: each for name, each in EVERY.items() if each.path.startswith("/")}
-"""Those of methods; routes are answered by HTTP alone."""
+"""Request types of methods. Only HTTP answers those of routes."""
 
 LONG = {each.name: each for each in request_types(300)}
 """All of them, with arrays of 300 numbers."""
@@ -43,7 +43,7 @@ def test_every_request_is_answered_as_its_check_wants(sent: RequestType) -> None
 
 
 def test_an_echo_by_way_of_one_message_more_says_the_same() -> None:
-    """As the check wants it."""
+    """An echo with one message more replies as the check wants it."""
     request_type = EVERY["echo"]
     for payload in request_type.payloads:
         assert answered(made("echo-twice"), request_type.path, payload) == payload
@@ -71,25 +71,25 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "reply"), WRONG)
 def test_a_wrong_reply_is_found(name: str, reply: bytes) -> None:
-    """Whatever was not to be expected is INTERNAL."""
+    """Any unexpected reply is INTERNAL."""
     with pytest.raises(InternalFault):
         EVERY[name].check(reply)
 
 
 def test_a_reply_to_another_length_is_wrong() -> None:
-    """A sorted textbook array is no answer to a longer one."""
+    """A sorted textbook array is a wrong reply to a longer array."""
     with pytest.raises(InternalFault):
         LONG["quick"].check(sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43, 82)).SerializeToString())
 
 
 @pytest.mark.parametrize("size", [8, 132, 10_000, 100_000])
 def test_a_sized_echo_has_so_many_bytes(size: int) -> None:
-    """Its messages, on the wire of protobuf."""
+    """A sized echo's messages have this number of bytes in protobuf."""
     assert {len(payload) for payload in echo_request(size).payloads} == {size}
 
 
 def test_seeded_arrays_are_drawn_by_their_seed() -> None:
-    """The same seed and length draw the same arrays, and another seed draws others."""
+    """The same seed and length draw the same arrays. Another seed draws others."""
     assert arrays(50) == arrays(50) != arrays(50, seed=1)
     assert {len(values) for values in arrays(50)} == {50}
 
@@ -104,7 +104,8 @@ def test_new_ids_are_new_once() -> None:
 
 
 def test_every_request_belongs_to_one_service() -> None:
-    """Routes too; so that a service is never sent what it does not know. An echo that works more is sent the same."""
+    """Every request, also of a route, belongs to one service, so that a service never gets an unknown one. The two
+    echoes get the same requests."""
     named = [name for service in SERVICES if service != "echo-twice" for name in names_of(service)]
     assert names_of("echo-twice") == names_of("echo")
     assert sorted(named) == sorted(each.name for each in request_types())

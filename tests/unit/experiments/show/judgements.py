@@ -31,7 +31,7 @@ MEANS_US = {("grpc", 1): 300.0, ("grpc", 5): 900.0, ("sockets", 1): 90.0, ("sock
 
 
 def sweep(looks: tuple[int, ...] = (10, 14)) -> Sweep:
-    """Two transports, one client and five, a locking strategy, and an A/A pair."""
+    """Sweep of two transports, one client and five, a locking strategy, and an A/A pair."""
     comparisons = (
         Comparison(
             "transport",
@@ -78,7 +78,7 @@ USUAL = World(mean_us)
 
 @cache
 def judged(number: int = 10, world: World = USUAL, looks: tuple[int, ...] = (10, 14)) -> Judgement:
-    """So many blocks of that world, judged."""
+    """This number of blocks of the world, judged."""
     whole = sweep(looks)
     return judge(whole, blocks(whole, number, world))
 
@@ -94,7 +94,7 @@ class FakePart:
     after: tuple[str, ...] = ("later",)
 
     def pictures(self, seen: Seen) -> Sequence[Picture]:
-        """The question's figure, and one that nothing names."""
+        """The question's figure, and a figure that no text names."""
         found = points(seen.main.sweep, seen.main.blocks)
         lines = [
             clients.Line(label, transport, [found[arm, "lookup"] for arm in arms.values() if (arm, "lookup") in found])
@@ -107,7 +107,7 @@ class FakePart:
         )
 
     def answers(self, seen: Seen) -> Sequence[Answer]:
-        """Its answer, from what is judged."""
+        """The part's answer, from its judgement."""
         deciding = tuple(seen.main.comparisons("headline"))
         sentence = ratio_sentence(deciding[0], "sockets", "gRPC") if deciding else "Nothing was measured."
         further = tuple(seen.main.comparisons("further"))
@@ -127,7 +127,7 @@ class FakePart:
         )
 
     def claims(self, _: Seen) -> Sequence[Claim]:
-        """One that is confirmed and one that cannot be."""
+        """A claim that is confirmed and one that cannot be tested."""
         return (
             Claim("Sockets take less time: 12.38 ms against 17.92 ms.", "CONFIRMED", "0.302, 0.299 to 0.305."),
             Claim("Lookup takes 17.92 ms on gRPC.", "NOT TESTABLE", "Another machine."),

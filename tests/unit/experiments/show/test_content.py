@@ -1,4 +1,4 @@
-"""A part without counted results: an answer stands there all the same, with a figure."""
+"""A part without counted results still has an answer, with a figure."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from tests.unit.experiments.show.judgements import FakePart, judged, sweep
 
 @dataclass(frozen=True)
 class Silent(FakePart):
-    """Its answer is made of its comparisons' sentences; of none, nothing."""
+    """A part whose answer is made of its comparisons' sentences; empty without any."""
 
     def answers(self, _: Seen) -> tuple[Answer, ...]:
         return (Answer("Is it so?", "", ()),)
@@ -26,7 +26,7 @@ def test_an_answer_without_a_value_says_so_and_has_a_figure() -> None:
 
 @dataclass(frozen=True)
 class Twofold(FakePart):
-    """Its answer has a comparison of times and one of processor time."""
+    """A part whose answer has a comparison of times and one of processor time."""
 
     def answers(self, seen: Seen) -> tuple[Answer, ...]:
         time = next(iter(seen.main.judged.values()))
@@ -35,7 +35,8 @@ class Twofold(FakePart):
 
 
 def test_a_figure_has_one_measure() -> None:
-    """The first measure's figure stands with the answer, the other has its own."""
+    """A figure has one measure. The first measure's figure is the answer's, and the second measure has one of its
+    own."""
     shown = content(Twofold(), Seen(judged()))
     assert [answer.figure for answer in shown.answers] == ["question_1"]
     assert "the processor's" not in shown.picture("question_1").alternative

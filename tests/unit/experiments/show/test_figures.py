@@ -1,4 +1,4 @@
-"""Every figure is drawn from full, sparse and empty data: its words lie within it, and say what is missing."""
+"""Every figure is drawn from full, sparse and empty data. Its words lie within it, and say what is missing."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ from tests.unit.experiments.blocks import World, blocks, stage_summary
 from tests.unit.experiments.show.judgements import judged, mean_us
 
 INCHES = 0.02
-"""So much is no fault: half a line's width."""
+"""Allowed overlap: half a line's width."""
 
 REFUSED = (Refusal(4, "too many errors"),)
 
@@ -60,7 +60,7 @@ def _points(number: int = 4) -> list[Point]:
 
 
 def _sparse(found: Sequence[Point]) -> list[Point]:
-    """One refused, one limited by the load, one not measured, one with few requests."""
+    """Sparse data: one point is refused, one limited by the load, one not measured, one of few requests."""
     first, second, third, fourth, *others = found
     few = replace(fourth, effective=5.0)
     return [
@@ -120,7 +120,7 @@ def _stages(title: str) -> Picture:
 
 
 def _side_by_side(title: str) -> Picture:
-    """Two quantities of the same rows, one of which has neither."""
+    """Two quantities of the same rows. One row has neither."""
     costs_of = [("mutex, sockets", Estimate(40, 35, 200, 5)), ("snapshot, sockets", None)]
     rows = [costs.Row(name, "sockets", of, "no lock") for name, of in costs_of]
     return costs.picture("waits", title, [costs.Panel("Wait, µs", rows), costs.Panel("Share of the latency, %", rows)])
@@ -187,7 +187,7 @@ def _endless() -> Picture:
 
 
 def _shares() -> Picture:
-    """Of two costs that lie far apart, one with a part under 0."""
+    """Shares of two costs that are far apart, one with a part under 0."""
     parts = {"kernel": 6.0, "interpreter": 3.0, "protocol": 2.0, "protobuf": 1.0, "service": 1.0}
     many = {**parts, "protocol": 130.0, "service": -2.0}
     sets = [shares.Bar("sockets", parts), shares.Bar("a server with a name of its own, by grpcio", many)]
@@ -238,7 +238,7 @@ SPARSE: dict[str, Callable[[], Picture]] = {
 
 
 def _starving(starved: int, windows: int = 1) -> Picture:
-    """One point whose clients starve, of as many windows."""
+    """One point whose clients starve, in this number of windows."""
     point = replace(_points()[0], starved_clients=starved, windows=windows)
     below = {"threads that ran requests": {1: "4"}}
     return clients.picture("starving", "Starving", [clients.Panel("", [clients.Line("a", "grpc", [point])], 5, below)])
@@ -288,7 +288,7 @@ def test_full_data(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SPARSE)
 def test_sparse_data(kind: str) -> None:
-    """Refused, limited and missing data are drawn too; the legend says how."""
+    """Refused, limited and missing data are drawn, and the legend explains them."""
     picture = SPARSE[kind]()
     figure = picture.draw()
     assert outside(figure) == []
@@ -309,7 +309,8 @@ def test_empty_data(kind: str) -> None:
 
 @pytest.mark.parametrize(("starved", "windows", "crosses"), [(0, 3, 0), (1, 3, 1), (6, 3, 2), (7, 3, 3), (3, 0, 0)])
 def test_each_starved_client_of_a_window_is_a_cross(starved: int, windows: int, crosses: int) -> None:
-    """On average, and one at least where any starved; the legend says what a cross is, the alternative how many."""
+    """Each client that starves in a window on average is a cross, at least one where any starved. The legend explains a
+    cross, and the alternative text has the number."""
     picture = _starving(starved, windows)
     figure = picture.draw()
     assert outside(figure) == []
@@ -320,7 +321,7 @@ def test_each_starved_client_of_a_window_is_a_cross(starved: int, windows: int, 
 
 
 def test_crosses_hang_above_every_mean() -> None:
-    """So many that they would reach down to the line: the panel is made higher."""
+    """Where crosses would reach down to the line, the panel is made higher."""
     axes = _starving(5).draw().axes[0]
     crosses = [float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() == "x"]  # type: ignore[index, arg-type]
     highest = max(float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() == "o")  # type: ignore[index, arg-type]
@@ -336,7 +337,7 @@ def test_a_row_stands_below_the_clients() -> None:
 
 
 def test_figures_that_are_compared_share_a_scale() -> None:
-    """One that is lower by itself reaches as far as the other."""
+    """Figures that are compared share a scale: the lower one reaches as far as the higher one."""
     low, high = ([clients.Panel("", [clients.Line("a", "grpc", [point])])] for point in (_points()[4], _points()[1]))
     own = clients.draw("Low", low).axes[0].get_ylim()
     shared = {clients.draw("A figure", shown, alike=[*low, *high]).axes[0].get_ylim() for shown in (low, high)}
@@ -355,7 +356,7 @@ def test_costs_on_a_logarithmic_axis_share_its_ends() -> None:
 
 
 def test_a_percentile_that_stands_alone_is_known() -> None:
-    """By its marker: that of a 99th percentile is no median's."""
+    """A single percentile is known by its marker: that of a 99th percentile differs from a median's."""
     shown = [clients.Panel("", [clients.Line("a", "grpc", _points()[:1])])]
     *_, tails = clients.draw("Title", shown, percentiles=True).axes
     assert [line.get_marker() for line in tails.lines] == ["o", "^"]
@@ -377,7 +378,7 @@ def test_the_same_data_give_the_same_bytes() -> None:
 
 
 def test_a_curve_ends_where_ten_independent_requests_lie_beyond() -> None:
-    """And there is none where there are too few."""
+    """A curve ends where ten independent requests lie beyond. With too few requests there is none."""
     point = replace(_points()[0], effective=2000.0)
     longer, times = distributions.Line("a", "grpc", point).curve()
     assert longer.min() >= 10 / 2000

@@ -34,7 +34,7 @@ TWO = Index(
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    """In HTML."""
+    """The index page in HTML."""
     return html(TWO)
 
 
@@ -52,14 +52,14 @@ def test_every_study_has_its_parts() -> None:
 
 
 def test_every_claim_has_its_line() -> None:
-    """With its study, its verdict and the first sentence on its numbers."""
+    """Every claim has a line with its study, its verdict and the first sentence on its numbers."""
     lines = [line for line in markdown(TWO).split("## Every claim")[1].splitlines() if line.startswith("| ")][2:]
     assert [line.split(" | ")[0] for line in lines] == ["| one", "| one", "| two", "| two"]
     assert lines[0].endswith("| **CONFIRMED** | 0.302, 0.299 to 0.305. |")
 
 
 def test_what_was_not_measured_is_said() -> None:
-    """With its command, or with what kept it back."""
+    """A study that was not measured is named with its command, or with the reason."""
     text = markdown(TWO)
     assert "- `three`: What is three? This measures it: `python -m experiments run three`" in text
     assert "- `four`: And four? It broke." in text
@@ -78,24 +78,24 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
 
 
 def test_the_page_has_all_sentences_of_a_claim(page: str) -> None:
-    """In HTML, which stands alone."""
+    """The HTML page, which stands alone, has all sentences of a claim."""
     assert page.count("It has more numbers.") == 4
 
 
 def test_page_and_markdown_have_the_same_sections(page: str) -> None:
-    """In the same order."""
+    """Page and Markdown have the same sections in the same order."""
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == re.findall(r"^## (.*)$", markdown(TWO), re.MULTILINE)
 
 
 def test_a_study_without_a_claim_has_no_card() -> None:
-    """And no line among the claims."""
+    """A study without a claim has no card, and no line among the claims."""
     text = markdown(Index((replace(entry("one"), claims=()),)))
     assert "Its claims" not in text
     assert "| one | of an earlier server, of an unknown day | 0 |" in text
 
 
 def test_a_study_says_which_document_it_reproduces() -> None:
-    """Or that there is none."""
+    """A study names the document that it reproduces, or says that there is none."""
     of = Index((entry("one"), entry("two", replace(entry("two").content, document="slides, “*Sorting*”"))))
     none, some = "It reproduces no document.", "It reproduces slides, “*Sorting*”."
     assert [each in markdown(of) for each in (none, some)] == [True, True]

@@ -21,7 +21,7 @@ from experiments.show.numbers import NOTHING, number, percent, ratio_words, time
     ],
 )
 def test_three_digits(value: float, text: str) -> None:
-    """Of any size."""
+    """Numbers of any size have three digits."""
     assert number(value) == text
 
 
@@ -45,7 +45,7 @@ def test_three_digits(value: float, text: str) -> None:
     ],
 )
 def test_a_ratio_and_its_interval(estimate: Estimate, words: tuple[str, str]) -> None:
-    """Three digits, and more where they do not tell it, its ends and the bounds 0.95, 1 and 1.05 apart."""
+    """A ratio has three digits, and more where it, its ends and the bounds 0.95, 1 and 1.05 would look equal."""
     assert ratio_words(estimate) == words
 
 

@@ -48,7 +48,8 @@ def test_rows_lie_within_the_figure() -> None:
 
 @pytest.mark.slow
 def test_panels_of_a_row_share_a_scale() -> None:
-    """Also with those of a figure that it is compared with; each begins at 0, its intervals within."""
+    """Panels of a row share a scale, also with those of a compared figure. Each begins at 0 and contains its
+    intervals."""
     taller = [curves.Panel(panel.title, [_language("Rust", 400)]) for panel in _languages()]
     theirs, ours, below, _ = (axes.get_ylim() for axes in curves.draw("Title", LANGUAGES, _languages()).axes)
     assert theirs == ours
@@ -58,7 +59,7 @@ def test_panels_of_a_row_share_a_scale() -> None:
 
 
 def test_every_point_stands_at_its_own_place() -> None:
-    """On a true axis, whatever other lines there are; hollow where it is said."""
+    """Every point is at its own place on a true axis, beside any other lines. It is hollow where the data say so."""
     here = curves.draw("Title", LANGUAGES, _languages()).axes[1]
     marks = [line for line in here.lines if line.get_marker() != "None"]
     assert {float(line.get_xdata()[0]) for line in marks} == {2.0, 8.0}  # type: ignore[index, arg-type]
@@ -67,20 +68,20 @@ def test_every_point_stands_at_its_own_place() -> None:
 
 
 def test_a_name_without_a_transport_has_one_look() -> None:
-    """On both sides, whichever comes first, and no other's."""
+    """A name without a transport has the same look on both sides, in any order, and no other name has it."""
     theirs, ours, *_ = curves.draw("Title", LANGUAGES, _languages()).axes
     assert theirs.lines[0].get_color() == ours.lines[-1].get_color() != ours.lines[0].get_color()
 
 
 def test_a_missing_point_breaks_its_line() -> None:
-    """So that no value is made up between its neighbours."""
+    """A missing point breaks its line, so that no value appears between its neighbours."""
     axes = Figure().subplots()
     panels.line(axes, [(1, 5.0), (2, None), (3, 7.0)], style.Stroke("black", "o", "-"))
     assert [math.isnan(y) for y in axes.lines[0].get_ydata()] == [False, True, False]  # type: ignore[union-attr, arg-type]
 
 
 def test_an_interval_is_seen_on_a_black_bar() -> None:
-    """By its white halo."""
+    """An interval is visible on a black bar by its white halo."""
     black = next(name for name in PROTOCOLS if style.strokes([(name, "")])[name, ""].colour == "#000000")
     shown = bars.Panel("", "ms", [bars.Bar(black, Estimate(100, 90, 110, 10))])
     axes = bars.draw("Title", [shown]).axes[0]
@@ -88,7 +89,7 @@ def test_an_interval_is_seen_on_a_black_bar() -> None:
 
 
 def test_parts_of_a_bar_differ_in_grey() -> None:
-    """By lightness, or by hatching."""
+    """Parts of a bar differ in grey by lightness or by hatching."""
     with style.house():
         looks = [(float(np.dot(to_rgb(colour), (0.3, 0.59, 0.11))), hatch) for colour, hatch in panels.STACKED]
     alike = [(a, b) for a, b in combinations(looks, 2) if abs(a[0] - b[0]) < 0.05 and a[1] == b[1]]
@@ -104,7 +105,7 @@ def test_a_single_value_of_a_formula_is_seen() -> None:
 
 
 def test_arms_of_a_row_are_named() -> None:
-    """In the order of its dots, on the right and in the words."""
+    """A row's arms are named on the right and in the words, in the order of its dots."""
     ratios = [(name, Estimate(at, at, at, 10)) for name, at in (("4/64", 0.8), ("16/64", 1.0))]
     picture = off.picture("off", "Title", 0.1, [off.Off("sockets", ratios)], "threads/clients")
     figure = picture.draw()
@@ -114,7 +115,7 @@ def test_arms_of_a_row_are_named() -> None:
 
 
 def test_transports_have_their_own_colours_and_markers() -> None:
-    """By their places in the table; one that is not in it is grey."""
+    """Transports have colours and markers by their places in the table. An unknown one is grey."""
     found = style.strokes((name, "a") for name in (*TRANSPORTS, UNKNOWN))
     assert len({stroke.colour for stroke in found.values()}) == len(found)
     assert found[UNKNOWN, "a"].colour == style.QUIET
@@ -122,7 +123,8 @@ def test_transports_have_their_own_colours_and_markers() -> None:
 
 
 def test_lines_of_one_transport_differ() -> None:
-    """In shade, dashes and marker, so that they do on a grey printer; no marker is that of another transport."""
+    """Lines of one transport differ in shade, dashes and marker, so that a grey printer shows it. No marker is that of
+    another transport."""
     drawn = style.strokes([("grpc", "a"), ("grpc", "b"), ("grpc", "c"), ("sockets", "a")]).values()
     assert len({stroke.marker for stroke in drawn}) == len({stroke.colour for stroke in drawn}) == len(drawn)
     assert len({stroke.dashes for stroke in [*drawn][:3]}) == 3

@@ -1,4 +1,4 @@
-"""The report: questions first, the same content on page and in Markdown, and an unfinished sweep says so."""
+"""The report: questions first, the same content on page and in Markdown, and a note on an unfinished sweep."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ FAILING = World(mean_us, errors=lambda arm: 30 if arm == READ_WRITE else 0)
 
 
 class Nesting(HTMLParser):
-    """Collects what is open, and every tag that closes another than the last one opened."""
+    """Collects open tags, and every tag that closes another one than the last."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Nesting(HTMLParser):
         self.targets: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes ids and links too."""
+        """Notes ids and links, too."""
         given = dict(attrs)
         self.ids += [given["id"] or ""] if "id" in given else []
         self.targets += [(given["href"] or "")[1:]] if "href" in given else []
@@ -75,7 +75,7 @@ class Nesting(HTMLParser):
 
 
 def shown(number: int = 10, world: World | None = None) -> Content:
-    """All that the part says of so many blocks."""
+    """The part's content for this number of blocks."""
     judgement = judged(number) if world is None else judged(number, world)
     return content(FakePart(), Seen(judgement, {"later_part": judged(1)}, environment=MACHINE))
 
@@ -87,7 +87,7 @@ def drawn(of: Content) -> dict[str, str]:
 
 @pytest.mark.parametrize("number", [0, 1, 3, 10])
 def test_the_page_is_well_formed(number: int) -> None:
-    """Every tag closes, every link leads somewhere, no id stands twice, whatever there is to show."""
+    """On the page every tag closes, every link has a target, and no id is there twice, for any content."""
     of = shown(number)
     nesting = Nesting()
     nesting.feed(report.html(of, drawn(of)))
@@ -122,7 +122,8 @@ def test_a_question_without_a_figure_has_the_forest_of_its_comparisons() -> None
 
 
 def test_the_level_of_the_intervals_is_explained() -> None:
-    """Once, where there are several looks; every mark of the tables too."""
+    """The level of the intervals is explained once, where there are several looks, and so is every mark of the
+    tables."""
     text = report.markdown(shown())
     assert text.count("Each has 0.05 ÷ 2 = 0.025, so a ratio’s interval is of 97.5 %.") == 1
     assert "- **–**: not measured" in text
@@ -148,7 +149,7 @@ def test_a_report_names_the_peers_that_were_left_out() -> None:
 
 
 def test_page_and_markdown_have_the_same_sections() -> None:
-    """In the same order."""
+    """Page and Markdown have the same sections in the same order."""
     of = shown()
     page = re.findall(r"<h2[^>]*>(.*?)</h2>", report.html(of, drawn(of)))
     text = re.findall(r"^## (.*)$", report.markdown(of), re.MULTILINE)
@@ -165,7 +166,7 @@ def test_page_and_markdown_have_the_same_sections() -> None:
 
 
 def test_an_unfinished_sweep_says_so() -> None:
-    """Before anything else, with the blocks it has of how many."""
+    """An unfinished sweep is named before all else, with its blocks done and planned."""
     of = shown(3)
     page = report.html(of, drawn(of))
     assert "it has 3 of 10 blocks. There are no verdicts." in page
@@ -175,12 +176,12 @@ def test_an_unfinished_sweep_says_so() -> None:
 
 
 def test_every_arm_is_in_a_fold() -> None:
-    """Arms of the sweeps that ran after it are in a fold too."""
+    """Every arm is in a fold, also arms of sweeps that ran after it."""
     assert re.findall(r"<summary>(A.*|L.*)</summary>", report.markdown(shown())) == ["All arms", "Later part"]
 
 
 def test_what_gates_refuse_is_said() -> None:
-    """With the comparison and what the gate saw."""
+    """A refusal of a gate is named with the comparison and the gate's value."""
     text = report.markdown(shown(10, FAILING))
     assert "| Lookup, 5 clients: read-write ÷ mutex | 4: errors |" in text
     assert "No gate held anything" in report.markdown(shown())
@@ -196,7 +197,7 @@ def test_the_page_needs_nothing_else() -> None:
 
 
 def test_every_figure_is_shown_once_with_its_words() -> None:
-    """Figures of questions and sections stand there, the others in a section of their own."""
+    """Every figure is shown once with its words: with its question or section, or in a section of its own."""
     extra = Picture("extra", "Extra", "An extra figure.", shown().pictures[0].draw)
     of = replace(shown(), pictures=(*shown().pictures, extra))
     page = report.html(of, drawn(of))
@@ -207,7 +208,7 @@ def test_every_figure_is_shown_once_with_its_words() -> None:
 
 
 def test_the_method_is_ten_short_lines() -> None:
-    """None over 25 words a sentence."""
+    """The method has ten lines, with at most 25 words a sentence."""
     lines = list(report.method(judged()))
     assert len(lines) == 10
     assert max(len(sentence.split()) for line in lines for sentence in line.split(". ")) <= 25
@@ -222,14 +223,14 @@ def test_the_method_is_ten_short_lines() -> None:
     ],
 )
 def test_the_method_says_how_long_a_window_is(clients: Sequence[str], words: str) -> None:
-    """A peer's own client makes so many calls, however long they take."""
+    """The method names the length of a window. A peer's own client makes a number of calls, of any duration."""
     arms = tuple(Arm(setting(service="greeter", transport="grpc", client=each)) for each in clients)
     sweep = Sweep("try", "try", (Group(arms),), (), 4, (2,), turns=Windows())
     assert any(words in line for line in report.method(judge(sweep, ())))
 
 
 def test_the_markdown_is_markdown() -> None:
-    """Its tables are tables, and nothing stands in three empty lines."""
+    """The Markdown's tables are tables, and it has no three empty lines."""
     text = report.markdown(shown())
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     assert sum(token.type == "table_open" for token in tokens) >= 6
@@ -263,7 +264,7 @@ def test_a_folder_is_read_and_reported(folder: Path) -> None:
 
 
 def test_a_folder_of_another_study_is_refused(folder: Path) -> None:
-    """With the parts that there are."""
+    """A folder of another study is refused with the parts that exist."""
     with pytest.raises(UsageError, match="no part of a study here"):
         read(folder, {"other": FakePart()})
 

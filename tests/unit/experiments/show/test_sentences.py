@@ -61,7 +61,7 @@ def test_a_ratio_has_a_sentence_for_each_verdict(verdict: Verdict) -> None:
 
 
 def test_a_small_difference_says_that_it_is_small() -> None:
-    """And the interval has as many decimals as tell it from 1."""
+    """A small difference is called small. The interval has the decimals that tell it from 1."""
     one = made("transport", (Verdict.FASTER,), (0.997, 0.996, 0.998))
     sentence = ratio_sentence(one, "sockets", "gRPC")
     assert sentence == (
@@ -89,7 +89,7 @@ GROWTH = {
 
 @pytest.mark.parametrize("verdicts", GROWTH, ids=str)
 def test_growth_is_said_beside_that_of_the_clients(verdicts: tuple[Verdict, Verdict]) -> None:
-    """Both of its verdicts have words."""
+    """Both verdicts of growth against the clients have words."""
     one = made("growth grpc", verdicts, (2.7, 2.6, 2.8))
     assert GROWTH[verdicts] in ratio_sentence(one, "5 clients", "1 client")
 
@@ -119,7 +119,7 @@ def test_growth_for_each_client_has_one_verdict() -> None:
 
 
 def test_growth_near_that_of_the_clients_says_that_the_difference_is_small() -> None:
-    """As a ratio near 1 does; so does growth near 1."""
+    """Growth near that of the clients is called a small difference, and so is growth near 1."""
     near_5 = made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (4.85, 4.8, 4.9))
     assert verdict_words(near_5) == "GROWS, SUBLINEAR, by less than 5 %"
     assert ratio_sentence(near_5, "5 clients", "1 client").endswith(": less than 5 times, by under 5 %.")
@@ -133,7 +133,7 @@ def test_growth_near_that_of_the_clients_says_that_the_difference_is_small() -> 
     [(Verdict.EQUIVALENT, "the same time"), (Verdict.INCONCLUSIVE, "not told apart"), (Verdict.FASTER, "an error")],
 )
 def test_equal_servers_are_told_apart_or_not(verdict: Verdict, words: str) -> None:
-    """For an A/A pair no difference is the good news, and blocks that would decide are not asked for."""
+    """For an A/A pair no difference is the good result, and no blocks are asked for."""
     name = next(name for name in judged().judged if name.startswith("same"))
     sentence = ratio_sentence(made(name, (verdict,), (1.0, 0.97, 1.03)), "sockets", "sockets")
     assert words in sentence
@@ -149,7 +149,7 @@ def test_processor_time_is_called_so() -> None:
 
 
 def test_what_a_gate_keeps_back_names_the_gate() -> None:
-    """And promises nothing of more blocks."""
+    """A verdict that a gate keeps back names the gate, and promises nothing of more blocks."""
     one = replace(
         made("transport", (Verdict.INCONCLUSIVE,), (0.3, 0.28, 0.32)), refusals=(Refusal(5, "one half says no"),)
     )
@@ -158,7 +158,7 @@ def test_what_a_gate_keeps_back_names_the_gate() -> None:
 
 
 def test_unknown_blocks_are_said_to_be_unknown() -> None:
-    """Over a thousand is no number to give."""
+    """Over a thousand blocks are called unknown."""
     one = made("transport", (Verdict.INCONCLUSIVE,), (1.0, 0.5, 2.0), needed=None)
     assert "unknown, or over 1,000" in ratio_sentence(one, "sockets", "gRPC")
     assert undecided_words(one) == "over 1,000 blocks, or unknown"
@@ -192,19 +192,19 @@ def test_of_too_few_blocks_there_is_no_interval(blocks: int) -> None:
 @pytest.mark.parametrize("world", [World(mean_us), NOISY], ids=["quiet", "noisy"])
 @pytest.mark.parametrize("number", [1, 3, 10])
 def test_sentences_are_short(number: int, world: World) -> None:
-    """At most 20 words, whatever came out; an interval in brackets is read apart."""
+    """Sentences have at most 20 words, for any result. An interval in brackets does not count."""
     for one in judged(number, world).judged.values():
         for sentence in re.split(r"(?<=[.:]) ", re.sub(r" \([^)]*\)", "", ratio_sentence(one, "sockets", "gRPC"))):
             assert len(sentence.split()) <= WORDS_MAX, sentence
 
 
 def test_every_verdict_has_a_meaning() -> None:
-    """In plain words, short ones."""
+    """Every verdict has a meaning in short, plain words."""
     assert MEANINGS.keys() == set(Verdict)
 
 
 def test_a_sweep_says_how_far_it_is() -> None:
-    """Judged, undecided, unfinished, or too small to decide anything."""
+    """A sweep's state is judged, undecided, unfinished, or too small to decide."""
     assert " ".join(state_sentences(judged())) == (
         "This sweep was judged at 10 blocks. Its declared looks are at 10 or 14. Every headline comparison is decided."
     )
@@ -228,5 +228,5 @@ def test_a_sweep_says_how_far_it_is() -> None:
     ],
 )
 def test_the_verb_agrees_with_its_subject(label: str, verb: str) -> None:
-    """By the head of what the label names."""
+    """The verb agrees with the head of the label."""
     assert take(label) == verb

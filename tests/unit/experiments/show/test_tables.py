@@ -1,4 +1,4 @@
-"""Tables say what was judged, what was measured, and what was refused or left out."""
+"""Tables: the judgements, the measurements, and the refused and left out values."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def test_a_comparison_stands_with_interval_verdict_and_p() -> None:
 
 
 def test_what_is_undecided_stands_with_what_would_decide_it() -> None:
-    """In a column that is there for it alone."""
+    """An undecided comparison has the blocks that would decide it, in a column that appears only then."""
     judgement = judged(10, World(mean_us, block_noise=0.2))
     table = tables.comparisons(judgement, judgement.judged.values())
     said = {line[1]: line[-1] for line in table.lines}
@@ -43,7 +43,7 @@ def test_without_verdicts_there_is_no_p() -> None:
 
 
 def test_the_load_side_s_limit_is_marked() -> None:
-    """And only there; what the mark means stands below."""
+    """A limit of the load side is marked, and only there. The mark's meaning stands below."""
     judgement = judged(10, LIMITED)
     table = tables.comparisons(judgement, judgement.judged.values())
     assert [line[0].endswith(tables.LIMITED_MARK) for line in table.lines[:2]] == [True, False]
@@ -51,7 +51,7 @@ def test_the_load_side_s_limit_is_marked() -> None:
 
 
 def test_whole_means_have_a_column_where_they_disagree() -> None:
-    """Else none."""
+    """Whole means have a column where they disagree, and only then."""
     one = judged().judged["transport"]
     apart = replace(one, whole=Estimate(0.5, 0.49, 0.51, 10))
     assert "Of whole means" not in tables.comparisons(judged(), [one]).head
@@ -61,7 +61,7 @@ def test_whole_means_have_a_column_where_they_disagree() -> None:
 
 
 def test_arms_stand_with_what_varies_among_them() -> None:
-    """And with nothing that is the same for all."""
+    """Arms have the factors that vary among them, and no other."""
     judgement = judged(10, FAILING)
     table = tables.points(tuple(points_of(judgement.sweep, judgement.blocks).values()))
     assert table.head[:5] == ("Transport", "Locking", "Clients", "A/A pair", "Request")
@@ -74,7 +74,7 @@ def test_arms_stand_with_what_varies_among_them() -> None:
 
 
 def test_a_load_side_that_does_not_say_its_share_has_a_dash() -> None:
-    """And not 0 %, which would say that it was far from its limit."""
+    """A load side without a known share has a dash, and not 0 %, which would be far from its limit."""
     shown = tuple(points_of(judged().sweep, judged().blocks).values())
     column = "Load side, % of its core"
     known, unknown = tables.points(shown), tables.points([replace(point, load_share=None) for point in shown])
@@ -85,7 +85,7 @@ def test_a_load_side_that_does_not_say_its_share_has_a_dash() -> None:
 
 
 def test_an_arm_that_sends_one_type_has_one_line() -> None:
-    """Of that type; all its requests together are the same ones."""
+    """An arm that sends one type has one line of that type, since all its requests are the same."""
     shown = tuple(points_of(judged().sweep, judged().blocks).values())
     of_one = [replace(point, effective=5.0) for point in shown if point.request != "trade"]
     table = tables.points(of_one)
@@ -103,7 +103,7 @@ def test_what_a_gate_leaves_out_of_every_block_is_named() -> None:
 
 
 def test_a_block_that_is_left_out_is_named() -> None:
-    """By its number, with what the gate saw in it."""
+    """A block that is left out is named by its number, with the gate's value."""
     judgement = judged(10)
     bad = replace(
         judgement.judged["transport"],
@@ -134,7 +134,7 @@ def test_rounds_left_out_are_counted() -> None:
 
 
 def test_who_took_the_cores_is_named() -> None:
-    """Once foreign processes are watched, their time stands beside what was stolen."""
+    """Where foreign processes are watched, their time stands beside the stolen time, with their names."""
     said = tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5, foreign_ticks=30)))
     assert said == (
         "15 of 36 rounds were left out: others took the cores. In all rounds the hypervisor took 0.0 s of processor "
@@ -143,6 +143,6 @@ def test_who_took_the_cores_is_named() -> None:
 
 
 def test_the_card_has_a_line_for_each_claim() -> None:
-    """And text that would break the table does not."""
+    """The card has a line for each claim, and no text that would break the table."""
     table = card([Claim("A | B", "CONFIRMED", "one\nline")])
     assert table.markdown.splitlines()[2] == "| A \\| B | **CONFIRMED** | one line |"

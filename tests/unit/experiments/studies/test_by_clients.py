@@ -26,14 +26,14 @@ def asked(name: str, *clients: int) -> Scale:
 
 
 def test_the_parts_of_stock_take_numbers_of_clients_by_themselves() -> None:
-    """The others have loads of their own."""
+    """The parts of stock take numbers of clients themselves. Other studies have loads of their own."""
     assert "server_cost" in FIXED
     assert not {"stock", "pool_fills", "executors"} & set(FIXED)
 
 
 @pytest.mark.parametrize("name", [name for name in FIXED if name not in LONELY])
 def test_each_server_of_a_part_gets_every_number_of_clients(name: str) -> None:
-    """In a closed loop, and compared: the most with the fewest."""
+    """Each server of a part gets every number of clients in a closed loop. The most are compared with the fewest."""
     scale = asked(name, 1, 2, 4)
     sweep, own = PARTS[f"{name}{SUFFIX}"][1].sweep(scale), PARTS[name][1].sweep(scale)
     assert {arm.connections for arm in sweep.arms} == {1, 2, 4}
@@ -66,7 +66,7 @@ def test_a_client_is_a_process_or_a_connection() -> None:
 
 
 def test_other_names_are_no_parts() -> None:
-    """Nor are they listed."""
+    """Unknown names are not parts, and parts by clients are not listed."""
     assert "weather_clients" not in PARTS
     assert not [name for name in PARTS if name.endswith(SUFFIX) and name not in ("pool_by_clients", "real_clients")]
 
@@ -79,7 +79,7 @@ def test_other_names_are_no_parts() -> None:
     ],
 )
 def test_each_server_has_a_sentence_and_a_line(clients: tuple[int, ...], said: str) -> None:
-    """Its growth; with one number of clients its latency."""
+    """Each server has a sentence on its growth and a line. With one number of clients the sentence has its latency."""
     _, part = PARTS[f"server_cost{SUFFIX}"]
     sweep = part.sweep(asked("server_cost", *clients))
     means = {arm: 50.0 + 50 * arm.connections + 50 * (arm.connections > 3) for arm in sweep.arms}
@@ -109,7 +109,7 @@ def test_servers_that_differ_in_the_transport_alone_are_compared() -> None:
 
 
 def from_hosts(name: str) -> Scale:
-    """Two numbers of clients on other hosts."""
+    """A scale with two numbers of clients on other hosts."""
     return replace(asked(name, 2, 4), hosts=True)
 
 
@@ -131,7 +131,7 @@ def test_a_part_without_a_server_that_other_hosts_reach_is_refused() -> None:
 
 
 def test_servers_that_take_turns_do_so_for_other_hosts() -> None:
-    """More servers than may be alive at once."""
+    """A part with more servers than may be alive at once takes turns for other hosts, too."""
     turns = PARTS[f"pool_size{SUFFIX}"][1].sweep(from_hosts("pool_size")).turns
     assert turns == replace(FROM_HOSTS, in_turn=True)
 

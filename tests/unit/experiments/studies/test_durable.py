@@ -1,4 +1,4 @@
-"""Durable trades: what is said of planted times, and which goals they meet."""
+"""Durable trades: the sentences on planted times, and the goals that they meet."""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def test_throughput_and_time_are_told_beside_memory_and_a_bare_fdatasync() -> No
 
 
 def test_goals_are_met_or_missed_by_their_interval() -> None:
-    """Trades that each have their own commit miss those of 16 and of 64 traders; a slow commit misses that of one."""
+    """Trades with a commit each miss the goals of 16 and of 64 traders. A slow commit misses that of one."""
     (section,) = PART.sections(seen(GOOD))
     assert section.text.count("| met |") == len(durable.GOALS)
     slow = GOOD | {("sqlite", 64): 16500.0, ("sqlite", 16): 4000.0, ("sqlite", 1): 300.0}

@@ -1,4 +1,4 @@
-"""Rules for every part of every study, whatever its question."""
+"""Rules for every part of every study."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ MEASURED = [
 
 @pytest.mark.parametrize(("part", "scale"), MEASURED)
 def test_a_part_measures_the_peers_that_it_names(part: Part, scale: Scale) -> None:
-    """So its report names those that were not built: each of them by itself, and none where all are."""
+    """A part measures the peers that it names, so that its report names those that are not built."""
     assert list(left_out(part.peers, part.sweep(scale))) == []
     for name in set(part.peers) - NEEDED:
         assert name in left_out(part.peers, part.sweep(replace(scale, peers=scale.peers - {name})))
 
 
 def test_every_transport_that_is_compared_has_an_equal_pair() -> None:
-    """Both arms of a comparison stand on a transport whose A/A pair the sweep has."""
+    """Both arms of a comparison are on a transport whose A/A pair the sweep has."""
     for name, sweep in SWEEPS.items():
         same = {each.above.setting["transport"] for each in sweep.comparisons if each.kind == "same"}
         compared = {arm.setting["transport"] for each in sweep.comparisons for arm in (each.above, each.below)}
@@ -64,7 +64,7 @@ OTHERS = {
     )
 }
 OTHERS |= {f"selfcheck ab {transport}": ab.design(transport, 10.0, ab.MINUTES, 1) for transport in ab.HALF_WIDTHS}
-"""Designs that are no study's."""
+"""Designs of no study."""
 
 
 def loads_apart(sweep: Sweep) -> list[str]:
@@ -90,13 +90,14 @@ def _loads(sweep: Sweep, groups: Sequence[Group], server: ServerKey) -> Counter[
 
 
 def test_both_servers_of_an_equal_pair_carry_equal_loads() -> None:
-    """So that both have started as many threads, hold as many connections, and are as warm."""
+    """Both servers of an A/A pair carry equal loads, so that both have as many threads and connections, and are as
+    warm."""
     apart = {name: loads_apart(sweep) for name, sweep in (SWEEPS | OTHERS).items()}
     assert {name: pairs for name, pairs in apart.items() if pairs} == {}
 
 
 def test_a_second_server_that_carries_less_is_found() -> None:
-    """By a load of its own less, or by the same load less often: the sweeps that stand here before it was asked."""
+    """A second server that lacks a load, or has it less often, is found: in earlier designs, which are kept here."""
     same, first, again = twins(read("sockets"), "same")
     other = Arm(first.setting.but(mix="trade"))
     pair = Group((first, again), times=4)
@@ -108,7 +109,7 @@ def test_a_second_server_that_carries_less_is_found() -> None:
 
 
 def test_a_block_has_pairs_enough() -> None:
-    """In slices, where there are verdicts; windows are fewer and longer."""
+    """A block in slices has enough pairs for its verdicts. Windows are fewer and longer."""
     for name, sweep in SWEEPS.items():
         if sweep.has_verdicts and isinstance(sweep.turns, Slices):
             for each in sweep.comparisons:

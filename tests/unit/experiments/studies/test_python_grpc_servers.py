@@ -1,4 +1,4 @@
-"""The study of gRPC servers for Python: ratios to grpcio, processor time, tables; and what is left out."""
+"""The study of gRPC servers for Python: ratios to grpcio, processor time, tables, and absent servers."""
 
 import re
 from dataclasses import replace
@@ -19,11 +19,11 @@ PART = PYTHON_GRPC_SERVERS.parts["python_grpc_servers"]
 SMALL = Scale(rounds=1, looks=(10, 14), clients=(1,))
 
 TIMES = {"grpcio": 400.0, "grpc_static": 50.0, "pygrpc-native": 100.0}
-"""µs of a call; else 800."""
+"""Mean time of a call by server, in µs; 800 for others."""
 
 
 def mean_us(arm: Arm, _: str) -> float:
-    """By the server, whatever the load."""
+    """Mean by the server, for any load."""
     return TIMES.get(arm.setting.text("service"), TIMES.get(arm.setting.text("transport"), 800.0))
 
 

@@ -1,4 +1,4 @@
-"""Every study's page has the lists that the index leads to, and its commands are ones that the parser takes."""
+"""Every study's page has the headings that the index links to, and commands that the parser accepts."""
 
 import re
 import shlex
@@ -57,7 +57,7 @@ def test_a_page_has_its_lists(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, study in STUDIES.items() if study.document])
 def test_a_page_names_the_document(name: str) -> None:
-    """By the title that its report gives."""
+    """A page names the document by its report's title."""
     (title,) = re.findall("“.*”", STUDIES[name].document)
     assert title in " ".join(page(name).text.split())
 
@@ -76,7 +76,7 @@ def test_what_is_listed_has_its_command(name: str) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_command_is_taken(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the parser itself."""
+    """The parser accepts every command of a page."""
     assert list(filter(None, (refused(words, capsys) for words in commands(page(name))))) == []
 
 

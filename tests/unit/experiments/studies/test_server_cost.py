@@ -1,4 +1,4 @@
-"""The study of the server's cost: one factor a comparison, goals as the data say, tables of all that was measured."""
+"""The study of the server's cost: one factor a comparison, goals by the data, tables of all measurements."""
 
 import random
 import re
@@ -42,7 +42,7 @@ PART = SERVER_COST.parts["server_cost"]
 SMALL = Scale(rounds=4, looks=(10, 14), clients=(1,))
 
 REQUESTS = 100
-"""In each planted slice."""
+"""Requests in each planted slice."""
 
 GOOD = {("sockets", "stock"): 10.8, ("sockets", "echo"): 10.0, ("grpc", "stock"): 105.0, ("grpc", "echo"): 100.0}
 """µs a request: every goal is met."""
@@ -51,7 +51,7 @@ BAD = {**GOOD, ("sockets", "stock"): 15.0, ("grpc", "stock"): 111.0, ("grpc", "e
 
 
 def planted(costs: Mapping[tuple[str, str], float], blocks: int = 10) -> Judgement:
-    """Blocks of the study in which requests cost so much, with 1 % of noise, and a drift that all arms share."""
+    """Blocks of the study with these costs of a request, 1 % of noise, and a drift of all arms."""
     sweep, rng = server_cost(SMALL), random.Random(1)
     by_arm = {arm: costs[arm.setting.text("transport"), arm.setting.text("service")] for arm in sweep.arms}
     return judge(sweep, [_block(sweep, by_arm, block, rng) for block in range(1, blocks + 1)])
@@ -89,7 +89,7 @@ def _block(
 
 
 def lone(ready_ms: float, idle_share: float, mib_each: float) -> StandaloneJudged:
-    """Both servers by themselves, five times, alike but for 1 % of their start-up."""
+    """Both servers alone, five times, with 1 % of noise in their start-up."""
     plan, watched_ns = alone(SMALL), 5_000_000_000
 
     def start(at: int, server: LoneServer) -> StartSeen:
@@ -107,7 +107,8 @@ def said(found: tuple[Goal, ...]) -> list[str]:
 
 @pytest.mark.parametrize("profile", SERVER_COST.scales)
 def test_every_profile_s_sweep_can_be_judged(profile: str) -> None:
-    """Of processor time alone, on equal executors; a bare echo stands beside Lookup often, since it is near."""
+    """Every profile's sweep can be judged, by processor time alone, on equal executors. A bare echo is often beside
+    Lookup, since its time is near."""
     scale = SERVER_COST.scales[profile]  # type: ignore[index]  # a parameter's text
     sweep = PART.sweep(scale)
     assert {each.measure for each in sweep.comparisons} == {"cpu"}
@@ -119,7 +120,7 @@ def test_every_profile_s_sweep_can_be_judged(profile: str) -> None:
 
 
 def test_the_echo_stands_beside_lookup_on_the_same_executor() -> None:
-    """And so the service alone is above or below."""
+    """The echo stands beside Lookup on the same executor, so that the service alone differs."""
     for each in server_cost(SMALL).comparisons[1:3]:
         assert each.differ == ("service", "mix")
         assert each.above.setting["executor"] == each.below.setting["executor"]
@@ -145,7 +146,7 @@ def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
 
 
 def test_nothing_is_said_of_a_goal_before_a_declared_look() -> None:
-    """Nine of ten blocks are no verdict; what was looked at alone stands by itself."""
+    """Nine of ten blocks give no verdict on a goal. Servers alone have their own."""
     found = goals(planted(GOOD, blocks=9), lone(130, 0.0, 0.002).servers)
     assert said(found)[:4] == ["not concluded: no verdict yet"] * 4
     assert set(said(found)[4:]) == {"met"}
@@ -181,7 +182,7 @@ def test_the_sections_have_every_goal_every_arm_and_every_server() -> None:
 
 
 SPLIT_US = {"sockets": (13.0, 11.5), "grpc_static": (30.0, 28.0), "grpc": (150.0, 147.0)}
-"""Of a Lookup and an echo, by transport."""
+"""Costs of a Lookup and an echo, by transport."""
 
 
 def split_seen(blocks: int = 3, kernel_of_null: float | None = 0.5) -> Seen:
@@ -199,7 +200,8 @@ def split_seen(blocks: int = 3, kernel_of_null: float | None = 0.5) -> Seen:
 
 
 def test_shares_are_the_planted_differences_and_add_up() -> None:
-    """Of each server: 40 % in the kernel, 3 µs of the null server, what the second message and the exchange take."""
+    """Shares of each server are the planted differences and add up: 40 % in the kernel, 3 µs of the null server, the
+    second message, the exchange."""
     for found, (lookup_us, echo_us) in zip(split.splits(split_seen(20).main), SPLIT_US.values(), strict=True):
         scale = found.total_us / lookup_us  # the drift that all arms share
         shares = {name: each.value / scale for name, each in found.shares.items()}
@@ -222,14 +224,14 @@ def test_the_split_is_told_drawn_and_tabled() -> None:
 
 
 def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
-    """Too little processor time for ticks, or a recording from before they were read."""
+    """Too little processor time for ticks, and an old recording without the share, leave the split unknown."""
     seen = split_seen(kernel_of_null=None)
     assert split.splits(seen.main) == ()
     assert SERVER_COST.parts["split"].answers(seen)[0].sentence.startswith("Not known")
 
 
 def test_an_option_is_held_against_its_goal() -> None:
-    """TLS at 1.25 and metrics at 1.02 are within theirs, a token at 1.2 is not; a store has none."""
+    """TLS at 1.25 and metrics at 1.02 keep their goals, a token at 1.2 does not. A store has no goal."""
     sweep, rng = options(SMALL), random.Random(4)
     planted_us = {"access=tls": 12.5, "access=token": 12.0, "metrics=yes": 10.2, "store=sqlite": 10.4}
     costs = {arm: next((us for said, us in planted_us.items() if said in arm.name), 10.0) for arm in sweep.arms}
@@ -350,7 +352,7 @@ def test_a_ratio_that_is_a_bound_is_said_to_be_one(
 
 
 def overloaded(keeps: Mapping[str, float]) -> Seen:
-    """Blocks of servers with a peak of 1,000 a second, of which each keeps a share beyond it, by its transport."""
+    """Blocks of servers with a peak of 1,000 a second. Each keeps a share beyond it, by its transport."""
     sweep = overload_curve.sweep(SMALL)
 
     def answered(arm: Arm) -> tuple[Window, ...]:
@@ -382,7 +384,8 @@ def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
 
 @pytest.mark.parametrize("profile", SERVER_COST.scales)
 def test_every_call_of_an_overload_has_the_deadline(profile: str) -> None:
-    """On sockets and on gRPC, from half of the capacity to ten times, beside a closed loop of the same server."""
+    """Every call of an overload has the deadline, on sockets and gRPC, from half of the capacity to ten times, beside a
+    closed loop of the same server."""
     sweep = overload_curve.sweep(SERVER_COST.scales[profile])  # type: ignore[index]  # a parameter's text
     assert {arm.setting["deadline_ms"] for arm in sweep.arms} == {90.0}
     for server in overload_curve.SERVERS:

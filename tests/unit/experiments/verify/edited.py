@@ -1,4 +1,4 @@
-"""A recording of a study that is none of ours, and ways to edit it: for tests of what ``verify`` sees."""
+"""A recording of a made-up study, and ways to edit it: for tests of ``verify``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ ROBBED = 2
 """The block that was run again."""
 
 LOST_TICKS, LOST_ROUNDS = 40, 10
-"""Stolen in each of so many of its first attempt's rounds; and in one round of block 3."""
+"""Ticks stolen in each of the first attempt's rounds, up to a number, and in one round of block 3."""
 
 
 def try_sweep(scale: Scale) -> Sweep:
@@ -49,7 +49,7 @@ def try_sweep(scale: Scale) -> Sweep:
 
 
 def cold_plan(scale: Scale) -> ColdPlan:
-    """Two cells, in an order that is drawn."""
+    """Two cells, in a drawn order."""
     cells = tuple(ColdCell(each.setting, calls, 2) for each in (SOCKETS, GRPC) for calls in (1, 10))
     return ColdPlan("try", "try", cells, 3, scale.seed)
 
@@ -72,14 +72,14 @@ STUDY = Study(
 
 @dataclass(slots=True)
 class Recording:
-    """A folder that somebody edits, with what it holds."""
+    """A folder that a test edits, with its content."""
 
     folder: Path
     sweep: Sweep
     blocks: list[Block]
 
     def written(self) -> None:
-        """Everything that is computed, made anew from sweep and blocks, digests too."""
+        """Computes everything anew from sweep and blocks, with digests."""
         for name in (files.BLOCKS_FILE, rows.ROWS_FILE):
             (self.folder / name).unlink(missing_ok=True)
         files.write_sweep(self.folder, self.sweep)
@@ -118,7 +118,7 @@ def of_two_attempts(of: Sweep) -> list[Block]:
 
 
 def recorded(folder: Path) -> Path:
-    """A folder of the study's main part, of what is measured after it, and of cold runs."""
+    """A folder of the study's main part, of the parts after it, and of cold runs."""
     of = try_sweep(STUDY.scales["quick"])
     measured(folder, of, of_two_attempts(of))
     after = replace(of, part="try_after", looks=(3,))
@@ -164,7 +164,7 @@ def column(one: Block, name: str, place: int, value: int) -> Block:
 
 
 def slower(one: Block, place: int, add_ns: int) -> Block:
-    """A block of which one slice took so much longer, in its sums alone."""
+    """A block with one slice that took longer, in its sums alone."""
     sums = {name: list(each) for name, each in one.slices.sums_ns.items()}
     for each in sums.values():
         each[place] += add_ns
@@ -180,7 +180,7 @@ def answered(one: Block, change: Callable[[Answered], Answered]) -> Block:
 
 
 def numbers(one: Answered, **changed: int) -> Answered:
-    """With other numbers beside the histogram."""
+    """A block with other numbers beside the histogram."""
     made = type(one.times).from_json(one.times.to_json() | changed)
     return replace(one, times=made)
 
@@ -205,7 +205,7 @@ def in_drawn_order(of: Sweep, one: Block) -> Block:
 
 
 def like(one: Block, other: Block) -> Block:
-    """The other block's measurements, under this one's number and moment."""
+    """The measurements of another block, under this one's number and moment."""
     return replace(other, number=one.number, attempt=one.attempt, started_at=one.started_at)
 
 

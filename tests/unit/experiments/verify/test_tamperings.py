@@ -40,7 +40,7 @@ from tests.unit.experiments.verify.edited import (
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A recording that nobody has edited."""
+    """A recording without edits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recording, "PARTS", {name: (STUDY, part) for name, part in STUDY.parts.items()})
         yield recorded(tmp_path_factory.mktemp("whole") / "try")
@@ -48,7 +48,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def whole_texts(whole: Path) -> Mapping[str, Callable[[], str]]:
-    """The report and the figures of the recording that nobody has edited."""
+    """Report and figures of the recording without edits."""
     return {name: cache(text) for name, text in recording.texts(whole).items()}
 
 
@@ -73,7 +73,7 @@ def seen(folder: Path) -> list[str]:
 Tampering = Callable[[Recording], None]
 
 NAMED: dict[str, Tampering] = {}
-"""Tamperings by their names. What they leave as it is can no longer agree."""
+"""Tamperings by their names. The parts that they leave can no longer agree."""
 
 
 def tampering(text: str, anew: bool = True) -> Callable[[Tampering], Tampering]:
@@ -92,7 +92,7 @@ def tampering(text: str, anew: bool = True) -> Callable[[Tampering], Tampering]:
 
 
 def on_disk(text: str, edit: Callable[[Path], object]) -> None:
-    """Names one that edits files, and makes nothing anew."""
+    """Names a tampering that edits files, and makes nothing anew."""
     NAMED[text] = lambda of: void(edit(of.folder))
 
 
@@ -101,7 +101,7 @@ def void(_: object) -> None:
 
 
 def of_block(text: str, number: int, edit: Callable[[Sweep, Block], Block]) -> None:
-    """Names one that edits the block of a number, its last attempt."""
+    """Names a tampering of a block's last attempt, by the block's number."""
 
     def edited(of: Recording) -> None:
         place = max(place for place, each in enumerate(of.blocks) if each.number == number)
@@ -111,12 +111,12 @@ def of_block(text: str, number: int, edit: Callable[[Sweep, Block], Block]) -> N
 
 
 def of_sweep(text: str, edit: Callable[[Sweep], Sweep]) -> None:
-    """Names one that edits the sweep."""
+    """Names a tampering of the sweep."""
     tampering(text)(lambda of: setattr(of, "sweep", edit(of.sweep)))
 
 
 def of_machine(text: str, **after: float) -> None:
-    """Names one that adds to the machine's accounts after the sweep."""
+    """Names a tampering that adds to the machine's counts after the sweep."""
 
     def edit(of: Recording) -> None:
         kept = environment.load(of.folder)
@@ -128,7 +128,7 @@ def of_machine(text: str, **after: float) -> None:
 
 
 def of_cold(text: str, edit: ColdEdit) -> None:
-    """Names one that edits the cold runs."""
+    """Names a tampering of the cold runs."""
     tampering(text)(lambda of: edit_cold(of.folder, edit))
 
 
@@ -380,7 +380,7 @@ inside("a part that nobody knows", lambda of: setattr(of, "sweep", replace(of.sw
 
 @pytest.mark.slow
 def test_a_whole_recording_passes(whole: Path) -> None:
-    """With what was measured before it, after it and apart from it, and a block that was run again."""
+    """A whole recording passes, with the measurements before, after and beside it, and a block that was run again."""
     assert seen(whole) == []
 
 

@@ -1,4 +1,4 @@
-"""Verifying: a recording that is whole passes; one that was edited, cut short or prolonged is named."""
+"""Verification: a whole recording passes. One that was edited, cut short or prolonged is named."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ def recording(folder: Path, blocks: Sequence[Block]) -> Path:
 
 
 def blocks(number: int, means: Mapping[Arm, float] = FAR, noise: float = 0.02) -> list[Block]:
-    """So many."""
+    """This number of blocks."""
     return [block(OF, means, each, noise) for each in range(1, number + 1)]
 
 
@@ -60,7 +60,7 @@ def test_a_whole_recording_passes(tmp_path: Path) -> None:
     ],
 )
 def test_a_sweep_ends_by_its_own_rule(tmp_path: Path, number: int, means: Mapping[Arm, float], said: str) -> None:
-    """Neither before nor behind the first look that decides."""
+    """A sweep ends at the first look that decides, neither before nor after it."""
     noise = 0.02 if means is FAR else 0.4
     (found,) = differences(recording(tmp_path, blocks(number, means, noise)), nothing)
     assert said in found
@@ -78,7 +78,7 @@ def test_a_block_is_run_again_for_stolen_time_alone(tmp_path: Path) -> None:
 
 
 def test_an_edited_row_is_named(tmp_path: Path) -> None:
-    """With its line, and what is computed in its place."""
+    """An edited row is named with its line and the computed one."""
     folder = recording(tmp_path, blocks(10))
     table = folder / rows.ROWS_FILE
     lines = table.read_text(encoding="utf-8").splitlines()
@@ -101,7 +101,7 @@ def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_pa
 
 
 def test_a_recording_with_a_factor_under_its_former_name_passes(tmp_path: Path) -> None:
-    """Its column stands where the factor stands now, with the levels of then; another level in it is named."""
+    """A factor under its former name, with its former levels, is read in its column. Another level in it is named."""
     table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
     then = [{"cpu_ms": "extra_us"}.get(name, name) for name in rows.COLUMNS if name not in ("io_ms", "hash_ms")]
     text = io.StringIO()
@@ -120,7 +120,7 @@ def test_a_recording_with_a_factor_under_its_former_name_passes(tmp_path: Path) 
     ("written_at", "fine"), [("2025-12-31T23:59:59+00:00", True), ("2026-01-01T00:00:01+00:00", False)]
 )
 def test_what_was_foretold_is_older_than_the_first_block(written_at: str, fine: bool, tmp_path: Path) -> None:
-    """One that was written when there was something to see is named."""
+    """A prediction that was written after the first block is named."""
     folder = recording(tmp_path, blocks(10))
     prediction.save(folder, (), written_at)
     found = list(differences(folder, nothing))
@@ -128,7 +128,7 @@ def test_what_was_foretold_is_older_than_the_first_block(written_at: str, fine: 
 
 
 def test_an_edited_report_is_named(tmp_path: Path) -> None:
-    """As any text that is computed from the blocks."""
+    """An edited report is named, as any text that is computed from the blocks."""
     folder = recording(tmp_path, blocks(10))
     (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
     (found,) = differences(folder, lambda _: Expected({"report.md": lambda: "sockets lose\n"}, DESIGNED))
@@ -138,7 +138,8 @@ def test_an_edited_report_is_named(tmp_path: Path) -> None:
 def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its report is told of, and no fault; an arm may have had another name; an edited number is one."""
+    """Texts of an earlier version stay, with a note and no fault. An arm may have had another name. An edited number is
+    a fault."""
 
     def computed(_: Path) -> Expected:
         return Expected({"report.md": lambda: "sockets lose\n"}, DESIGNED)
@@ -201,7 +202,8 @@ def test_a_figure_deleted_with_its_digest_is_named(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize(("edition", "fine"), [(files.EDITION - 1, True), (files.EDITION, False)])
 def test_a_limit_of_the_load_ends_a_sweep_of_this_edition(edition: int, fine: bool) -> None:
-    """Before, the verdict on client and server together was waited for."""
+    """A limit of the load ends a sweep of this edition. Earlier editions waited for the verdict on client and server
+    together."""
     near = {SOCKETS: 95.1, GRPC: 100.0}
     every = [with_client_cpu(each) for each in blocks(14, near, 0.4)]
     said = list(cut_short(OF, every, edition))
@@ -209,7 +211,7 @@ def test_a_limit_of_the_load_ends_a_sweep_of_this_edition(edition: int, fine: bo
 
 
 def with_client_cpu(one: Block) -> Block:
-    """The same, its load side busy all the time."""
+    """The block with a load side that is busy all the time."""
     return with_slices(one, client_cpu_ns=list(one.slices.counted_ns))
 
 
@@ -222,7 +224,7 @@ def test_edited_limits_are_named(tmp_path: Path) -> None:
 
 
 def test_other_limits_are_named(tmp_path: Path) -> None:
-    """A recording that was measured under others is judged by them, and says so."""
+    """A recording under other limits is judged by them, and they are named."""
     other = replace(OF, limits=replace(LIMITS, errors_share=0.5))
     files.write_sweep(tmp_path, other)
     environment.save(machine(blocks(10)), tmp_path)

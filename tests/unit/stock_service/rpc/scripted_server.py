@@ -1,4 +1,4 @@
-"""A gRPC server on a real socket that does what a test's script says, be it right or wrong."""
+"""A gRPC server on a real socket that sends the bytes of a test's script, right or wrong."""
 
 import socket
 import threading
@@ -16,7 +16,7 @@ WAIT_S = 10.0
 
 
 class Peer:
-    """One accepted connection, as a script of a test uses it."""
+    """One accepted connection, for a test's script."""
 
     def __init__(self, accepted: socket.socket, requests: list[bytes]) -> None:
         self.socket = accepted
@@ -31,7 +31,7 @@ class Peer:
         self.socket.sendall(GREETING)
 
     def request(self) -> int:
-        """Waits for a request, and gives its call; frames before it, but for headers, go into ``others``."""
+        """Waits for a request, and gives its call. Frames before it, except headers, go into ``others``."""
         while True:
             kind, flags, stream, payload = self.frame()
             if kind == http2.DATA:

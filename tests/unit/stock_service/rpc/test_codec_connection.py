@@ -41,7 +41,7 @@ Serve = Callable[..., Scripted]
 
 
 def replies(*messages: bytes) -> Callable[[Peer], None]:
-    """A script that answers one request after the other, and then closes."""
+    """A script that answers requests in sequence, and then closes."""
 
     def script(peer: Peer) -> None:
         for message in messages:
@@ -61,7 +61,7 @@ def test_calls_one_after_the_other(serve: Serve) -> None:
 
 
 def test_what_the_protocol_says_goes_with_the_next_request(serve: Serve) -> None:
-    """A PING with a reply is answered in front of the next request, before anything else is received."""
+    """A PING with a reply is answered in front of the next request, before a further receive."""
     ping = frame(http2.PING, 0, 0, b"question")
 
     def script(peer: Peer) -> None:
@@ -77,7 +77,7 @@ def test_what_the_protocol_says_goes_with_the_next_request(serve: Serve) -> None
 
 
 def test_a_ping_before_the_reply_is_answered_at_once(serve: Serve) -> None:
-    """While a call waits: a server that hears nothing would close the connection."""
+    """A PING is answered while a call waits. A server without an answer would close the connection."""
 
     def script(peer: Peer) -> None:
         call = peer.request()
@@ -105,8 +105,8 @@ def test_a_reply_in_pieces(serve: Serve) -> None:
 
 
 def test_a_deadline(serve: Serve) -> None:
-    """No reply in time: the server is told that the call is given up, the connection goes on, and the late reply is
-    nobody's."""
+    """Without a reply in time the server learns that the call is given up, the connection goes on, and the late reply
+    is dropped."""
 
     def script(peer: Peer) -> None:
         call = peer.request()
@@ -122,7 +122,7 @@ def test_a_deadline(serve: Serve) -> None:
 
 
 class Lines:
-    """A codec of lines, ``number payload`` either way; it forgets no call that is given up."""
+    """A codec of lines, ``number payload`` in both directions. It remembers calls that were given up."""
 
     hello = b"hello\n"
     preceded = False
@@ -188,7 +188,8 @@ def test_a_deadline_while_pieces_keep_coming(serve: Serve) -> None:
 
 
 def test_a_server_that_closes(serve: Serve) -> None:
-    """The call under way is Unavailable; the next one connects anew. Neither request is sent twice."""
+    """When the server closes, the call under way is Unavailable, and the next one connects anew. No request is sent
+    twice."""
 
     def leave(peer: Peer) -> None:
         peer.reply(b"1")
@@ -273,7 +274,7 @@ def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
 
 
 def test_a_ping_with_the_last_reply_of_a_connection(serve: Serve) -> None:
-    """Is answered at once: there is no next request to go with."""
+    """A PING with the last reply of a connection is answered at once, since there is no next request."""
 
     def last(peer: Peer) -> None:
         call = peer.request()

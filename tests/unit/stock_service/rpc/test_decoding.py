@@ -19,7 +19,8 @@ SIDES = set(stock_pb2.Side.values())
 @settings(max_examples=50)
 @given(some.integers(0, 2**64 - 1), some.text(max_size=200), some.integers(-(2**63), 2**63 - 1))
 def test_an_enum_is_the_number_that_was_sent(sent: int, name: str, quantity: int) -> None:
-    """A number of 32 bits is kept, of either sign; of any other no member is made. The other fields are as ever."""
+    """An enum is the sent number: a number of 32 bits is kept, of either sign, and no other makes a member. The other
+    fields stay."""
     trade = TradeRequest(name=name, quantity=quantity)
     read = decoder(TradeRequest)(trade.SerializeToString() + SIDE + varint(sent))
     signed = sent - 2**64 if sent >= 2**63 else sent
@@ -29,7 +30,7 @@ def test_an_enum_is_the_number_that_was_sent(sent: int, name: str, quantity: int
 
 
 def test_the_last_of_several_numbers_counts() -> None:
-    """As for any field that comes twice."""
+    """Of several numbers the last one counts, as for any repeated field."""
     decode = decoder(TradeRequest)
     assert decode(SIDE + varint(2**32 + 1) + SIDE + varint(2)).side == 2
     assert decode(SIDE + varint(2) + SIDE + varint(2**32 + 1)).side == NO_MEMBER
@@ -42,7 +43,7 @@ def test_a_field_that_is_not_known_changes_nothing() -> None:
 
 
 def test_a_message_without_an_enum_is_decoded_by_protobuf_alone() -> None:
-    """Such a message pays nothing for this."""
+    """A message without an enum is decoded by protobuf alone, at no further cost."""
     assert decoder(LookupRequest) == LookupRequest.FromString
 
 

@@ -79,7 +79,7 @@ def test_all_that_was_taken_is_given(ends: Ends) -> None:
 
 
 def test_a_server_without_tls_is_named_as_such() -> None:
-    """In plain words, and not in OpenSSL's."""
+    """A server without TLS is named so in plain words, and not in OpenSSL's."""
 
     def answer() -> None:
         with listener.accept()[0] as far:
@@ -94,7 +94,8 @@ def test_a_server_without_tls_is_named_as_such() -> None:
 
 
 def test_a_send_that_does_not_wait_leaves_the_timeout(ends: Ends) -> None:
-    """As a plain socket's: what the kernel has no room for is refused at once."""
+    """A send that does not wait leaves the timeout, as on a plain socket: bytes without room in the kernel are refused
+    at once."""
     client, _ = ends
     client.settimeout(WAIT_S)
     with pytest.raises(BlockingIOError):

@@ -7,7 +7,7 @@ from stock_service.rpc.errors import FAULTS, Fault, FaultCode, StockServiceError
 
 
 def test_a_usage_error_is_one_line_of_its_data() -> None:
-    """The error keeps the name, the value and the allowed ones, and says all three, whatever was given."""
+    """A usage error keeps the option, the given value and the allowed ones, and has all three in one line."""
     error = UsageError("--port", "a\nb", "a whole number")
     assert (error.option, error.given, error.allowed) == ("--port", "a\nb", "a whole number")
     assert str(error) == "--port: got 'a\\nb', allowed: a whole number"
@@ -41,7 +41,7 @@ def test_codes_are_grpcs(code: FaultCode) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS.values())
 def test_a_fault_says_its_code_and_detail(fault: type[Fault]) -> None:
-    """Its detail stays apart for the wire."""
+    """A fault's text has its code and detail. The detail stays apart for the wire."""
     raised = fault("what happened")
     assert raised.detail == "what happened"
     assert str(raised) == f"{fault.code.name}: what happened"

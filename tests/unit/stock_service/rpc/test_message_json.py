@@ -1,4 +1,4 @@
-"""Messages as JSON: what is written is read as the same message, and what is no such message is refused."""
+"""Messages as JSON: a written message reads as the same one, and other texts are refused."""
 
 import json
 import math
@@ -51,14 +51,14 @@ def as_values(message: Message) -> dict[str, object]:
 
 @given(messages())
 def test_a_message_is_read_as_it_was_written(message: Message) -> None:
-    """Every field, zeros too, by its name; integers are numbers of JSON, exactly."""
+    """A message reads as it was written: every field, also zeros, by its name, and integers as exact numbers."""
     text = to_json(message)
     assert from_json(type(message), text) == message
     assert json.loads(text) == as_values(message)
 
 
 def test_messages_within_messages_are_objects() -> None:
-    """With bytes in base64, presence kept, and enums by number or name."""
+    """Messages within messages are objects, with bytes in base64, presence kept, and enums by number or name."""
     value = descriptor_pb2.UninterpretedOption(string_value=b"\xff\x00")
     value.name.add(name_part="a", is_extension=True)
     text = to_json(value)
@@ -71,7 +71,7 @@ def test_messages_within_messages_are_objects() -> None:
 
 
 def test_a_message_may_contain_itself() -> None:
-    """Directly, or by others that it contains."""
+    """A message may contain itself, directly or through other messages."""
     kind = descriptor_pb2.DescriptorProto(name="a")
     kind.nested_type.add(name="b").nested_type.add(name="c").field.add(number=1)
     text = to_json(kind)
@@ -123,7 +123,7 @@ PUT, TRADE = entity_pb2.PutEntityRequest, stock_pb2.TradeRequest
     ],
 )
 def test_what_is_no_such_message_is_refused(kind: type[Message], text: bytes, said: str) -> None:
-    """INVALID_ARGUMENT, saying what was given and what is allowed."""
+    """A text that is not such a message is INVALID_ARGUMENT, with the given and the allowed values."""
     with pytest.raises(InvalidRequest, match=said):
         from_json(kind, text)
 
@@ -139,7 +139,8 @@ def test_any_bytes_are_a_message_or_refused(text: bytes, kind: type[Message]) ->
 
 
 def test_a_paths_variables_fill_fields() -> None:
-    """Beside the text's; the same value may be in both, another one may not, and one of another type is refused."""
+    """A path's variables fill fields beside the body's. Both may have the same value. Another value, or one of another
+    type, is refused."""
     expected = PUT(id=-7, description="7")
     assert from_json(PUT, b"", {"id": "-7", "description": "7"}) == expected
     assert from_json(PUT, b'{"id": -7, "description": "7"}', {"id": "-7"}) == expected
@@ -174,7 +175,7 @@ def test_a_paths_variables_are_no_json() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_number_that_json_has_not_is_internal(value: float) -> None:
-    """Only a handler's reply can have one."""
+    """A number that JSON lacks is INTERNAL, since only a handler's reply can have one."""
     with pytest.raises(InternalFault, match="value is"):
         to_json(PUT(value=value))
 

@@ -66,7 +66,7 @@ def test_a_tally_loses_nothing_and_a_look_changes_nothing() -> None:
 def test_an_outcome_is_counted_by_its_name(
     names: dict[int, str], ended: list[object], outcomes: dict[str, int]
 ) -> None:
-    """A status without a name is UNKNOWN, and there is none of a method without statuses."""
+    """An outcome is counted by its name. A status without a name is UNKNOWN. A method without statuses has none."""
     meter = Meter(names, lambda _: None)
     for status in ended:
         meter.ended[status]()
@@ -74,7 +74,7 @@ def test_an_outcome_is_counted_by_its_name(
 
 
 def test_times_fall_into_their_buckets() -> None:
-    """A bound is part of its bucket, and what is over the last has one of its own."""
+    """A time at a bound is in the bound's bucket. Times over the last bound have a bucket of their own."""
     metrics = Metrics()
     for taken_s in (0.000_001, 0.000_001_001, 6):
         metrics.waited_s(taken_s)
@@ -84,7 +84,7 @@ def test_times_fall_into_their_buckets() -> None:
 
 
 def test_what_is_shown_has_the_names_of_the_page() -> None:
-    """And no others: every name of the page's table, with its labels."""
+    """The metrics have exactly the names and labels of the page's table."""
     metrics, executor = Metrics(), StaticPool(1, 1)
     try:
         stocks().counted(metrics)
@@ -103,7 +103,7 @@ def test_what_is_shown_has_the_names_of_the_page() -> None:
 
 
 def test_busy_threads_and_waiting_requests_are_told_apart() -> None:
-    """A leader in a batch of ten, among eight threads, is one that is busy; nine requests wait."""
+    """A leader in a batch of ten, among eight threads, is one busy thread, and nine requests wait."""
     metrics = Metrics()
     executor: Any = SimpleNamespace(busy=1, under_way=10, workers=8)
     show(metrics, Health("a"), ("127.0.0.1", 1), executor, 8)
@@ -122,7 +122,8 @@ def name_of(sample: str) -> str:
 
 
 def test_requests_are_counted_by_outcome_and_fault() -> None:
-    """Each under its status; bytes that are no request under their fault; one in so many is timed."""
+    """Requests are counted by their status; bytes that are not a request by their fault. One in a number of requests is
+    timed."""
     metrics = Metrics()
     service = stocks().counted(metrics)
     lookup, trade = service.methods[LOOKUP].answer(), service.methods[TRADE].answer()
@@ -139,7 +140,7 @@ def test_requests_are_counted_by_outcome_and_fault() -> None:
 
 
 def test_a_request_that_waits_without_a_thread_is_counted_once() -> None:
-    """When it ends, and not when it begins to wait."""
+    """A request that waits without a thread is counted at its end, and not when it begins to wait."""
     service, metrics, waits = stocks(), Metrics(), [True]
     method = service.methods[TRADE]
 
@@ -159,7 +160,8 @@ def test_a_request_that_waits_without_a_thread_is_counted_once() -> None:
 
 
 def test_one_lock_in_so_many_is_timed() -> None:
-    """Of readers and writers together; a strategy whose readers hold nothing has nothing timed there."""
+    """One lock in a number of acquisitions is timed, of readers and writers together. Readers without a lock have no
+    time."""
     times: list[float] = []
     locking = Sampled(Mutex(["FishCo"]), times.append)
     for _ in range(ONE_IN):
@@ -183,7 +185,8 @@ def test_a_request_that_is_too_late_is_counted() -> None:
 
 
 def test_a_protocols_refusals_are_counted() -> None:
-    """Of a request, and of a connection by a farewell or an objection, each once; the words are the protocol's own."""
+    """A protocol's refusals are counted once each: of a request, and of a connection by a farewell or an objection.
+    Their bytes stay the same."""
     metrics, protocol = Metrics(), Frames(methods_of(stocks()), 1000)
     counting, asked = CountedRefusals(protocol, metrics), RequestFrame(1, 0, b"/a/B", b"")
     full, wrong = FaultCode.RESOURCE_EXHAUSTED, FramingError("no frame")
@@ -195,7 +198,7 @@ def test_a_protocols_refusals_are_counted() -> None:
 
 
 def test_who_is_refused_is_counted() -> None:
-    """By the fault, whatever was shown; not who may do what it asks for."""
+    """Refused callers are counted by the fault, for any credential. Allowed callers are not counted."""
     metrics, access = Metrics(), Access(credentials() / "access.toml")
     access.refused = metrics.refused
     trader = digest(read_token(credentials() / "trader.token").encode())

@@ -43,7 +43,8 @@ def test_a_token_and_a_certificate_each_give_a_right(file: Path) -> None:
 
 @pytest.mark.parametrize("right", [Right.TRADER, Right.ADMIN])
 def test_who_shows_nothing_valid_is_nobody(file: Path, right: Right) -> None:
-    """Also where a token is wrong beside a good certificate; a certificate that is not listed has no right."""
+    """A caller without a valid credential is unknown, also with a wrong token beside a good certificate. An unlisted
+    certificate has no right."""
     access = Access(file)
     wrong = digest(TOKEN)[:8] + digest(OTHER)[8:]
     for shown, certificate in ((None, ""), (digest(OTHER), ""), (UNREADABLE, ""), (wrong, "boss"), (b"\0" * 32, "")):
@@ -54,12 +55,12 @@ def test_who_shows_nothing_valid_is_nobody(file: Path, right: Right) -> None:
 
 
 def test_what_anyone_may_do_asks_for_nothing(file: Path) -> None:
-    """Not even for a token that is right."""
+    """An open method needs no credential, and checks none."""
     Access(file).check(Right.ANYONE, digest(OTHER), "")
 
 
 def test_a_method_without_an_entry_is_nobodys(file: Path) -> None:
-    """Not an admin's either, and whatever its path looks like."""
+    """A method without an entry is closed to everybody, also to an admin, for any path."""
     guard = Guard(Access(file), {b"/a.B/C": Right.ADMIN})
     guard.check(b"/a.B/C", None, "boss")
     for path in (b"", b"/a.B/D", b"/a.B/C/", b"//a.B/C", b"/A.B/C", b"/a.B/C?x"):
@@ -75,7 +76,8 @@ def test_strangers_leave_nothing_behind(file: Path) -> None:
 
 
 def test_what_was_granted_is_checked_again_once_the_file_was_read_anew(file: Path) -> None:
-    """And only for the very method and token, without a certificate."""
+    """After the file is read anew a grant is checked again. It holds only for its method and token, without a
+    certificate."""
     access = Access(file)
     guard = Guard(access, {b"/a/B": Right.TRADER, b"/a/C": Right.ADMIN})
     for _ in range(2):
@@ -131,7 +133,7 @@ def test_a_file_is_read_anew_or_not_at_all(file: Path) -> None:
     ],
 )
 def test_a_bad_file_is_refused_by_its_place(file: Path, text: str, place: str) -> None:
-    """With the file and the key, and without what a token's line says: it may be the token itself."""
+    """A bad file is refused with the file and the key, without the token's value."""
     file.write_text(text)
     with pytest.raises(UsageError) as refused:
         Access(file)
@@ -141,7 +143,7 @@ def test_a_bad_file_is_refused_by_its_place(file: Path, text: str, place: str) -
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """By its name and the reason."""
+    """A missing file is refused by its name and the reason."""
     with pytest.raises(UsageError, match=r"--access: got .*No such file"):
         Access(tmp_path / "none.toml")
 

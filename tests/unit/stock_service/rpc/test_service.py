@@ -29,7 +29,7 @@ def test_any_function_of_messages_is_a_method() -> None:
 
 
 def test_a_function_that_wants_the_call_gets_it() -> None:
-    """After the request, which is decoded as for any other."""
+    """A function that wants the call gets it after the request, which is decoded as for any function."""
     answer = Method(LookupRequest, UpdateRequest, whose, wants_call=True).answer_call()
     call = Call(LookupRequest(name="X").SerializeToString(), "a:1")
     assert UpdateRequest.FromString(answer(call)).name == "X of a:1"
@@ -40,7 +40,7 @@ def test_a_function_that_wants_the_call_gets_it() -> None:
     [Method(LookupRequest, UpdateRequest, shorten), Method(LookupRequest, UpdateRequest, whose, wants_call=True)],
 )
 def test_every_method_answers_a_call(method: Method[LookupRequest, UpdateRequest]) -> None:
-    """Whoever carries a call need not ask which kind it is; undecodable bytes are the same fault of both."""
+    """Every method answers a call, so that transports need not ask its kind. Undecodable bytes are the same fault."""
     answer = method.answer_call()
     assert UpdateRequest.FromString(answer(Call(LookupRequest(name="X").SerializeToString(), "a:1"))).name[0] == "X"
     with pytest.raises(InvalidRequest, match="2 bytes that are no stock_service"):

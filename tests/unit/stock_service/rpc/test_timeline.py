@@ -1,4 +1,4 @@
-"""The timeline: what is noted of each request, by which thread, and the file that it ends in."""
+"""The timeline: the stamps of each request, its thread, and the file."""
 
 import json
 import time
@@ -63,7 +63,8 @@ def test_every_stamp_has_its_column(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_the_request_before(tmp_path: Path) -> None:
-    """A request that takes no lock and has no known method has none, whatever its thread did before, and half did."""
+    """A request without a lock or a known method has none, also after a request of its thread that had both, or was
+    half done."""
     timeline = Timeline(10, clock())
     stamper = timeline.local.stamper
     stamper.begin(1)
@@ -77,7 +78,8 @@ def test_nothing_is_left_of_the_request_before(tmp_path: Path) -> None:
 
 
 def test_of_several_locks_the_waits_are_summed(tmp_path: Path) -> None:
-    """When it asked for the first, when it had the last, and how long it waited, what it held between left out."""
+    """For several locks the stamps are the ask for the first and the acquisition of the last. The wait is the sum,
+    without the time between."""
     timeline = Timeline(10, clock())
     stamper = timeline.local.stamper
     stamper.begin(1)
@@ -90,7 +92,7 @@ def test_of_several_locks_the_waits_are_summed(tmp_path: Path) -> None:
 
 
 def test_what_is_over_the_limit_is_counted(tmp_path: Path) -> None:
-    """The first requests that end are kept, the others left out, and the file and its writer say how many."""
+    """The first requests that end are kept. Later ones are left out, and the file and its writer have their number."""
     timeline = Timeline(2, clock())
     for accepted_ns in (1, 2, 3, 4, 5):
         timeline.local.stamper.begin(accepted_ns)
@@ -103,12 +105,13 @@ def test_what_is_over_the_limit_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("requests_max", [0, 5])
 def test_a_server_that_nobody_asked_writes_no_rows(tmp_path: Path, requests_max: int) -> None:
-    """Its file is whole all the same."""
+    """The file of a server without requests has no rows, and is whole."""
     assert rows(Timeline(requests_max), tmp_path).shape == (0, len(COLUMNS))
 
 
 def test_a_thread_is_known_by_its_number(tmp_path: Path) -> None:
-    """Each has its own, from 1 (0 made the timeline), also one that the system gives an ended thread's identity."""
+    """Each thread has a number of its own from 1 (0 made the timeline), also if the system reuses an ended thread's
+    identity."""
     timeline = Timeline(10, clock())
 
     def answer() -> None:
@@ -125,7 +128,7 @@ def test_a_thread_is_known_by_its_number(tmp_path: Path) -> None:
 
 
 def test_threads_do_not_disturb_one_another(tmp_path: Path) -> None:
-    """Of requests that four threads answer at a time, every row is there, and whole."""
+    """Requests of four threads at a time each have a whole row."""
     threads, requests = 4, 2000
     timeline = Timeline(threads * requests)
     together = Barrier(threads)
@@ -152,7 +155,7 @@ def test_threads_do_not_disturb_one_another(tmp_path: Path) -> None:
 
 
 def test_a_long_timeline_is_whole(tmp_path: Path) -> None:
-    """More than is compressed at a time: the rows are in their order, up to the last, and nothing follows."""
+    """A timeline longer than a piece of compression has its rows in order, up to the last, and nothing after them."""
     timeline = Timeline(60_000)
     stamper = timeline.local.stamper
     for number in range(40_000):
@@ -165,7 +168,7 @@ def test_a_long_timeline_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", LOCKINGS)
 def test_every_lock_that_is_taken_is_stamped(name: str, tmp_path: Path) -> None:
-    """One acquisition for a writer and for a reader, however many locks it is; a reader that needs none has none."""
+    """A writer and a reader have one acquisition each, for any number of locks. A reader without a lock has none."""
     timeline = Timeline(10, clock())
     locking = stamped(LOCKINGS[name](NAMES), timeline)
     stamper = timeline.local.stamper

@@ -1,4 +1,4 @@
-"""Files of TLS and tokens: what is refused, in which words, and that no word is a secret."""
+"""Files of TLS and tokens: refusals, their words, and that no word is a secret."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from tests.tls import credentials, server_tls
     ],
 )
 def test_files_that_cannot_be_used_are_refused_by_option(names: tuple[str, str, str | None], said: str) -> None:
-    """Before a server listens."""
+    """Unusable files are refused by their option, before a server listens."""
     certificate, key, authority = names
     folder = credentials()
     files = TlsFiles(folder / certificate, folder / key, None if authority is None else folder / authority)
@@ -30,7 +30,7 @@ def test_files_that_cannot_be_used_are_refused_by_option(names: tuple[str, str, 
 
 
 def test_a_bad_pair_leaves_the_one_before(tmp_path: Path) -> None:
-    """As where a certificate has been replaced and its key has not, yet."""
+    """A bad pair leaves the one before, as where only the certificate has been replaced yet."""
     make(tmp_path / "own")
     tls = server_tls(tmp_path / "own")
     before = tls.context, tls.pems
@@ -42,7 +42,7 @@ def test_a_bad_pair_leaves_the_one_before(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "short", "a" * 257, "has a space in it", "line\nline-of-a-token", "ß" * 20])
 def test_a_file_without_a_token_is_refused(tmp_path: Path, text: str) -> None:
-    """By its name, and without what it has."""
+    """A file without a token is refused by its name, without its content."""
     file = tmp_path / "token"
     file.write_text(text)
     with pytest.raises(UsageError) as refused:
@@ -51,7 +51,7 @@ def test_a_file_without_a_token_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_no_secret_is_shown_by_a_name_of_it() -> None:
-    """In a traceback or a log, of whoever prints one."""
+    """No secret is in a credential's text, so that a traceback or a log cannot show it."""
     folder = credentials()
     token = read_token(folder / "admin.token")
     shown = ClientCredentials(folder / "ca.pem", folder / "admin.pem", folder / "admin-key.pem", token)
@@ -61,7 +61,7 @@ def test_no_secret_is_shown_by_a_name_of_it() -> None:
 
 
 def test_a_name_is_one_or_none() -> None:
-    """Of a certificate with two, nobody could say whose it is."""
+    """A certificate with two names has none, since its holder is not clear."""
     one, two = (("commonName", "a"),), (("commonName", "b"),)
     assert named_in({"subject": (one,)}) == "a"
     assert named_in({"subject": ((("organizationName", "o"),), one)}) == "a"
@@ -87,7 +87,8 @@ def test_credentials_are_the_owners_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["stöcks", ""])
 def test_a_host_that_no_certificate_can_name_is_refused(tmp_path: Path, host: str) -> None:
-    """By name, before a file is written: the folder can be used once the name is right."""
+    """A host that no certificate can name is refused before a file is written, so that the folder can be used with a
+    right name."""
     with pytest.raises(UsageError, match="--hosts"):
         make(tmp_path / "new", hosts=[host])
     assert not (tmp_path / "new").exists()

@@ -37,7 +37,7 @@ def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
 
 
 def wait_for(catalog: SqliteCatalog, number: int) -> None:
-    """Has so many trades wait without a thread."""
+    """Makes this number of trades wait without a thread."""
     for _ in range(number):
         here.wait = Wait(lambda _: None)
         try:
@@ -70,7 +70,7 @@ def test_a_group_waits_to_become_as_large_as_the_last(catalog: SqliteCatalog, mo
 def test_a_group_that_stays_small_is_written_all_the_same(
     catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a moment, and the next one of that size at once."""
+    """A group that stays small is written after a moment, and the next one of its size at once."""
     wait_for(catalog, 8)
     catalog.flush(here=True)
     for number in (9, 10):
@@ -82,7 +82,7 @@ def test_a_group_that_stays_small_is_written_all_the_same(
 
 
 def test_threads_that_meet_all_get_their_turn(catalog: SqliteCatalog) -> None:
-    """Each writes, hands over or is written for: no change is left behind, whoever comes when."""
+    """Each thread writes, hands over or is written for. No change is left behind, at any time of coming."""
     barrier = Barrier(THREADS)
 
     def trade(_: int) -> list[int]:
@@ -97,7 +97,7 @@ def test_threads_that_meet_all_get_their_turn(catalog: SqliteCatalog) -> None:
 
 
 def test_requests_with_and_without_a_thread_share_a_store(catalog: SqliteCatalog) -> None:
-    """The one kind never leaves the other behind."""
+    """Requests with a thread and without one share a store. Neither kind leaves the other behind."""
 
     def with_a_thread(_: int) -> None:
         for _ in range(TRADES):
@@ -117,7 +117,7 @@ def test_requests_with_and_without_a_thread_share_a_store(catalog: SqliteCatalog
 def test_a_request_that_cannot_go_on_holds_up_no_other(
     catalog: SqliteCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its own group is let go, the thread that writes goes on, and the fault is logged."""
+    """If a request cannot go on, its own group is released, the writing thread goes on, and the fault is logged."""
     went_on: list[int] = []
 
     def go_on(number: int) -> None:
@@ -140,7 +140,7 @@ def test_a_request_that_cannot_go_on_holds_up_no_other(
 
 
 def test_a_group_that_is_settled_elsewhere_holds_no_thread(tmp_path: Path) -> None:
-    """While the disk is waited for, the caller goes on; what comes meanwhile is written after it, and so at a close."""
+    """While the disk is waited for, the caller goes on. Later changes are written after it, also at a close."""
     reached, go = Semaphore(0), Semaphore(0)
     writers: set[str] = set()
 
@@ -168,7 +168,7 @@ def test_a_group_that_is_settled_elsewhere_holds_no_thread(tmp_path: Path) -> No
 
 
 def test_a_trade_that_waits_leaves_nothing_to_collect(catalog: SqliteCatalog) -> None:
-    """A trade's memory is freed as it ends: else the collector runs for each group, over all trades that wait."""
+    """A trade's memory is freed as it ends. Else the collector would run for each group, over all waiting trades."""
     methods = methods_of(stock_service(Exchange(catalog), catalog.flush))
     payload = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
     codes: list[int] = []

@@ -24,7 +24,8 @@ BUY = Side.BUY
 
 
 def test_changes_wait_while_another_process_has_the_file(tmp_path: Path) -> None:
-    """Taken back, it is as the other left it: with its trades, and its ids. Lookups never wait."""
+    """While another process has the file changes wait, and Lookups do not. Taken back, it has the other's trades and
+    ids."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     exchange = Exchange(catalog)
     with ThreadPoolExecutor(2) as pool:
@@ -45,7 +46,8 @@ def test_changes_wait_while_another_process_has_the_file(tmp_path: Path) -> None
 
 
 def test_what_waits_is_refused_once_the_file_is_another_process_s(tmp_path: Path) -> None:
-    """As something that had no effect; lookups go on, and the other's file is not touched when this one closes."""
+    """Waiting changes are refused without an effect once the file is another process's. Lookups go on, and this
+    process's close does not touch the file."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     exchange = Exchange(catalog)
     with ThreadPoolExecutor(1) as pool:
@@ -76,7 +78,7 @@ def test_a_file_that_cannot_be_taken_back_takes_no_change(tmp_path: Path) -> Non
 
 
 def test_a_file_is_not_lent_while_a_commit_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then changes are written as ever."""
+    """While a commit hangs the file is not lent, and changes are written as usual."""
     monkeypatch.setattr(sqlite, "CLOSE_S", BARELY_S)
     committing, go = Event(), Event()
 

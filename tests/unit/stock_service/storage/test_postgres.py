@@ -28,11 +28,12 @@ STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
 WAIT_S = 20.0
 
 CONTENDED_MIN = 0.3
-"""As of the histories over servers."""
+"""Clients of the histories over servers."""
 
 
 def test_trades_that_wait_share_a_commit(postgres: Postgres) -> None:
-    """All that wait when a replica has its turn, those too that came while another had it; each has its own reply."""
+    """All trades that wait at a replica's turn share a commit, also those that came during another's turn. Each has its
+    own reply."""
     dsn = postgres.store(STOCKS)
     with replica(dsn) as catalog, psycopg.connect(dsn) as other:
         other.execute("SELECT * FROM stock_service.state FOR UPDATE")
@@ -51,7 +52,7 @@ def waits_for_a_lock(postgres: Postgres) -> bool:
 
 
 def test_lookups_that_wait_share_a_read(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is begun after they came; a Lookup whose read has begun has its own."""
+    """Lookups that wait share one read, begun after they came. A Lookup during a read gets the next one."""
     asked: list[list[str]] = []
     read = Session.read
 
@@ -74,7 +75,7 @@ def test_lookups_that_wait_share_a_read(postgres: Postgres, monkeypatch: pytest.
 
 
 def test_a_stock_that_stands_is_the_same_object(postgres: Postgres) -> None:
-    """So that the response to a Lookup is made once."""
+    """An unchanged stock stays the same object, so that the response to a Lookup is made once."""
     with replicas(postgres.store(STOCKS), 2) as (one, other):
         before = one.read("FishCo")
         assert one.read("FishCo") is before
@@ -158,7 +159,7 @@ def test_no_plan_of_a_small_table_is_kept(postgres: Postgres, monkeypatch: pytes
 
 
 def test_histories_over_replicas_are_linearizable(postgres: Postgres, rng: random.Random) -> None:
-    """Clients of three replicas, with retries of each other's requests: as from one after the other."""
+    """Clients of three replicas, with retries of each other's requests, get replies as from a sequential order."""
     asked = plan(rng, 6, rounds=8)
     with replicas(postgres.store(asked.stocks), 3) as catalogs:
         history = record(OfEachReplica(catalogs), asked)
@@ -172,7 +173,7 @@ def read_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def own_ids_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replica does not learn of the others' ids."""
+    """A planted replica that does not read the others' ids."""
     monkeypatch.setattr(Session, "_keep", lambda *_: None)
 
 

@@ -1,4 +1,4 @@
-"""Sessions that the PostgreSQL of a catalog loses, before, at and after a commit: what is said, and what was done."""
+"""Sessions that the PostgreSQL of a catalog loses, before, at and after a commit: replies and effects."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -83,7 +83,8 @@ def test_a_trade_in_doubt_is_settled_by_its_id(postgres: Postgres, monkeypatch: 
 def test_nothing_is_said_of_a_trade_in_doubt_until_a_primary_is_back(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others are refused meanwhile as ones that had no effect, and Lookups; then all goes on by itself."""
+    """A trade in doubt is answered once a primary is back. Meanwhile others are refused without an effect, and so are
+    Lookups. Then all goes on by itself."""
     with replica(postgres.store(STOCKS)) as catalog, ThreadPoolExecutor(1) as pool:
         told: list[bool] = []
         catalog.on_sick = lambda: told.append(catalog.sick())
@@ -104,7 +105,7 @@ def test_nothing_is_said_of_a_trade_in_doubt_until_a_primary_is_back(
 
 
 def test_a_catalog_that_is_closed_says_what_is_unknown(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trade in doubt keeps no server from stopping; later ones are refused."""
+    """A trade in doubt does not keep a server from stopping, and its outcome is unknown. Later trades are refused."""
     with replica(postgres.store(STOCKS)) as catalog, ThreadPoolExecutor(1) as pool:
         losing(monkeypatch, "commit", lambda _: postgres.stop())
         doubtful = pool.submit(buy, catalog, "id")
@@ -119,7 +120,8 @@ def test_a_catalog_that_is_closed_says_what_is_unknown(postgres: Postgres, monke
 
 
 def test_what_postgres_refuses_had_no_effect(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where another session keeps the row of the turn for too long; and later trades are taken."""
+    """A trade that PostgreSQL refuses had no effect, as where another session keeps the turn's row for too long. Later
+    trades are taken."""
     monkeypatch.setattr(postgres_session, "LOCK_WAIT_MAX", "50ms")
     dsn = postgres.store(STOCKS)
     with replica(dsn) as catalog, psycopg.connect(dsn) as other:
@@ -135,7 +137,7 @@ def test_what_postgres_refuses_had_no_effect(postgres: Postgres, monkeypatch: py
 
 
 def test_a_replica_that_pauses_in_its_turn_loses_it(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others go on, and its own trade is done once."""
+    """A replica that pauses in its turn loses it: the others go on, and its own trade is done once."""
     monkeypatch.setattr(postgres_session, "PAUSE_MAX", "100ms")
     with replicas(postgres.store(STOCKS), 2) as (paused, other), ThreadPoolExecutor(1) as pool:
         went_on = Event()

@@ -12,7 +12,7 @@ SERVE = ("serve", "--transport", "sockets")
 
 
 def refused(capfd: pytest.CaptureFixture[str]) -> str:
-    """All that the program prints before it ends over bad usage."""
+    """All output of the program before it ends for bad usage."""
     with pytest.raises(SystemExit) as left:
         main(sys.argv[1:])
     assert left.value.code == 2
@@ -40,7 +40,7 @@ def refused(capfd: pytest.CaptureFixture[str]) -> str:
 def test_a_password_is_never_shown(
     dsn: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not of a server that is not reached, and not of a DSN that cannot be read."""
+    """A password is not shown for a server that is not reached, and not for a DSN that cannot be read."""
     for command in ((*SERVE, "--store", f"postgres:{dsn}"), ("store", "init", dsn), (*SERVE, "--store", dsn)):
         monkeypatch.setattr("sys.argv", ["stock_service", *command])
         assert SECRET not in refused(capfd)
@@ -61,7 +61,8 @@ def test_a_password_is_never_shown(
 def test_a_password_of_a_dsn_without_quotes_is_never_shown(
     unquoted: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shell makes several arguments of such a DSN; the error names a mistyped option before it."""
+    """The shell makes several arguments of a DSN without quotes. Its password is not shown, and a mistyped option
+    before it is named."""
     first, *others = unquoted.split()
     words = ("--store", f"postgres:{first}", *others)
     monkeypatch.setattr("sys.argv", ["stock_service", *SERVE, "--prot", "0", *words])

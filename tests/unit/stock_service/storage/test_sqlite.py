@@ -1,4 +1,4 @@
-"""The durable catalog: what is told and shown is on the disk, whatever fails; planted bugs are caught."""
+"""The durable catalog: replies and Lookups are on the disk through every failure. Planted bugs are caught."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -73,7 +73,7 @@ def volume_after_a_retry(path: Path) -> int:
 
 
 def tells_and_shows_what_a_crash_leaves(folder: Path) -> None:
-    """Until its commit is on the disk a trade is not acknowledged, and no Lookup shows it; and then both."""
+    """Until its commit is on the disk a trade is not acknowledged, and no Lookup shows it. Then both happen."""
     with gated(folder / "s") as (exchange, gate), ThreadPoolExecutor(1) as pool:
         trade = pool.submit(exchange.trade, "FishCo", 5, BUY, "id")
         assert gate.reached()
@@ -163,7 +163,7 @@ def acknowledges_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def publishes_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers see what is applied."""
+    """A planted catalog whose readers see changes before the commit."""
     apply = Outcome.apply
 
     def early(outcome: Outcome, change: Change) -> None:
@@ -222,7 +222,7 @@ def test_a_second_catalog_on_one_file_is_refused_by_name(tmp_path: Path) -> None
 
 
 def test_a_lookup_never_waits_for_the_disk(tmp_path: Path) -> None:
-    """While a commit is held up, lookups, unknown stocks and refusals that need no stock are answered."""
+    """While a commit is held up, Lookups, unknown stocks and refusals without a stock are answered."""
     with gated(tmp_path / "s") as (exchange, gate), ThreadPoolExecutor(1) as pool:
         trade = pool.submit(exchange.trade, "FishCo", 5, BUY)
         assert gate.reached()
@@ -345,7 +345,7 @@ def test_a_log_that_finds_no_room_in_the_file_stays(
 
 
 def test_a_closed_catalog_refuses_changes_and_still_reads(tmp_path: Path) -> None:
-    """With UNAVAILABLE; closing twice is as closing once."""
+    """A closed catalog refuses changes with UNAVAILABLE, and still reads. A second close has no effect."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     assert catalog.close()
     assert catalog.close()

@@ -1,4 +1,4 @@
-"""The file of a store: who may open it, what it holds, and that damage to it is found, not served."""
+"""The file of a store: its owner, its content, and that damage is found and not served."""
 
 import fcntl
 import os
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def edited(path: Path, *statements: str) -> Path:
-    """The file, after statements of somebody else."""
+    """The file, after another program's statements."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -46,7 +46,8 @@ def refusal(path: Path) -> str:
 
 
 def test_what_is_written_is_loaded(path: Path) -> None:
-    """Stocks in their order, with their commits; the last so many ids, oldest first; the last commit's number."""
+    """The written state is loaded: stocks in order, with their commits; the last ids, oldest first; the last commit's
+    number."""
     with StoreFile.opened(path, unsynced) as file:
         loaded = file.load()
     assert list(loaded.versions.items()) == [("GameStart", (STOCKS[0], 0)), ("FishCo", (Stock("FishCo", 7, 9, 5), 1))]
@@ -55,7 +56,7 @@ def test_what_is_written_is_loaded(path: Path) -> None:
 
 
 def test_its_owner_alone_may_read_it(path: Path) -> None:
-    """Also where the process would let others; and so its log."""
+    """Only its owner may read the file and its log, also where the process would let others."""
     with StoreFile.opened(path, unsynced) as file:
         file.load()
         file.commit({}, {"id": RECORD}, 3)
@@ -65,7 +66,7 @@ def test_its_owner_alone_may_read_it(path: Path) -> None:
 
 
 def test_nobody_else_reads_or_writes_it_meanwhile(path: Path) -> None:
-    """Another program with SQLite is told that it is locked."""
+    """Another program with SQLite finds the file locked."""
     with StoreFile.opened(path, unsynced) as file, closing(sqlite3.connect(path, timeout=0)) as other:
         file.load()
         with pytest.raises(sqlite3.OperationalError, match="locked"):
@@ -89,7 +90,7 @@ def test_a_start_that_was_killed_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
-    """One that happens to have the name under which a store is made."""
+    """A file of another program with the name of a store that is made is not written over."""
     other = tmp_path / "store.new"
     other.write_text("mine")
     with pytest.raises(UsageError, match=r"store\.new"):
@@ -98,7 +99,7 @@ def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_a_log_without_its_file_is_put_into_no_new_one(tmp_path: Path) -> None:
-    """Else a store that is made anew would begin with the trades of the one that is gone."""
+    """A log without its file is put into no new one. Else a new store would begin with the trades of a lost one."""
     path = tmp_path / "store"
     log = tmp_path / "store-wal"
     log.write_bytes(RECORD)
@@ -111,7 +112,8 @@ def test_a_log_without_its_file_is_put_into_no_new_one(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
-    """One process has it, by whatever name; one made through a link stands where that points, and the link stays."""
+    """A store through a link is the same store: one process has it, by any name. One made through a link stands at the
+    target, and the link stays."""
     path, link = tmp_path / "folder" / "store", tmp_path / "link"
     path.parent.mkdir()
     link.symlink_to(path)
@@ -132,7 +134,7 @@ def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(path: Path) -> None:
-    """By its number."""
+    """A newer format is refused by its number."""
     edited(path, "PRAGMA user_version = 3")
     assert "allowed: a store of format 1; this one has 3: a newer program made it" in refusal(path)
 
@@ -146,7 +148,7 @@ def test_a_newer_format_is_refused(path: Path) -> None:
     ],
 )
 def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """A missing, an empty and any other file; none of them is changed."""
+    """A missing, an empty and a foreign file are refused, and not changed."""
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
@@ -155,7 +157,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes | None, said
 
 
 def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
-    """By its application id, and not a byte of it is changed."""
+    """A database of another program is refused by its application id, and not changed."""
     path = edited(tmp_path / "file", "CREATE TABLE stocks (number INTEGER)")
     before = path.read_bytes()
     assert "this file is something else" in refusal(path)
@@ -195,7 +197,7 @@ def test_an_older_row_of_a_stock_is_found(path: Path) -> None:
 
 
 def test_a_flipped_bit_or_a_cut_is_refused_or_changes_nothing(path: Path) -> None:
-    """Wherever it is in the file: what is loaded is what was written, or nothing is."""
+    """A flipped bit or a cut at any place of the file is refused, or the loaded state is the written one."""
     whole = path.read_bytes()
     with StoreFile.opened(path, unsynced) as file:
         written = file.load()
@@ -221,8 +223,8 @@ def test_damage_that_sqlite_quotes_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("ids", [1, 100])
 def test_the_log_does_not_grow_for_ever(ids: int, path: Path) -> None:
-    """It is moved into the file at each MiB, and begins anew: a disk of 8 MiB has room for both. In small commits, of a
-    trade each, and in large ones."""
+    """The log is moved into the file at each MiB, and begins anew, so that a disk of 8 MiB has room for both. In small
+    commits, of a trade each, and in large ones."""
     longest = 0
     with StoreFile.opened(path, unsynced) as file:
         file.load()

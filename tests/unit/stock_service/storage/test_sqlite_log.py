@@ -1,4 +1,4 @@
-"""The log of a killed server: damage that hides commits is refused by name, and what a crash leaves is not."""
+"""The log of a killed server: damage that hides commits is refused by name, and the rest of a crash is not."""
 
 import random
 from functools import partial
@@ -35,7 +35,7 @@ def left(tmp_path: Path) -> Path:
 
 
 def served(path: Path, log: bytes) -> int | None:
-    """The last commit that is there with such a log; None: it is refused as damaged."""
+    """The last commit of a file with this log; None where it is refused as damaged."""
     content = path.read_bytes()
     copy = path.with_name("copy")
     copy.write_bytes(content)
@@ -61,7 +61,7 @@ def flipped(log: bytes, at: int, bit: int) -> bytes:
 
 
 def test_a_whole_log_is_taken(left: Path) -> None:
-    """With all its commits."""
+    """A whole log is taken with all its commits."""
     log = left.with_name("store-wal").read_bytes()
     assert len(ends(log)) == GROUPS
     assert served(left, log) == GROUPS
@@ -95,7 +95,7 @@ def test_the_last_bit_that_says_that_a_commit_ends_is_missed(left: Path) -> None
 
 @pytest.mark.parametrize("byte", [0, 5, 8, 20, 30])
 def test_a_damaged_head_is_refused(byte: int, left: Path) -> None:
-    """SQLite would take none of the commits; of a format that it does not know, it says so itself."""
+    """A damaged head is refused, with which SQLite would take no commit. SQLite itself refuses an unknown format."""
     log = flipped(left.with_name("store-wal").read_bytes(), byte, 1)
     left.with_name("store-wal").write_bytes(log)
     assert damage(left.with_name("store-wal")) == "its head"
@@ -103,7 +103,8 @@ def test_a_damaged_head_is_refused(byte: int, left: Path) -> None:
 
 
 def test_damage_is_found_through_a_link(left: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The log is beside what the link names, also where links name links; ``store check`` finds it too."""
+    """Damage is found through a link: the log is beside the link's target, also through several links. ``store check``
+    finds it, too."""
     log = left.with_name("store-wal")
     log.write_bytes(flipped(log.read_bytes(), HEAD + 30, 1))
     (tmp_path / "link").symlink_to(Path("left") / "store")
@@ -132,7 +133,7 @@ def test_a_last_commit_half_written_is_left_out(also: bool, left: Path) -> None:
 
 @pytest.mark.slow
 def test_a_log_that_was_cut_short_is_taken_up_to_there(left: Path) -> None:
-    """Nobody can see that there was more."""
+    """A log that was cut short is taken up to the cut, since the rest cannot be known."""
     log = left.with_name("store-wal").read_bytes()
     for number, at in enumerate(ends(log)):
         assert served(left, log[: at + FRAME]) == number + 1
@@ -141,7 +142,7 @@ def test_a_log_that_was_cut_short_is_taken_up_to_there(left: Path) -> None:
 
 @pytest.mark.slow
 def test_commits_of_an_earlier_log_are_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log begins anew over what was in it, which stays behind the newer commits."""
+    """Commits of an earlier log behind the newer ones are no damage: the log begins anew over its old content."""
     monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 12 * 4096)
     path = tmp_path / "store"
     StoreFile.create(path, STOCKS, unsynced)
@@ -160,7 +161,7 @@ def test_commits_of_an_earlier_log_are_no_damage(tmp_path: Path, monkeypatch: py
 
 
 def test_an_earlier_log_behind_this_one_is_not_summed(left: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start costs what this log holds, however long the one before it was. A damaged salt is found all the same."""
+    """A start reads what the present log holds, for any length of the earlier one. A damaged salt is found."""
     log = left.with_name("store-wal").read_bytes()
     starts = range(HEAD, len(log), FRAME)
     earlier = b"".join(log[at : at + 8] + b"other sa" + log[at + 16 : at + FRAME] for at in starts)

@@ -60,7 +60,8 @@ MISPLACES = (
 
 @pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
 def test_a_trade_into_a_file_that_is_not_in_its_place_is_refused_by_name(misplaces: Misplaces, tmp_path: Path) -> None:
-    """This trade and all later ones are INTERNAL and say the reason and a remedy; the store is sick; lookups go on."""
+    """Once the file is not in its place, a trade and all later ones are INTERNAL, with the reason and a remedy. The
+    store is sick, and Lookups go on."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     exchange = Exchange(catalog)
     assert exchange.trade("FishCo", 1, BUY).volume == 1
@@ -78,7 +79,7 @@ def test_a_trade_into_a_file_that_is_not_in_its_place_is_refused_by_name(misplac
 def test_a_file_that_is_gone_is_seen_at_the_close(
     misplaces: Misplaces, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also where no trade came after it: the log says so, and the store is sick."""
+    """A missing file is seen at the close, also without a later trade: the log says so, and the store is sick."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
     misplaces(tmp_path / "s")
@@ -93,8 +94,9 @@ def test_a_file_that_is_gone_is_seen_at_the_close(
 def test_what_was_acknowledged_is_saved_and_no_start_passes_it_by(
     trades_on: bool, misplaces: Misplaces, tmp_path: Path
 ) -> None:
-    """As a file of its own, at the next trade or else at the close. A start is refused until that is in its place, or
-    moved away; then the store goes on from there, and a trade that was refused has one effect."""
+    """Acknowledged trades are saved in a file of their own, at the next trade or at the close. A start is refused until
+    that file is in the store's place, or moved away. Then the store goes on from it, and a refused trade has one
+    effect."""
     path, saved = tmp_path / "s", tmp_path / "s.saved"
     catalog = catalog_on(path, unsynced, retry_window=1000)
     for number in range(1, 201):
@@ -119,7 +121,8 @@ def test_what_was_acknowledged_is_saved_and_no_start_passes_it_by(
 
 
 def test_a_store_of_which_all_is_deleted_is_not_begun_anew(tmp_path: Path) -> None:
-    """File and log, while nobody trades: there is what the server saved as it was stopped."""
+    """If file and log are deleted while no trades come, the next start finds the state that the server saved at its
+    stop."""
     catalog = catalog_on(tmp_path / "s", unsynced)
     assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
     deletes_the_log(tmp_path / "s")
@@ -133,7 +136,8 @@ def test_a_store_of_which_all_is_deleted_is_not_begun_anew(tmp_path: Path) -> No
 
 
 def test_what_cannot_be_saved_is_said_and_tried_again(tmp_path: Path) -> None:
-    """At the close, as where the folder was moved away; file and log are whole there."""
+    """A state that cannot be saved is named, and saved at the close, as where the folder was moved away. File and log
+    are whole there."""
     path = tmp_path / "folder" / "s"
     path.parent.mkdir()
     catalog = catalog_on(path, unsynced)
@@ -222,7 +226,7 @@ def test_a_killed_servers_file_without_its_log_is_refused(killed: Path) -> None:
 
 
 def test_a_log_without_a_head_is_no_log(killed: Path) -> None:
-    """Of a file that is marked: it had one."""
+    """A marked file whose log has no head is refused: it had one."""
     log = killed.with_name("s-wal")
     trades = log.read_bytes()
     for content in (bytes(len(trades)), bytes(32) + trades[32:], trades[:20]):
@@ -235,7 +239,7 @@ def test_a_log_without_a_head_is_no_log(killed: Path) -> None:
 
 
 def test_a_crash_while_a_file_is_marked_leaves_the_mark_to_the_next(tmp_path: Path) -> None:
-    """The log alone says then that the file is open: the next server marks the file itself, too."""
+    """After a crash while a file is marked only the log tells that the file is open. The next server marks the file."""
     path = tmp_path / "s"
     left: list[Path] = []
 
@@ -270,7 +274,7 @@ def test_an_empty_log_says_that_the_file_alone_is_meant(killed: Path) -> None:
 
 @pytest.mark.parametrize("closes", ["StoreFile", "a start"])
 def test_a_clean_close_clears_the_mark(closes: str, killed: Path) -> None:
-    """Also of who changes nothing, as a check does: the file is whole then, and has no log."""
+    """A clean close clears the mark, also of a check, which changes nothing: the file is whole then, and has no log."""
     if closes == "StoreFile":
         with StoreFile.opened(killed, unsynced) as file:
             file.load()
@@ -282,7 +286,7 @@ def test_a_clean_close_clears_the_mark(closes: str, killed: Path) -> None:
 
 
 def test_a_file_of_before_there_were_marks_opens(killed: Path) -> None:
-    """With the log of a killed server, and without one."""
+    """A file from before there were marks opens, with the log of a killed server, and without one."""
     content = bytearray(killed.read_bytes())
     assert content[68:72] == b"StoO"
     content[68:72] = b"Stoc"
@@ -314,7 +318,7 @@ def test_a_mark_that_cannot_be_cleared_shuts_nobody_out(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_closed(killed: Path) -> None:
-    """One that is made of what a killed server left, and of a file that has commits: it has no log."""
+    """A copy of a killed server's store, and of a file with commits, is closed: it has no log."""
     with StoreFile.opened(killed, unsynced) as file:
         file.load()
         file.copy_to(killed.with_name("copy"))
@@ -328,8 +332,8 @@ def test_a_copy_is_closed(killed: Path) -> None:
 def test_a_copy_of_earlier_takes_up_all_of_the_log_or_is_refused(
     tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is moved over the file of a server that runs. The log has begun anew since, or not; a start on the two serves
-    all that was acknowledged, or nothing."""
+    """An earlier copy is moved over the file of a running server. With the log begun anew or not, a start on the two
+    serves every acknowledged trade, or is refused."""
     monkeypatch.setattr(sqlite_file, "_LOG_BYTES_MAX", 10 * 4096)
     taken = 0
     for turn in range(30):

@@ -1,4 +1,5 @@
-"""A store's later starts, and its answers over any of them: what holds, what is added, and one in memory beside it."""
+"""A store's later starts, and its replies over any of them: the kept state, new stocks, and a store in memory beside
+it."""
 
 import sqlite3
 from functools import partial
@@ -52,7 +53,7 @@ def test_a_later_start_fits_the_store_to_the_catalog_file(tmp_path: Path, caplog
 
 
 def test_a_stock_that_the_file_lacks_is_refused_by_name(tmp_path: Path) -> None:
-    """And nothing is changed."""
+    """A stock that the file lacks is refused by name, and nothing is changed."""
     before = fitted(tmp_path / "s")
     with pytest.raises(UsageError, match=r"--catalog: missing, allowed: a file with all stocks of .*: 'FishCo' is one"):
         fitted(tmp_path / "s", STOCKS[0], Stock("New", 1, 2))

@@ -53,7 +53,7 @@ def in_memory(name: str, stocks: Sequence[Stock], retry_window: int) -> Catalog:
 
 
 def answers_as_a_dictionary_would(catalog: Catalog, requests: list[tuple[str, str, int]]) -> None:
-    """Compares the answers of a catalog of ``STOCKS`` with those of a dictionary."""
+    """Compares the replies of a catalog of ``STOCKS`` with those of a dictionary."""
     model: dict[str, tuple[Stock, int]] = {stock.name: (stock, 0) for stock in STOCKS}
     commits = 0
     for kind, stock_name, number in requests:
@@ -76,7 +76,7 @@ def answers_as_a_dictionary_would(catalog: Catalog, requests: list[tuple[str, st
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1), st.booleans()), max_size=40), st.integers(1, 4))
 @pytest.mark.parametrize("name", ["mutex", "shared"])
 def test_it_remembers_exactly_its_window(name: str, uses: list[tuple[int, int, bool]], window: int) -> None:
-    """Any row of uses of ids gets the answers of a list of the last so many first uses; those that raised are out."""
+    """Any row of uses of ids gets the replies of a list of the last first uses, without those that raised."""
     with Shared() as shared:
         make = shared.in_turns if name == "shared" else partial(in_memory, name)
         remembers_exactly_its_window(make(STOCKS, window), uses, window)
@@ -129,6 +129,6 @@ print(psutil.Process().memory_info().rss - before)
 
 @pytest.mark.slow
 def test_what_is_remembered_takes_little_memory() -> None:
-    """100,000 ids of 64 characters take 25 MiB of a process at most, with what forgetting others has left."""
+    """100,000 ids of 64 characters take at most 25 MiB of a process, with the memory of forgotten ids."""
     done = subprocess.run([sys.executable, "-c", FILL], cwd=ROOT, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 25 * 2**20

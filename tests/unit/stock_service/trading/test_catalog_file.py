@@ -1,4 +1,4 @@
-"""Catalog files: what is right is read exactly, and what is wrong is refused in one line that says where and why."""
+"""Catalog files: a right file is read exactly. A wrong one is refused in one line with the place and the reason."""
 
 import tomllib
 from pathlib import Path
@@ -111,7 +111,7 @@ BAD: dict[str, tuple[str, str, object, str]] = {
 
 @pytest.mark.parametrize("fault", BAD)
 def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, fault: str) -> None:
-    """The line names the file and the place in it, what stands there and what is allowed, and nothing else."""
+    """The line names the file and the place in it, the given value and the allowed ones, and nothing else."""
     text, place, given_, allowed = BAD[fault]
     path = written(tmp_path, text)
     with pytest.raises(UsageError) as refused:

@@ -25,7 +25,8 @@ def exchange() -> Exchange:
 
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_an_unknown_stock_is_unknown_to_every_request(exchange: Exchange, name: str) -> None:
-    """Also an empty and an overlong name; the reply is zeros otherwise."""
+    """An unknown stock, an empty name and an overlong one are unknown to every request. The reply is zeros
+    otherwise."""
     assert exchange.lookup(name) == LookupReply(Status.UNKNOWN_STOCK, 0, 0, 0)
     assert exchange.trade(name, 1, BUY) == TradeReply(Status.UNKNOWN_STOCK, 0, 0)
     assert exchange.update(name, 1) == UpdateReply(Status.UNKNOWN_STOCK, 0)
@@ -84,7 +85,7 @@ def test_a_session() -> None:
 
 
 def test_a_retry_has_one_effect(exchange: Exchange) -> None:
-    """The same trade under the same id gets the original reply; without an id it is another trade."""
+    """The same trade under the same id gets the original reply. Without an id it is another trade."""
     first = exchange.trade("A", 2, BUY, "id")
     assert first == TradeReply(Status.OK, 2, 1)
     assert exchange.trade("A", 1, BUY) == TradeReply(Status.OK, 3, 2)
@@ -94,7 +95,7 @@ def test_a_retry_has_one_effect(exchange: Exchange) -> None:
 
 
 def test_a_refusal_is_replayed(exchange: Exchange) -> None:
-    """A retry of a suspended trade says what the first said, though the volume is another by now; others likewise."""
+    """A retry of a suspended trade gets its first reply, though the volume has changed. So do other refusals."""
     refused = exchange.trade("A", 11, BUY, "large")
     assert refused == TradeReply(Status.SUSPENDED, 0, 0)
     assert exchange.trade("X", 1, BUY, "unknown") == TradeReply(Status.UNKNOWN_STOCK)
@@ -109,7 +110,7 @@ def test_a_refusal_is_replayed(exchange: Exchange) -> None:
     ("name", "quantity", "side"), [("B", 2, BUY), ("A", 3, BUY), ("A", 2, SELL), ("X", 2, BUY), ("A", 0, BUY)]
 )
 def test_an_id_used_for_other_content_is_a_fault(exchange: Exchange, name: str, quantity: int, side: int) -> None:
-    """Another stock, quantity or side under the same id is InvalidRequest, whatever would have come of it."""
+    """Another stock, quantity or side under the same id is InvalidRequest, for any outcome that it would have had."""
     first = exchange.trade("A", 2, BUY, "id")
     with pytest.raises(InvalidRequest, match="'id'"):
         exchange.trade(name, quantity, side, "id")
@@ -118,7 +119,7 @@ def test_an_id_used_for_other_content_is_a_fault(exchange: Exchange, name: str, 
 
 
 def test_an_id_has_64_characters_at_most(exchange: Exchange) -> None:
-    """Of any kind; one more is a fault before anything else is looked at."""
+    """An id has at most 64 characters of any kind. One more is a fault before all other checks."""
     assert exchange.trade("A", 1, BUY, "é" * 64) == TradeReply(Status.OK, 1, 1)
     with pytest.raises(InvalidRequest, match="65 characters"):
         exchange.trade("X", 0, 0, "é" * 65)
@@ -126,7 +127,7 @@ def test_an_id_has_64_characters_at_most(exchange: Exchange) -> None:
 
 @pytest.mark.slow
 def test_remembered_ids_hold_no_overlong_names(exchange: Exchange) -> None:
-    """A name that no stock can have costs the window of ids no more than one that a stock may have."""
+    """A name that is too long for a stock costs the window of ids no more than a stock's name."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

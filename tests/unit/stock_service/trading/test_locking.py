@@ -1,4 +1,4 @@
-"""Locks: who excludes whom, and that neither readers nor writers starve."""
+"""Locks: mutual exclusion, and that neither readers nor writers starve."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
@@ -37,10 +37,10 @@ TOGETHER: dict[str, set[tuple[str, str]]] = {
         ("write A", "read B"),
     },
 }
-"""What may be held together, by strategy: all that is not named here is excluded."""
+"""Accesses that may be together, by strategy. All others are excluded."""
 
 EVERY = ("write A", "write A")
-"""What every strategy excludes: of one that has no row here, nothing else is known."""
+"""Accesses that every strategy excludes. For a strategy without a row nothing else is known."""
 
 
 def held(locking: Locking, what: str) -> Held | None:
@@ -74,7 +74,7 @@ def enters(lock: Held | None, while_holding: Held | None) -> bool:
 @pytest.mark.parametrize("first", ["read A", "write A"])
 @pytest.mark.parametrize("name", LOCKINGS)
 def test_who_excludes_whom(name: str, first: str, second: str) -> None:
-    """Every strategy lets exactly those in together that it says; who waits gets in afterwards."""
+    """Every strategy admits exactly the accesses that it states together. A waiting one gets in afterwards."""
     if name not in TOGETHER and (first, second) != EVERY:
         pytest.skip(f"TOGETHER has no row of {name}")
     locking = LOCKINGS[name](NAMES)
@@ -106,7 +106,7 @@ def test_readers_are_inside_together() -> None:
 
 
 def test_a_writer_waits_for_the_last_reader() -> None:
-    """Not for the first to leave."""
+    """A writer waits for the last reader, and not for the first to leave."""
     lock = ReadWriteLock()
     lock.reader.__enter__()
     lock.reader.__enter__()
@@ -127,7 +127,7 @@ def test_a_writer_waits_for_the_last_reader() -> None:
 
 @pytest.mark.slow
 def test_a_writer_is_alone() -> None:
-    """Of many readers and writers, nobody is ever inside with a writer."""
+    """With many readers and writers, no other thread is ever inside with a writer."""
     lock, inside = ReadWriteLock(), Inside()
 
     def read() -> None:
@@ -181,10 +181,10 @@ def run(functions: list[Callable[[], None]]) -> None:
 
 
 class Relay:
-    """Two threads that keep a lock wanted: each leaves it only when the other is there, as far as the lock lets it.
+    """Two threads that keep a lock wanted: each leaves it only when the other is there, as far as the lock allows it.
 
-    A thread is there once it has the lock or, where ``when_asking``, once it asks for it. ``patience_s`` is how long
-    one waits for the other, whom the lock may keep out.
+    A thread is there once it has the lock or, with ``when_asking``, once it asks for it. ``patience_s`` is the longest
+    wait for the other thread, which the lock may keep out.
     """
 
     def __init__(self, *, when_asking: bool, patience_s: float) -> None:
@@ -224,7 +224,7 @@ class Relay:
         return got_in
 
     def _occupy(self, lock: Held) -> None:
-        """One of the two: takes the lock again and again."""
+        """One of the two threads: takes the lock again and again."""
         while not self._ended:
             if self._when_asking:
                 self._count(1)
@@ -237,7 +237,7 @@ class Relay:
                     self._wait_for_the_other(leave=True)
 
     def _wait_for_the_other(self, *, leave: bool) -> None:
-        """Blocks until both are there; leaves in the same moment, so that the other then waits in its turn."""
+        """Blocks until both are there. Leaves in the same moment, so that the other thread then waits in its turn."""
         with self._changed:
             self._changed.wait_for(lambda: self._there == 2 or self._ended, self._patience_s)
             self._there -= leave
@@ -250,7 +250,7 @@ class Relay:
 
 
 class StarvedBy:
-    """A lock that its holder gets only once a relay has nobody there: what a lock that starves comes to."""
+    """A lock that its holder gets only once no thread of a relay is there, as a lock that starves."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -263,19 +263,19 @@ class StarvedBy:
 
 
 def test_a_writer_gets_in_between_readers() -> None:
-    """Two readers of whom one is always inside, as far as the lock allows it, cannot keep a writer out."""
+    """Two readers, one of whom is always inside as far as the lock allows it, cannot keep a writer out."""
     lock = ReadWriteLock()
     assert Relay(when_asking=False, patience_s=BARELY_S / 4).lets_in(lock.reader, lock.writer, WAIT_S)
 
 
 def test_a_reader_gets_in_between_writers() -> None:
-    """Two writers of whom one always waits while the other is inside cannot keep a reader out."""
+    """Two writers, one of whom always waits while the other is inside, cannot keep a reader out."""
     lock = ReadWriteLock()
     assert Relay(when_asking=True, patience_s=BARELY_S / 4).lets_in(lock.writer, lock.reader, WAIT_S)
 
 
 def test_a_lock_that_starves_is_found_out() -> None:
-    """The relay keeps out writers of a lock that prefers readers, and readers of one that prefers writers."""
+    """The relay keeps out writers of a lock that prefers readers, and readers of a lock that prefers writers."""
     relay = Relay(when_asking=False, patience_s=WAIT_S)
     assert not relay.lets_in(nullcontext(), StarvedBy(relay), BARELY_S)
     relay = Relay(when_asking=True, patience_s=WAIT_S)

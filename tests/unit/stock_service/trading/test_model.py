@@ -1,4 +1,4 @@
-"""Values: statuses and their codes, dollars and cents, and what is never changed."""
+"""Values: statuses and their codes, dollars and cents, and that values never change."""
 
 import math
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -52,7 +52,7 @@ def test_the_numbers_are_those_of_the_wire() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_values_cannot_be_changed(value: Stock | LookupReply | TradeReply | UpdateReply) -> None:
-    """Any thread may hold a value: nobody can assign to it, and it has no room for more."""
+    """A value that any thread may hold cannot be assigned to, and takes no further attribute."""
     field = next(iter(type(value).__annotations__))
     with pytest.raises(AttributeError):
         setattr(value, field, None)
@@ -64,7 +64,7 @@ def test_values_cannot_be_changed(value: Stock | LookupReply | TradeReply | Upda
     [(0, "$0.00"), (5, "$0.05"), (1599, "$15.99"), (100_000, "$1000.00"), (INT64_MAX, "$92233720368547758.07")],
 )
 def test_dollars_have_two_decimals(price_cents: int, text: str) -> None:
-    """Cents are printed as dollars, whatever their size."""
+    """Cents of any size are printed as dollars with two decimals."""
     assert dollars(price_cents) == text
 
 
@@ -104,7 +104,7 @@ def test_cents_are_rounded_half_to_even(amount: Decimal) -> None:
     ],
 )
 def test_amounts_that_are_read(amount: str | float, price_cents: int) -> None:
-    """With a sign of the currency or without, as text or as a float; a negative one passes."""
+    """Amounts are read with a sign of the currency or without, as text or as a float. A negative one is read, too."""
     assert cents(amount) == price_cents
 
 
@@ -113,7 +113,7 @@ def test_amounts_that_are_read(amount: str | float, price_cents: int) -> None:
     ["", "$", "dollars", "1,5", "1.5.0", "NaN", "sNaN", "inf", "-Infinity", math.nan, math.inf, -math.inf, "0x10"],
 )
 def test_what_is_no_amount_is_refused(amount: str | float) -> None:
-    """Text, NaN and infinity are ValueErrors that say what was given."""
+    """A text that is not an amount, NaN and infinity are ValueErrors with the given value."""
     with pytest.raises(ValueError, match="amount") as refused:
         cents(amount)
     assert repr(amount) in str(refused.value)
@@ -127,7 +127,7 @@ def test_more_than_the_wire_carries_is_refused(amount: str | float) -> None:
 
 
 def test_an_amount_with_a_huge_exponent_is_refused() -> None:
-    """Also one that no decimal can be multiplied by 100."""
+    """An amount with a huge exponent is refused, also one that no decimal can be multiplied by 100."""
     with pytest.raises(ValueError, match="1e999999"):
         cents("1e999999")
 

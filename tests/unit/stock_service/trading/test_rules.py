@@ -1,4 +1,4 @@
-"""The rules: the limit is never passed, a refusal changes nothing, and a step changes only what it is about."""
+"""The rules: the limit is never passed, a refusal changes nothing, and a step changes only its own fields."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ def stocks(draw: st.DrawFn) -> Stock:
 
 @given(stocks(), QUANTITIES | st.integers(1, 5))
 def test_a_trade_fits_or_changes_nothing(stock: Stock, quantity: int) -> None:
-    """A trade adds its quantity and nothing else, or the very same stock comes back, SUSPENDED."""
+    """A trade adds its quantity and changes nothing else, or the same stock object comes back, SUSPENDED."""
     after, status = rules.trade(stock, quantity)
     if stock.volume + quantity <= stock.volume_limit:
         assert status is Status.OK
@@ -42,7 +42,7 @@ def test_the_volume_never_exceeds_the_limit(stock: Stock, quantities: list[int])
 
 
 def test_suspension_is_not_sticky() -> None:
-    """After a trade that does not fit, a smaller one that does is done, up to the last share."""
+    """After a trade that does not fit, a smaller one that fits is done, up to the last share."""
     stock = Stock("A", 1, 10, 7)
     assert rules.trade(stock, 4) == (stock, Status.SUSPENDED)
     stock, status = rules.trade(stock, 3)
@@ -55,7 +55,7 @@ def test_suspension_is_not_sticky() -> None:
     [(0, 10, Status.OK), (9, 10, Status.OK), (10, 10, Status.SUSPENDED), (0, 0, Status.SUSPENDED)],
 )
 def test_a_lookup_is_suspended_at_the_limit(volume: int, limit: int, status: Status) -> None:
-    """Only where no trade at all could fit."""
+    """A Lookup is suspended only where no trade could fit."""
     assert rules.lookup_status(Stock("A", 1, limit, volume)) is status
 
 
@@ -67,7 +67,7 @@ def test_a_suspended_stock_takes_no_trade_and_any_other_takes_one_share(stock: S
 
 @given(stocks(), st.integers(0, INT64_MAX))
 def test_an_update_sets_the_price_alone(stock: Stock, price_cents: int) -> None:
-    """An update is a change even if the price is what it was, and also at the limit."""
+    """An update sets the price alone. It is a change even at the old price, and also at the limit."""
     after, status = rules.update(stock, price_cents)
     assert status is Status.OK
     assert after == dataclasses.replace(stock, price_cents=price_cents)

@@ -38,7 +38,7 @@ def service() -> Service:
 
 
 def test_its_methods_are_those_of_the_protocol() -> None:
-    """Every rpc of the protobuf service has its method, under its full path, and there is no other."""
+    """Every rpc of the protobuf service has its method, under its full path, and there is no other method."""
     described = stock_pb2.DESCRIPTOR.services_by_name["StockService"]
     assert service().name == STOCK_SERVICE == "stock_service.v1.StockService"
     assert set(service().methods) == {f"/{STOCK_SERVICE}/{rpc.name}" for rpc in described.methods}
@@ -60,7 +60,8 @@ def test_a_session_in_bytes() -> None:
 
 
 def test_a_response_is_made_once_for_each_state_of_a_stock() -> None:
-    """And anew after any change. What names no stock is kept nowhere: its name is anybody's."""
+    """A response is made once for each state of a stock, and anew after a change. A response for an unknown name is not
+    kept."""
     methods = service().methods
 
     def looked_up(name: str) -> LookupResponse:
@@ -77,7 +78,7 @@ def test_a_response_is_made_once_for_each_state_of_a_stock() -> None:
 
 @pytest.mark.parametrize(("more", "kept"), [(0, True), (1, False)])
 def test_responses_are_kept_of_so_many_stocks(more: int, kept: bool) -> None:
-    """In a larger catalog each is made anew."""
+    """Responses are kept for a bounded number of stocks. In a larger catalog each is made anew."""
     stocks = [Stock(f"S{number}", 1, 10) for number in range(KEPT_MAX + more)]
     function = stock_service(Exchange(MemoryCatalog(stocks, LOCKINGS["mutex"]))).methods[LOOKUP].function
     first, again = (function(LookupRequest(name="S0")) for _ in range(2))  # type: ignore[call-arg]

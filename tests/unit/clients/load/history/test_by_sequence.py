@@ -42,7 +42,7 @@ def same_id_same_content(requests: Sequence[Request]) -> list[Request]:
 
 
 def legal_in_some_order(operations: Sequence[Operation]) -> bool:
-    """Tries every order that real time allows on an exchange that nobody else uses."""
+    """True where some order that real time allows gives every reply, on an exchange of its own."""
     for order in itertools.permutations(operations):
         if any(later.returned_ns < earlier.called_ns for earlier, later in itertools.combinations(order, 2)):
             continue
@@ -137,7 +137,7 @@ FAULTS: dict[str, tuple[str, list[Operation]]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found_and_named(fault: str) -> None:
-    """Each kind of illegal history is refused for what is wrong with it."""
+    """Each kind of illegal history is refused with the name of its fault."""
     words, history = FAULTS[fault]
     found = violations(STOCKS, history)
     assert any(words in one for one in found), found
@@ -152,7 +152,7 @@ def test_overlapping_operations_may_stand_in_any_order() -> None:
 
 
 def test_contention_is_overlap_with_a_commit() -> None:
-    """Overlapping lookups are no contention, and neither are trades that follow one another."""
+    """Overlapping Lookups are not contention, and neither are trades that follow one another."""
     lookups = [at(0, 9, Lookup("B"), LookupReply(OK, 5, 0, 0))] * 2
     assert contended(lookups) == 0
     assert contended([FIRST, SECOND]) == 0

@@ -24,19 +24,19 @@ def test_all_uses_count_as_one_that_was_sent_first_and_told_first() -> None:
 
 
 def test_who_was_refused_knows_that_the_other_trade_was_done() -> None:
-    """A refusal for an id that another trade has is the end of that trade, of which nothing else was heard."""
+    """A refusal for an id that another trade has is the end of that trade, whose own reply was lost."""
     refused = Operation(OTHER, Untold.REFUSED, 20, 25)
     assert one_for_each_id([FIRST, refused]) == ([Operation(PLAIN, DONE, 10, 25)], [])
     assert one_for_each_id([UNHEARD, refused]) == ([Operation(PLAIN, Untold.UNKNOWN, 5, 25)], [])
 
 
 def test_a_lost_use_for_another_trade_had_no_effect() -> None:
-    """One trade of an id was answered, so no other with that id was ever done."""
+    """One trade of an id was answered, so that another trade with the id was never done."""
     assert one_for_each_id([FIRST, replace(UNHEARD, request=OTHER)]) == ([Operation(PLAIN, DONE, 10, 40)], [])
 
 
 def test_several_trades_of_which_nothing_was_heard_may_each_have_been_done() -> None:
-    """None of them is left out."""
+    """Several trades of an id without replies all stay, since each may have been done."""
     asked, found = one_for_each_id([UNHEARD, replace(UNHEARD, request=OTHER)])
     assert (len(asked), found) == (2, [])
 
@@ -53,6 +53,7 @@ def test_several_trades_of_which_nothing_was_heard_may_each_have_been_done() -> 
     ],
 )
 def test_what_no_catalog_says_is_found(words: str, operations: list[Operation]) -> None:
-    """Two replies to one id; a refusal that no trade explains; one before the trade that explains it was sent."""
+    """Impossible replies are found: two replies to one id; a refusal that no trade explains; a refusal before the trade
+    that explains it was sent."""
     _, found = one_for_each_id(operations)
     assert any(words in one for one in found), found

@@ -27,7 +27,7 @@ def test_it_agrees_with_trying_every_order(rng: random.Random) -> None:
 
 
 def lost(quantity: int, called_ns: int = 0) -> Operation:
-    """A trade of which nothing was heard."""
+    """A trade without a reply."""
     return Operation(Trade("A", quantity), Untold.UNKNOWN, called_ns, NEVER_NS)
 
 

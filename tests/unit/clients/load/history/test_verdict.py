@@ -18,12 +18,12 @@ HISTORY = History((STOCK,), {"A": 4}, (TRADED, SEEN))
 
 
 def test_a_right_history_is_linearizable() -> None:
-    """Both judges agree."""
+    """Both judges accept a right history."""
     assert judged(HISTORY).finding == "linearizable"
 
 
 def test_a_wrong_one_is_not() -> None:
-    """A stale lookup, and one that only the numbers of several stocks show."""
+    """A stale Lookup is found, and one that only the numbers of several stocks show."""
     stale = Operation(Lookup("A"), LookupReply(OK, 5, 3, 4), 25, 30)
     assert judged(replace(HISTORY, operations=(TRADED, SEEN, stale))).finding == "not linearizable"
     doubled = Operation(Trade("B", 1), TradeReply(OK, 1, 8), 0, 20)
@@ -39,21 +39,21 @@ def test_one_without_overlap_is_vacuous() -> None:
 
 
 def test_retries_of_one_trade_are_no_conflict() -> None:
-    """They are one request that nothing else met."""
+    """Retries of one trade are one request, without a conflict."""
     uses = [Operation(Trade("A", 2, request_id="x"), TradeReply(OK, 5, 8), start, start + 20) for start in range(3)]
     found = judged(replace(HISTORY, operations=uses))
     assert (found.finding, found.contended, found.requests) == ("vacuous", 0.0, 3)
 
 
 def test_one_of_which_little_was_told_is_vacuous() -> None:
-    """A few overlapping requests that were answered say nothing of many others."""
+    """A few overlapping requests that were answered show nothing about many others."""
     lost = [Operation(Trade("A", 7), Untold.UNKNOWN, 40, NEVER_NS)] * 5
     found = judged(replace(HISTORY, operations=(TRADED, SEEN, *lost)))
     assert (found.finding, found.contended, found.unknown) == ("vacuous", 2 / 7, 5)
 
 
 def test_an_unknown_outcome_leaves_it_to_the_search() -> None:
-    """A lost trade whose effect was seen, with a number that nobody was told."""
+    """A lost trade whose effect was seen, with a number that no reply has, is judged by the search alone."""
     lost = replace(TRADED, reply=Untold.UNKNOWN, returned_ns=NEVER_NS)
     beside = Operation(Trade("A", 7), TradeReply(OK, 12, 9), 0, 20)
     during = Operation(Lookup("A"), LookupReply(OK, 5, 5, 8), 0, 20)
@@ -62,7 +62,7 @@ def test_an_unknown_outcome_leaves_it_to_the_search() -> None:
 
 
 def test_a_limit_is_what_the_refusals_leave() -> None:
-    """The volume at which a stock is suspended; else what no refused trade fits under."""
+    """The limit is the volume at which a stock is suspended; else the largest one that refuses every refused trade."""
     assert limit_told("A", [TRADED, SEEN]) == INT64_MAX
     refused = Operation(Trade("A", 10), TradeReply(Status.SUSPENDED, 95), 0, 1)
     assert limit_told("A", [TRADED, refused]) == 104

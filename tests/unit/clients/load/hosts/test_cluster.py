@@ -1,4 +1,4 @@
-"""Runs from several hosts: exact sums and percentiles, and a refusal by the host's name for whatever spoils a run.
+"""Runs from several hosts: exact sums and percentiles, and a refusal with the host's name for a spoiled run.
 
 The hosts are two processes of this machine; ``tests/reliability/hosts.py`` has them in networks of their own.
 """
@@ -53,7 +53,7 @@ def hosts() -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine that is busy with other tests a host may begin late."""
+    """Allows a host to begin late, on a machine that is busy with other tests."""
     monkeypatch.setattr(cluster, "SKEW_LEAST_S", 10.0)
 
 
@@ -67,7 +67,7 @@ def plan(server: str, **changes: object) -> LoadPlan:
 
 
 def unwatched(_progress: Progress) -> None:
-    """Nobody watches."""
+    """A watch that does nothing."""
 
 
 def test_the_whole_is_what_all_hosts_saw(hosts: Cluster, server: str) -> None:
@@ -142,7 +142,7 @@ def at(phase: str, act: Callable[[], None]) -> fleet.Watch:
 def test_a_share_that_is_started_again_refuses_the_run(
     hosts: Cluster, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the name of its host, whoever started it, and wherever; nobody sends any more."""
+    """A second start of a share refuses the run with the name of its host, on any worker. No host sends any more."""
     submit, others = cluster._Run.submit, list[object]()
 
     def twice(self: cluster._Run, host: cluster._Host, worker: str) -> object:
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None
 def test_a_scheduler_that_falls_silent_refuses_the_run(
     hosts: Cluster, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where its machine is gone: without an answer Ctrl-C would not be looked at either."""
+    """A scheduler that falls silent refuses the run, as one whose machine is gone. Else Ctrl-C would not be noticed."""
     monkeypatch.setattr(cluster, "SILENT_S", 3.0)  # hosts say each second that they live
     frozen = hosts.processes[SCHEDULER]
     freeze = at("measuring", lambda: frozen.send_signal(signal.SIGSTOP))
@@ -205,7 +205,7 @@ def test_the_command_says_what_each_host_saw(
 def test_a_killed_host_refuses_the_run(
     hosts: Cluster, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By its name; there is no file, and the other host sends no more."""
+    """A killed host refuses the run by its name. There is no file, and the other host sends no more."""
     file = tmp_path / "results.json"
 
     def kill() -> None:
@@ -235,7 +235,7 @@ def run(server: str, hosts: str, *options: str) -> int:
 def test_no_scheduler_is_a_bad_option(
     server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one line, which gives no advice on stock servers."""
+    """Without a scheduler one line names the option, without advice on stock servers."""
     monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = f"127.0.0.1:{free.getsockname()[1]}"
@@ -253,16 +253,16 @@ class FakeClient:
 
     @property
     def scheduler(self) -> "FakeClient":
-        """As Dask's."""
+        """The scheduler, as Dask's client has it."""
         return self
 
     def identity(self, n_workers: int) -> object:
-        """As a scheduler's."""
+        """Workers, as a scheduler tells them."""
         assert n_workers == -1
         return {"workers": self._workers}
 
     def sync(self, call: Callable[..., object], callback_timeout: float, **arguments: int) -> object:
-        """As Dask's."""
+        """Waits for a call, as Dask's client does."""
         assert callback_timeout == cluster.SILENT_S
         return call(**arguments)
 
@@ -287,7 +287,7 @@ def test_fewer_clients_than_hosts_are_a_bad_option() -> None:
 
 
 def test_a_nanny_is_refused() -> None:
-    """It would start a worker again that died, and a worker of its own may start no processes."""
+    """A nanny is refused: it would start a dead worker again, and its worker may start no processes."""
     with pytest.raises(Refused, match="host b has a nanny"):
         cluster.hosts_of(FakeClient(a=None, b="tcp://b:2"), replace(PLAN, clients=2))  # type: ignore[arg-type]
 
@@ -299,7 +299,7 @@ def test_no_workers_are_refused() -> None:
 
 
 def test_a_host_that_lags_is_refused() -> None:
-    """One that sent off its schedule, that sent not all, or that began late; by its name."""
+    """A host that sent off its schedule, sent too little, or began late is refused by its name."""
     good = open_run()
     cluster.check(HostResult("a", 0.01, good), OPEN)
     with pytest.raises(Refused, match=r"host a lagged: its sends did not follow the schedule"):

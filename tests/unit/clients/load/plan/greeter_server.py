@@ -1,4 +1,4 @@
-"""A server that is none of ours: grpcio's own, with a greeter declared in two files that only the tests know."""
+"""A server of others: grpcio's own, with a greeter declared in two files that only the tests have."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ service Greeter {
 
 
 def write_protos(folder: Path) -> Path:
-    """Writes both files; the one that declares the service."""
+    """Writes both files. Gives the one that declares the service."""
     (folder / "names.proto").write_text(NAMES)
     (folder / "greeter.proto").write_text(GREETER)
     return folder / "greeter.proto"

@@ -1,4 +1,4 @@
-"""Calls of anybody's gRPC service: what is learnt of a method, and what is said where that fails."""
+"""Calls of any gRPC service: the method's types, and the errors."""
 
 import pickle
 import socket
@@ -75,7 +75,7 @@ def test_a_reply_is_checked_in_another_process(greets: Address) -> None:
     ],
 )
 def test_what_does_not_fit_is_said_in_one_line(greets: Address, call: str, data: str, said: str) -> None:
-    """With what there is instead."""
+    """A wrong method or request is one line, with the allowed values."""
     with pytest.raises(UsageError) as refused:
         called(greets, call, data)
     assert said in str(refused.value)
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_said_in_one_line(greets: Address, call: str, data:
 
 
 def test_a_server_without_reflection_needs_the_file(tmp_path: Path) -> None:
-    """And with it, the file's services are named."""
+    """A server without reflection needs the file, whose services are then named."""
     with greeter(reflected=False) as address:
         with pytest.raises(
             UsageError, match=r"beside --proto FILE, as the server at 127\.0\.0\.1:\d+ has no reflection"
@@ -103,7 +103,8 @@ def test_a_server_that_is_not_there_or_silent_is_a_fault() -> None:
 
 
 def test_a_file_that_does_not_compile_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the compiler's words, without its warnings; without the compiler, what to install."""
+    """A file that does not compile is refused with the compiler's error, without its warnings. Without the compiler the
+    line says how to install it."""
     for text, column in (("syntax = 'proto3'; message {", 28), ("message {", 9)):
         (broken := tmp_path / "broken.proto").write_text(text)
         with pytest.raises(

@@ -23,7 +23,7 @@ PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, MIX, STOCKS, 0.0, 1.0, connectio
 
 
 def sent(plan: LoadPlan, count: int, connections: int = 1) -> list[Operation]:
-    """The records of requests that a server answered, one after the other."""
+    """Records of requests that a server answered, in sequence."""
     workload, server = CheckedWorkload(plan, Clock()), service()
     for connection in range(connections):
         for request in islice(workload.requests(0, connection), count):
@@ -33,7 +33,7 @@ def sent(plan: LoadPlan, count: int, connections: int = 1) -> list[Operation]:
 
 
 def test_every_reply_is_kept_with_its_request() -> None:
-    """In the order in which they were sent, which is that of the volumes."""
+    """Every reply is kept with its request, in the order of the sends, which is that of the volumes."""
     kept = sent(PLAN, 200)
     assert len(kept) == 200
     assert Counter(type(operation.request).__name__ for operation in kept).keys() == {"Lookup", "Trade", "Update"}
@@ -49,7 +49,7 @@ def test_every_reply_is_kept_with_its_request() -> None:
 
 
 def test_connections_share_ids_each_for_one_trade() -> None:
-    """Every id is used by so many connections, and means the same to all; with conflicts it does not."""
+    """This number of connections use each id, for the same trade; with conflicts, also for another trade."""
     trades: dict[str, list[Trade]] = {}
     for operation in sent(PLAN, 400, connections=SHARED_BY):
         if isinstance(operation.request, Trade) and operation.request.request_id:
@@ -63,7 +63,7 @@ def test_connections_share_ids_each_for_one_trade() -> None:
 
 
 def test_beyond_its_share_a_connection_only_looks_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So memory is bounded, and what is kept stays a whole history."""
+    """A connection beyond its share sends only Lookups, so that memory is bounded, and the history stays whole."""
     monkeypatch.setattr(checked_workload, "HISTORY_MAX", 60)
     workload = CheckedWorkload(PLAN, Clock())
     requests = workload.requests(0, 0)
@@ -73,7 +73,8 @@ def test_beyond_its_share_a_connection_only_looks_up(monkeypatch: pytest.MonkeyP
 
 
 def test_a_request_that_had_no_effect_is_not_kept() -> None:
-    """One that was never sent, and one that the server had no room for; of other faults nothing is known."""
+    """A request that was never sent, and one that the server had no room for, are not kept. After other faults the
+    effect is unknown."""
     trade = Trade("GameStart", 1, Side.BUY, "x")
 
     def asked() -> Asked:

@@ -17,7 +17,7 @@ from stock_service.trading.model import Status
 
 
 def test_every_outcome_has_a_number_of_its_own() -> None:
-    """Within one request type's: statuses before faults, and no two errors with the same number or name."""
+    """Within a request type statuses come before faults, and no two errors have the same number or name."""
     assert len(ERROR_KINDS) == len(FaultCode) + 2
     assert len(set(ERROR_KINDS.values())) == len(ERROR_KINDS)
     assert all(0 < number < FAULT_FIRST for number in STATUS_NAMES)
@@ -30,12 +30,12 @@ def test_every_outcome_has_a_number_of_its_own() -> None:
 
 
 def test_the_outcomes_of_all_types_fit_in_a_byte() -> None:
-    """So many types, each with its step."""
+    """The outcomes of all types, each with its step, fit in a byte."""
     assert REQUEST_TYPES_MAX * TYPE_STEP == OUTCOMES == 256
 
 
 def test_what_occurred_is_given_by_name() -> None:
-    """Of one request type, and only what occurred."""
+    """The outcomes that occurred are given by name, for one request type."""
     counts = [0] * OUTCOMES
     counts[TYPE_STEP + Status.OK] = 3
     counts[TYPE_STEP + NEVER_SENT] = 2

@@ -1,4 +1,4 @@
-"""When an open loop's requests are due."""
+"""Schedules of open loops: the moments at which requests are due."""
 
 from itertools import islice, pairwise
 
@@ -9,7 +9,7 @@ from clients.load.plan.schedule import Arrivals, Schedule
 from clients.load.record.dependence import arrival_check
 
 START_NS = 123_456_789_012_345
-"""What a clock says that has run for a day and a half."""
+"""Reading of a clock that has run for a day and a half."""
 
 DAYS_NS = 400 * 86_400 * 10**9
 """A machine that has run for more than a year: a float of its clock is off by some nanoseconds."""
@@ -36,7 +36,7 @@ def moments(count: int, rate_hz: float, arrivals: Arrivals = "constant", **of: i
     ],
 )
 def test_constant_moments_are_on_a_grid(rate_hz: float, start_ns: int, due_ns: list[int]) -> None:
-    """To the nearest nanosecond, from the start on, however long the machine has run."""
+    """Constant moments are on a grid, to the nearest nanosecond, for any running time of the machine."""
     seen = moments(4, rate_hz, start_ns=start_ns)
     assert [abs(a - b) <= 1 for a, b in zip(seen, due_ns, strict=True)] == [True] * 4
     assert all(seen[number] == due for number, due in enumerate(due_ns) if rate_hz != 7)
@@ -45,7 +45,7 @@ def test_constant_moments_are_on_a_grid(rate_hz: float, start_ns: int, due_ns: l
 @pytest.mark.parametrize("parts", [2, 3, 8])
 @pytest.mark.parametrize("rate_hz", [1000.0, 333.3, 77_777.7])
 def test_constant_parts_are_constant_together(rate_hz: float, parts: int) -> None:
-    """Each has every so many-th moment of the whole, though they start at moments of their own."""
+    """Each part has every n-th moment of the whole, though the parts start at different moments."""
     starts = [START_NS + part * 1_234_567 for part in range(parts)]
     whole = moments(3000, rate_hz, start_ns=max(starts))
     each = [moments(3000, rate_hz, part=part, parts=parts, start_ns=start) for part, start in enumerate(starts)]
@@ -65,7 +65,7 @@ def test_a_long_run_does_not_drift(number: int) -> None:
 
 @pytest.mark.slow
 def test_adding_blocks_does_not_drift() -> None:
-    """Ten million moments on, the constant ones are exact, and the exponential gaps still have their mean."""
+    """After ten million moments the constant ones are exact, and the exponential gaps still have their mean."""
     due = Schedule(999_999.0, "constant", 0, 1, 0).due_ns(DAYS_NS)
     first = next(due)
     last = next(islice(due, 9_999_998, None))
@@ -83,14 +83,14 @@ def test_poisson_gaps_are_exponential() -> None:
 
 
 def test_constant_gaps_pass_the_same_check() -> None:
-    """And would not as Poisson's."""
+    """Constant gaps pass the check of constant arrivals, and fail that of Poisson arrivals."""
     gaps = np.diff(moments(10_000, 5000.0))
     assert arrival_check(gaps, 5000.0, "constant").faults == ()
     assert arrival_check(gaps, 5000.0, "poisson").faults != ()
 
 
 def test_the_seed_and_the_part_decide() -> None:
-    """The same again, from whatever start; another seed or part gives others."""
+    """The same seed and part give the same moments for any start. Another seed or part gives others."""
     seen = moments(100, 1000.0, "poisson")
     assert moments(100, 1000.0, "poisson") == seen
     assert [due - 1 for due in moments(100, 1000.0, "poisson", start_ns=START_NS + 1)] == seen
@@ -110,7 +110,7 @@ def test_poisson_parts_are_independent_and_add_up() -> None:
 
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_moments_are_in_order_and_from_the_start_on(arrivals: Arrivals) -> None:
-    """Over blocks too."""
+    """Moments are in order and not before the start, across blocks of the computation."""
     seen = moments(10_000, 123_456.0, arrivals)
     assert seen == sorted(seen)
     assert seen[0] >= START_NS

@@ -26,19 +26,21 @@ def drawn(plan: LoadPlan, client: int = 0, connection: int = 0) -> list[Request]
 
 
 def sent(plan: LoadPlan, client: int = 0, connection: int = 0) -> list[tuple[str, bytes]]:
-    """Their paths and payloads."""
+    """Paths and payloads of requests."""
     return [(request.path, request.payload) for request in drawn(plan, client, connection)]
 
 
 def test_the_seed_alone_decides() -> None:
-    """Plan, client and connection give the same requests in any process; another of the three gives others."""
+    """The plan's seed, the client's number and the connection's number give the same requests in any process. A change
+    of one gives others."""
     assert sent(PLAN) == sent(PLAN)
     others = [sent(PLAN, client=1), sent(PLAN, connection=1), sent(dataclasses.replace(PLAN, seed=8))]
     assert all(other != sent(PLAN) for other in others)
 
 
 def test_the_mix_and_the_stocks_come_in_their_proportions() -> None:
-    """Three lookups to a trade, every stock alike, within what chance does to 4096 draws (4 standard deviations)."""
+    """Three Lookups to a trade and equal shares of the stocks, within the chance of 4096 draws (4 standard
+    deviations)."""
     kinds = Counter(path for path, _ in sent(PLAN))
     assert kinds[LOOKUP] / CYCLE == pytest.approx(0.75, abs=4 * (0.75 * 0.25 / CYCLE) ** 0.5)
     assert kinds.keys() == {LOOKUP, TRADE}
@@ -81,7 +83,7 @@ def test_zipf_is_of_stocks_and_leaves_the_mix_alone() -> None:
 
 
 def test_zipf_of_other_services_is_of_their_payloads() -> None:
-    """In the order in which they are given."""
+    """For other services Zipf's ranks are the payloads in the order given."""
     echo = RequestType("echo", "/a.B/Echo", (b"a", b"b", b"c", b"d"), checked_echo)
     requests = sent(dataclasses.replace(ZIPF, mix={"echo": 1.0}, request_types=(echo,)))
     counts = Counter(payload for _, payload in requests)
@@ -105,7 +107,7 @@ def test_trades_have_the_quantity_and_both_sides() -> None:
 
 
 def test_updates_set_several_prices() -> None:
-    """Of every stock, none of them negative."""
+    """Updates set several prices of every stock, none of them negative."""
     plan = dataclasses.replace(PLAN, mix={"update": 1.0})
     updates = [stock_pb2.UpdateRequest.FromString(payload) for path, payload in sent(plan) if path == UPDATE]
     assert len(updates) == CYCLE
@@ -114,7 +116,7 @@ def test_updates_set_several_prices() -> None:
 
 
 def test_every_request_is_one_that_the_service_answers_with_ok() -> None:
-    """And its reply passes the check, with the outcome of its type."""
+    """The service answers every request with OK, and the check of its reply gives the outcome of its type."""
     plan = dataclasses.replace(PLAN, mix={"lookup": 1.0, "trade": 1.0, "update": 1.0})
     stocks = service()
     firsts = {LOOKUP: 0, TRADE: TYPE_STEP, UPDATE: 2 * TYPE_STEP}
@@ -151,7 +153,7 @@ def checked_echo(reply: bytes) -> int:
 
 
 def test_a_plan_may_bring_its_own_requests() -> None:
-    """Of services other than the stock service's, with their own check."""
+    """A plan may bring requests of other services, with their own check."""
     echo = RequestType("echo", "/a.B/Echo", (b"echo",), checked_echo)
     requests = drawn(dataclasses.replace(PLAN, mix={"lookup": 1.0, "echo": 1.0}, request_types=(echo,)))
     mine = next(request for request in requests if request.path == "/a.B/Echo")

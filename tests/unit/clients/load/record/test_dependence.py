@@ -20,7 +20,7 @@ N = 20_000
 
 
 def test_clusters_of_unequal_size_are_one_value_each() -> None:
-    """Clusters whose values are all alike: what a value is worth is one over the size-weighted mean of sizes."""
+    """In clusters of equal values the design effect is the size-weighted mean of the sizes."""
     rng = np.random.default_rng(5)
     effects = []
     for _ in range(50):
@@ -32,7 +32,7 @@ def test_clusters_of_unequal_size_are_one_value_each() -> None:
 
 
 def test_independent_clusters_have_no_effect_and_nothing_is_told_of_one() -> None:
-    """As many above as chance puts into each."""
+    """Values that are spread over clusters by chance have no effect. One cluster gives none."""
     rng = np.random.default_rng(6)
     sums = rng.binomial(100, 0.1, 2000)
     assert cluster_effect(np.full(2000, 100), sums, 0.09) < 1.15
@@ -48,12 +48,12 @@ def poisson(seed: int, mean_ns: float = MEAN_NS, n: int = N) -> Gaps:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 2000, 100_000])
 def test_poisson_arrivals_are_accepted(n: int) -> None:
-    """Of 100 runs, one at most is refused."""
+    """Of 100 runs of Poisson arrivals at most one is refused."""
     assert sum(bool(arrival_check(poisson(seed, n=n), RATE_HZ, "poisson").faults) for seed in range(100)) <= 1
 
 
 def paired(seed: int) -> Gaps:
-    """Two at a time."""
+    """Arrivals in pairs."""
     gaps = np.zeros(N, np.int64)
     gaps[::2] = poisson(seed, 2 * MEAN_NS, N // 2)
     return gaps
@@ -83,7 +83,7 @@ def test_what_is_not_poisson_is_refused_and_says_why(gaps: Callable[[int], Gaps]
 
 
 def test_sorted_exponential_gaps_are_right_but_for_their_order() -> None:
-    """So only the dispersion says so: without it, gate 8 would let them pass."""
+    """Sorted exponential gaps fail only by their dispersion: without this check gate 8 would let them pass."""
     check = arrival_check(np.sort(poisson(1, dependence.RESOLUTION_NS)), 1e9 / dependence.RESOLUTION_NS, "poisson")
     assert check.ks_distance < dependence.DISTANCE_MAX
     assert check.faults
@@ -101,13 +101,13 @@ def test_sends_that_are_late_by_less_than_a_gap_are_poisson_still(late_ns: int) 
 
 @pytest.mark.parametrize(("rate_hz", "together"), [(500, 1), (1000, 1), (4000, 4), (40_000, 40)])
 def test_exponential_gaps_add_up_to_erlangs(rate_hz: float, together: int) -> None:
-    """So that the distance is as small at any rate: chance alone."""
+    """Sums of exponential gaps have Erlang's distribution, so that the distance is as small as chance at any rate."""
     check = arrival_check(poisson(1, 1e9 / rate_hz, 40_000), rate_hz, "poisson")
     assert check.ks_distance < 1.95 / math.sqrt(40_000 // together)
 
 
 def test_constant_arrivals_are_accepted_with_their_jitter_and_a_pause() -> None:
-    """2 µs either way; and 10 ms in which nothing was sent, made good at once."""
+    """Constant arrivals with a jitter of 2 µs are accepted, also with a pause of 10 ms that is made good at once."""
     gaps = MEAN_NS + np.random.default_rng(1).integers(-2000, 2001, N)
     gaps[500:601] = [100 * MEAN_NS, *[1000] * 100]
     check = arrival_check(gaps, RATE_HZ, "constant")
@@ -117,12 +117,12 @@ def test_constant_arrivals_are_accepted_with_their_jitter_and_a_pause() -> None:
 
 @pytest.mark.parametrize("gaps", [poisson(1), np.full(N, 102_000), np.tile([1000, 199_000], N // 2)])
 def test_what_is_not_constant_is_refused(gaps: Gaps) -> None:
-    """Refused: Poisson arrivals, arrivals 2 % too slow, arrivals in pairs."""
+    """Poisson arrivals, arrivals 2 % too slow, and arrivals in pairs are refused as constant ones."""
     assert arrival_check(gaps, RATE_HZ, "constant").faults
 
 
 def test_a_check_of_arrivals_counts_what_it_saw() -> None:
-    """And is JSON as it is."""
+    """A check of arrivals has the measured values, and is JSON without changes."""
     check = arrival_check(poisson(3), RATE_HZ, "poisson")
     assert check.count == N
     assert check.rate_ratio == pytest.approx(MEAN_NS / check.mean_gap_ns)
@@ -133,7 +133,7 @@ def test_a_check_of_arrivals_counts_what_it_saw() -> None:
 
 
 def test_arrivals_that_cannot_be_checked_are_refused() -> None:
-    """Too few is a fault; all at once is one too; no rate, no gaps, or time going back is an error."""
+    """Too few arrivals are a fault, and so are simultaneous ones. No rate, no gaps, or a negative gap is an error."""
     assert arrival_check(poisson(1, n=99), RATE_HZ, "poisson").faults == ("99 gaps, needed: 100",)
     assert arrival_check(np.zeros(N, np.int64), RATE_HZ, "poisson").faults
     assert arrival_check(np.zeros(N, np.int64), RATE_HZ, "constant").faults

@@ -1,4 +1,4 @@
-"""Records of the window: those that belong to it, the report on them, and that nothing is lost on the way."""
+"""Records of the window: the requests that belong to it, their report, and the check that none is lost."""
 
 import random
 from dataclasses import replace
@@ -24,7 +24,7 @@ OK, SUSPENDED = int(Status.OK), int(Status.SUSPENDED)
 def folded(
     *requests: tuple[int, int, int, int], plan: LoadPlan = CLOSED, firsts: tuple[int, ...] = ()
 ) -> tuple[Recorded, Span]:
-    """One connection's requests (due, sent, done, outcome), and what was made of them."""
+    """Report on one connection's requests (due, sent, done, outcome)."""
     records = Records()
     for place, (due_ns, sent_ns, done_ns, outcome) in enumerate(requests):
         records.started += 1
@@ -39,7 +39,7 @@ def folded(
 
 
 def closed(*requests: tuple[int, int, int], firsts: tuple[int, ...] = ()) -> tuple[Recorded, Span]:
-    """The same of a closed loop: (sent, done, outcome)."""
+    """Report on one connection's requests in a closed loop (sent, done, outcome)."""
     return folded(*((sent_ns, sent_ns, done_ns, outcome) for sent_ns, done_ns, outcome in requests), firsts=firsts)
 
 
@@ -59,7 +59,8 @@ def test_a_request_belongs_to_the_window_in_which_it_was_due() -> None:
 
 
 def test_in_an_open_loop_it_is_when_it_was_due_that_counts() -> None:
-    """Not when it was sent: one that waited until after the window is the window's, and none that waited until it."""
+    """In an open loop the due moment decides: a request that was due in the window and sent after it belongs to it, and
+    one that was due before does not."""
     recorded, _ = folded((900, 1100, 1200, OK), (1900, 2100, 2200, OK), (1500, 1510, 1600, OK), plan=OPEN)
     lookups = recorded.requests["lookup"]
     assert lookups.outcomes == {"OK": 2}
@@ -69,7 +70,7 @@ def test_in_an_open_loop_it_is_when_it_was_due_that_counts() -> None:
 
 
 def test_a_reply_that_came_after_its_timeout_is_an_error() -> None:
-    """Counted from when its request was sent, whatever its type; a first call may take as long as it likes."""
+    """A reply after its timeout, from the send, is an error for every type. A first call may take any time."""
     plan, trade, late_ns = replace(OPEN, timeout_s=0.001), TYPE_STEP + OK, 1_000_001
     requests = [(1000, 1050, 1150, OK), (1100, 1200, 1200 + late_ns, OK), (1200, 1200, 1200 + late_ns, trade)]
     recorded, _ = folded(*requests, (1300, 1300, 1300 + late_ns, OK), plan=plan, firsts=(3,))
@@ -79,14 +80,14 @@ def test_a_reply_that_came_after_its_timeout_is_an_error() -> None:
 
 
 def test_in_a_closed_loop_response_and_service_time_are_one() -> None:
-    """The very same object, so that neither is stored twice."""
+    """In a closed loop response and service times are the same object, so that they are stored once."""
     recorded, _ = closed((1100, 1200, OK))
     assert recorded.requests["lookup"].service is None
     assert recorded.late.count == 0
 
 
 def test_first_calls_are_apart_wherever_they_stand() -> None:
-    """They pay for what comes once; a connection made anew has another one; who only had these is starved."""
+    """First calls are apart, also on a connection that was made anew. A client with first calls alone is starved."""
     recorded, span = closed((1100, 1150, OK), (1200, 1210, OK), (1300, 1360, OK), firsts=(0, 2))
     assert (recorded.first_calls.count, recorded.first_calls.max_ns) == (2, 60)
     assert recorded.requests["lookup"].outcomes == {"OK": 1}
@@ -96,7 +97,8 @@ def test_first_calls_are_apart_wherever_they_stand() -> None:
 
 
 def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() -> None:
-    """Such a call is among the window's errors, with its time; not late, no send at the rate, and no first call."""
+    """A first call that failed is among the window's errors, with its time. It is not late, not a send of the schedule,
+    and not a first call."""
     gone = fault_outcome(Unavailable("gone"))
     scheduled = [(due_ns, due_ns + 5, due_ns + 9, OK) for due_ns in range(1000, 1900, 5)]
     without, _ = folded(*scheduled, plan=OPEN)
@@ -111,12 +113,13 @@ def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() 
 
 
 def test_a_first_call_that_is_answered_after_the_end_is_none() -> None:
-    """A starved client may be served when the others have left."""
+    """A first call that is answered after the end is not counted: a starved client may be served when the others have
+    left."""
     assert closed((500, 2100, OK), firsts=(0,))[0].first_calls.count == 0
 
 
 def test_types_outcomes_and_errors_are_told_apart() -> None:
-    """Errors are timed too, up to their end, and those outside the window are only in the run's own count."""
+    """Errors are timed up to their end. Errors outside the window are only in the run's own count."""
     late = fault_outcome(DeadlineExceeded(""))
     recorded, _ = closed(
         (1, 2, OK),
@@ -136,7 +139,8 @@ def test_types_outcomes_and_errors_are_told_apart() -> None:
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
 def test_a_failed_attempt_to_connect_is_an_error_of_the_run_and_no_request(plan: LoadPlan) -> None:
-    """Such an attempt is in no time, no count of requests and no slice; and is added to the errors of its kind."""
+    """A failed attempt to connect is in no time, no count of requests and no slice. It is added to the errors of its
+    kind."""
     records = Records()
     for _ in range(3):
         records.note_unconnected(Unavailable("refused"))
@@ -154,14 +158,15 @@ def test_a_failed_attempt_to_connect_is_an_error_of_the_run_and_no_request(plan:
 
 
 def test_completed_are_the_replies_that_came_within_the_window() -> None:
-    """Whenever they were due; neither faults nor first calls."""
+    """Completed are the replies within the window, at whatever time they were due, without faults and first calls."""
     requests = ((500, 999, OK), (500, 1000, OK), (1500, 1999, OK), (1500, 2000, OK), (1500, 1600, NEVER_SENT))
     recorded, _ = closed(*requests, (1100, 1200, OK), firsts=(5,))
     assert completed(recorded) == 2
 
 
 def test_think_time_is_from_a_reply_to_the_next_request() -> None:
-    """On that connection, both in the window; after a fault there is none."""
+    """Think time is from a reply to the next request on the connection, both in the window. After a fault there is
+    none."""
     late = fault_outcome(DeadlineExceeded(""))
     requests = (
         (900, 1050, OK),
@@ -202,7 +207,7 @@ def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random)
 
 
 def test_records_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are, at so many at a time; first calls are found in each."""
+    """Any number of records is folded in slices of a fixed size. First calls are found in each slice."""
     monkeypatch.setattr(recording, "_SLICE", 7)
     requests = [(1000 + 10 * number, 1005 + 10 * number, OK) for number in range(50)]
     sliced, span = closed(*requests, firsts=(0, 7, 20))
@@ -213,7 +218,7 @@ def test_records_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_same(one: Recorded, other: Recorded) -> None:
-    """To the last number."""
+    """Compares two reports to the last number."""
     for name, report in one.requests.items():
         its = other.requests[name]
         assert (its.outcomes, its.errors) == (report.outcomes, report.errors)
@@ -224,7 +229,7 @@ def assert_same(one: Recorded, other: Recorded) -> None:
 
 
 def test_an_open_loop_that_forgot_a_moment_is_refused() -> None:
-    """A record without the moment at which it was due would shift all others: better no result."""
+    """A record of an open loop without its due moment would shift all others, and is refused."""
     records = Records()
     records.note(1100, 1200, OK, 1050)
     records.note(1200, 1300, OK)
@@ -236,7 +241,7 @@ def test_an_open_loop_that_forgot_a_moment_is_refused() -> None:
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
 @pytest.mark.parametrize("columns", [("due",), ("due", "sent"), ("due", "sent", "done"), ("connected_at",)])
 def test_a_request_that_a_signal_cut_off_is_not_recorded(plan: LoadPlan, columns: tuple[str, ...]) -> None:
-    """Some of its columns may be there, the outcome is not: those before it are as they were."""
+    """A request that a signal cut off lacks its outcome, and is not recorded. Earlier records stay."""
     records = Records()
     records.note(1100, 1200, OK, None if plan.rate_hz is None else 1050)
     records.note_connect(1000, 1010)
@@ -254,14 +259,16 @@ def test_a_request_that_a_signal_cut_off_is_not_recorded(plan: LoadPlan, columns
     ("began", "recorded", "most", "left"), [(10, 9, 1, 9), (10, 10, 5, 10), (10, 7, 2, 8), (9, 10, 3, 9)]
 )
 def test_what_an_interruption_cut_off_is_left_out_but_no_more(began: int, recorded: int, most: int, left: int) -> None:
-    """Only the requests that could have been under way are left out; any other that is missing was lost, and shows."""
+    """Only requests that could have been under way at the interruption are left out. Any further missing request was
+    lost, and shows."""
     span = Span(0, began, recorded)
     span.cut(most)
     assert span.began == left
 
 
 def test_connections_are_numbered_through_all_clients() -> None:
-    """As in the raw records, which are kept where the plan asks for them: every request, first calls marked."""
+    """Connections are numbered through all clients, also in the raw records, which have every request and mark first
+    calls."""
     plan = replace(OPEN, clients=2, connections_per_client=3, keep_records=True)
     recorder = Recorder(plan, 1, WINDOW)
     for number in (0, 2):
@@ -281,7 +288,8 @@ def test_connections_are_numbered_through_all_clients() -> None:
 
 
 def test_the_warm_ups_connections_are_its_own_where_there_is_one_per_request() -> None:
-    """Of kept ones all are timed, since they are made before the window."""
+    """For kept connections all connects are timed, since they are before the window. With a connection for each request
+    those of the warm-up are left out."""
     for plan, count in ((CLOSED, 2), (replace(CLOSED, connection="per-request"), 1)):
         records = Records()
         records.note_connect(400, 500)
@@ -305,7 +313,8 @@ def sends(moments: np.ndarray, connections: int = 1) -> Recorded:
 
 
 def test_an_open_loops_sends_are_compared_with_what_was_declared() -> None:
-    """The sends of all connections count together; a process with too few to tell says nothing."""
+    """The sends of all connections together are compared with the declared process. A process with too few sends gives
+    no check."""
     moments = np.cumsum(np.random.default_rng(5).exponential(1000, 20_000)).astype(np.int64)
     for connections in (1, 4):
         check = sends(moments, connections).arrivals
@@ -320,7 +329,7 @@ def test_an_open_loops_sends_are_compared_with_what_was_declared() -> None:
 
 
 def test_what_was_never_sent_is_no_send() -> None:
-    """Such a request would look like a burst at the run's end; the rate that is missing shows."""
+    """A request that was never sent is not a send: it would look like a burst at the end. The lower rate shows it."""
     moments = np.cumsum(np.full(1000, 1000))
     plan = replace(OPEN, arrivals="constant")
     recorder = Recorder(plan, 0, Window(0, 0, 10**10))

@@ -7,7 +7,7 @@ from stock_service.trading.model import Status
 
 
 def test_clearing_forgets_all_but_what_was_begun() -> None:
-    """The arrays stay the same ones, since the hot loops hold on to them."""
+    """Clearing keeps the count of begun requests, and the same arrays, since the hot loops hold on to them."""
     records = Records()
     sent = records.sent
     records.started = 2

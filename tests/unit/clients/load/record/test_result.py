@@ -35,7 +35,7 @@ def starved(client: int = 1) -> ClientReport:
 
 
 def test_two_clients_are_added_and_merged() -> None:
-    """Counts and rates add up; percentiles are those of all requests, of which no average of two could be right."""
+    """Counts and rates of two clients add up. Percentiles are those of all requests, and not an average."""
     fast, slow = closed_records(took_us=100, think_us=0), closed_records(took_us=300, think_us=0)
     result = combine(PLAN, WINDOW, [report(0, fast), report(1, slow)])
     lookups, every = result.requests["lookup"], result.requests[ALL]
@@ -87,7 +87,7 @@ def test_a_lost_record_is_missed_by_the_count() -> None:
 
 
 def test_a_starved_client_is_counted_and_in_no_latency() -> None:
-    """The starved client's connection is not one of the sending connections either."""
+    """A starved client is counted, is in no latency, and its connection is not a sending one."""
     result = combine(PLAN, WINDOW, [report(0, closed_records()), starved()])
     assert (result.started_clients, result.starved_clients) == (2, 1)
     assert (result.sending_connections, result.starved_connections) == (1, 1)
@@ -97,14 +97,15 @@ def test_a_starved_client_is_counted_and_in_no_latency() -> None:
 
 
 def test_who_could_not_connect_and_who_was_lost_are_errors() -> None:
-    """Such clients also count as started, and as starved."""
+    """Clients that could not connect and clients that were lost are errors. They also count as started, and as
+    starved."""
     result = combine(PLAN, WINDOW, [report(0, closed_records()), ClientReport(1, fault=Unavailable("refused"))], lost=1)
     assert result.errors == {"unavailable": 1, CLIENT_LOST: 1}
     assert (result.started_clients, result.starved_clients) == (3, 2)
 
 
 def test_nothing_measured_has_no_times() -> None:
-    """Times are None, and not 0. The same holds for a run that was over before it began."""
+    """Without measurements times are None, and not 0. The same holds for a run that ended before it began."""
     for window in (WINDOW, Window(0, 1000, 1000)):
         result = combine(PLAN, window, [starved()], interrupted=True)
         every = result.requests[ALL]
@@ -125,7 +126,7 @@ def test_a_busy_client_is_said_to_be_so() -> None:
     [(0.45, 1, True), (0.35, 1, False), (0.45, 2, False), (0.85, 2, True), (0.45, None, False)],
 )
 def test_clients_that_share_cores_are_held_against_all_of_them(cpu_s: float, cores: int | None, limited: bool) -> None:
-    """Four clients in a window of 2 s, none of them busy: together they may leave their cores no room."""
+    """Four clients in a window of 2 s, none of them busy, may together fill the cores that they share."""
     reports = [report(number, closed_records(), cpu_s=cpu_s) for number in range(4)]
     result = combine(replace(PLAN, clients=4), WINDOW, reports, cores=cores)
     assert result.load_limited is limited
@@ -193,7 +194,7 @@ def test_what_is_said_of_each_client_is_in_the_clients_order() -> None:
     [(0, None), (1, "1 request was due and never sent"), (1200, "1,200 requests were due and never sent")],
 )
 def test_what_was_due_and_never_sent_is_off_the_schedule(unsent: int, said: str | None) -> None:
-    """Unsent requests also count for a client that sent too little for a check of its gaps."""
+    """Unsent requests put a run off its schedule, also for a client that sent too little for a check of its gaps."""
     records = Records()
     for number in range(40 + unsent):
         due_ns = WINDOW.start_ns + number * MS
@@ -216,7 +217,7 @@ def test_in_a_closed_loop_nothing_is_late() -> None:
 
 
 def numbers(request: RequestResult) -> list[object]:
-    """Every field that is no histogram."""
+    """Every field that is not a histogram."""
     names = [field.name for field in fields(request) if field.name not in ("response", "service")]
     return [getattr(request, name) for name in names]
 
@@ -238,7 +239,7 @@ def no_result() -> LoadResult:
 
 @pytest.mark.parametrize("result", [closed_result(), open_result(), no_result()], ids=["closed", "open", "nothing"])
 def test_what_is_kept_gives_every_number_again(result: LoadResult) -> None:
-    """Numbers are exactly the same after JSON, and so are the numbers that are computed from them."""
+    """After JSON the counts, and every number that is computed from them, are exactly the same."""
     text = json.dumps(to_json(result), allow_nan=False)
     again = from_json(json.loads(text))
     assert json.dumps(to_json(again), allow_nan=False) == text

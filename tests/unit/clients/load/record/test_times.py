@@ -1,4 +1,4 @@
-"""Histograms: what is in them, merging, and what is kept of them."""
+"""Histograms: their content, merging, and their form in JSON."""
 
 import json
 import pickle
@@ -27,7 +27,7 @@ def lognormal(rng: random.Random, count: int) -> list[int]:
 
 
 def test_percentiles_are_within_a_thousandth(rng: random.Random) -> None:
-    """Of those of the values themselves, sorted; mean, deviation and extremes are exact."""
+    """Percentiles are within a thousandth of those of the sorted values. Mean, deviation and extremes are exact."""
     values = sorted(lognormal(rng, 20_000))
     said = times(values).distribution()
     assert said.p50_us is not None
@@ -51,7 +51,7 @@ def test_folding_at_once_is_recording_one_by_one(values: list[int]) -> None:
 
 
 def test_merging_is_recording_all_in_one(rng: random.Random) -> None:
-    """Whatever was recorded where, and also after a journey between processes."""
+    """Merging equals recording all values in one histogram, also after a journey between processes."""
     parts = [lognormal(rng, count) for count in (1, 0, 500, 2000)]
     total = Times()
     for part in parts:
@@ -63,14 +63,14 @@ def test_merging_is_recording_all_in_one(rng: random.Random) -> None:
 
 
 def test_out_of_range_is_counted_and_in_no_figure() -> None:
-    """Below 1 ns and over 60 s, neither dropped in silence nor clipped."""
+    """Values below 1 ns and over 60 s are counted, and are in no figure."""
     said = times([0, -5, 1, 1000, HIGHEST_NS, HIGHEST_NS + 1]).distribution()
     assert (said.count, said.out_of_range) == (3, 3)
     assert said.max_us == HIGHEST_NS / 1000
 
 
 def test_no_times_have_no_figures() -> None:
-    """None, which is not 0."""
+    """Without times the figures are None, and not 0."""
     said = Times().distribution()
     assert (said.count, said.mean_us, said.p50_us, said.max_us) == (0, None, None, None)
 
@@ -84,13 +84,14 @@ def test_the_encoded_form_is_the_histogram() -> None:
 
 
 def kept(recorded: Times) -> Times:
-    """After a journey through JSON."""
+    """A histogram after a journey through JSON."""
     return Times.from_json(json.loads(json.dumps(recorded.to_json(), allow_nan=False)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000])
 def test_json_keeps_every_number(rng: random.Random, count: int) -> None:
-    """Exactly: moments, extremes, percentiles, what was out of range, and the histogram; also of nothing."""
+    """JSON keeps exactly: moments, extremes, percentiles, values out of range, and the histogram; also without
+    values."""
     recorded = times([*lognormal(rng, count), 0, HIGHEST_NS + 1])
     again = kept(recorded)
     assert again.distribution() == recorded.distribution()
@@ -98,7 +99,7 @@ def test_json_keeps_every_number(rng: random.Random, count: int) -> None:
 
 
 def test_what_was_kept_merges_as_what_was_recorded(rng: random.Random) -> None:
-    """In either order; nothing merges as nothing."""
+    """A kept histogram merges as the recorded one, in either order. An empty one changes nothing."""
     one, other = times(lognormal(rng, 300)), times(lognormal(rng, 400))
     merged, merged_again = Times(), kept(other)
     for part in (one, other, Times()):
@@ -119,7 +120,7 @@ def test_what_was_kept_merges_as_what_was_recorded(rng: random.Random) -> None:
     [{"histogram": "no base64!"}, {"histogram": "AAAA"}, {"histogram": None}],
 )
 def test_what_is_no_histogram_is_refused(change: dict[str, object]) -> None:
-    """By an error that whoever reads a file can expect."""
+    """Bytes that are not a histogram raise an error that readers of files expect."""
     with pytest.raises((ValueError, TypeError, KeyError)):
         Times.from_json({**times([1, 2, 3]).to_json(), **change})
 

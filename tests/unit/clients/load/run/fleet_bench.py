@@ -1,4 +1,4 @@
-"""Runs for tests: their kinds, one that the machine let be, and the conditions of every run."""
+"""Runs for tests: their kinds, a run that the machine did not disturb, and the conditions of every run."""
 
 import dataclasses
 import multiprocessing.forkserver
@@ -27,11 +27,11 @@ REQUESTS, CONNECTIONS = ServeOptions(), ServeOptions(own=SocketOptions(dispatch=
 
 
 def run_in_time(plan: LoadPlan) -> LoadResult:
-    """A run in which every client came to send what was due.
+    """A run in which every client sent its due requests.
 
-    A busy machine may keep a client from its core past the end of the window. What was due then is never sent. A run is
-    done again where some request was so late that it was given up, and nothing else was wrong; the last run counts. A
-    request that is left unsent without being late is a fault of ours, and nothing is repeated.
+    A busy machine may keep a client from its core past the end of the window. Its due requests are then never sent. A
+    run is done again where a request was so late that it was given up, and nothing else was wrong. The last run counts.
+    A request that is left unsent without being late is a fault of ours, and is not repeated.
     """
     result = fleet.run(plan)
     for _ in range(TRIES - 1):
@@ -49,7 +49,7 @@ def assert_accounted(result: LoadResult) -> None:
 
 
 def spoken(cases: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """The cases, which begin with a transport and a client, whose transport has such a client."""
+    """Cases, which begin with a transport and a client, whose transport has such a client."""
     return [case for case in cases if case[1] == "library" or load(str(case[0])).codec(("127.0.0.1", 1)) is not None]
 
 
@@ -77,7 +77,8 @@ def client_pids() -> list[int]:
 
 
 ANSWERED = 150
-"""More than eight connections answer between two signs of progress: of so many some were sent in the window."""
+"""Number of connections that is over eight, which answer between two signs of progress. So some are sent in the
+window."""
 
 
 def at_measuring(act: Callable[[], None], often: bool = False) -> fleet.Watch:

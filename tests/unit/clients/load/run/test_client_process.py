@@ -1,4 +1,4 @@
-"""A client process from inside: what SIGTERM may cut, and what is counted of it."""
+"""A client process from inside: the effects of SIGTERM, and the counts after it."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ MS = 1_000_000
 
 @pytest.fixture
 def stopping() -> Stopping:
-    """Not installed: called by hand, as a signal would call it."""
+    """Handler of the signal. It is not installed: tests call it, as a signal would."""
     return Stopping(Deadline(2**62))
 
 
 @pytest.fixture(autouse=True)
 def _handlers_stay() -> Iterator[None]:
-    """Whatever a test does to SIGTERM."""
+    """Restores the handler of SIGTERM after each test."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -43,7 +43,7 @@ def test_sigterm_ends_the_sending_at_once(stopping: Stopping) -> None:
 
 
 def test_what_is_held_back_is_done_whole(stopping: Stopping) -> None:
-    """The signal is raised after it; the sending ends at once all the same."""
+    """A held block is done whole, and the signal is raised after it. Sending ends at once in any case."""
     done: list[int] = []
 
     def work() -> None:
@@ -65,7 +65,7 @@ def plan(server: str, **changes: object) -> LoadPlan:
 
 
 def window(warm_up_ns: int, duration_ns: int) -> Window:
-    """From now on."""
+    """A window from now on."""
     now_ns = time.perf_counter_ns()
     return Window(now_ns, now_ns + warm_up_ns, now_ns + warm_up_ns + duration_ns)
 
@@ -74,7 +74,8 @@ def window(warm_up_ns: int, duration_ns: int) -> Window:
 @pytest.mark.parametrize("connections", [1, 2])
 @pytest.mark.parametrize("client", ["lean", "library"])
 def test_a_client_reports_what_it_did(server: str, client: str, connections: int, rate_hz: float | None) -> None:
-    """All that it began, its connections numbered, and the processor time of the window alone."""
+    """A client reports all requests that it began, its connections numbered, and the processor time of the window
+    alone."""
     asked = plan(server, client=client, connections_per_client=connections, rate_hz=rate_hz)
     before_s = time.process_time()
     report = Client(asked, 0, [0] * 4096).measure(window(20 * MS, 100 * MS))
@@ -90,7 +91,8 @@ def test_a_client_reports_what_it_did(server: str, client: str, connections: int
 
 @pytest.mark.parametrize("rate_hz", [None, 500.0])
 def test_a_client_that_is_interrupted_reports_what_it_did_until_then(server: str, rate_hz: float | None) -> None:
-    """In its warm-up nothing is of the window, no processor time either; nothing is lost."""
+    """A client that is interrupted in its warm-up reports no request and no processor time of the window. No request is
+    lost."""
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     try:
@@ -109,7 +111,7 @@ def test_a_client_that_is_interrupted_reports_what_it_did_until_then(server: str
 def test_what_waits_when_it_is_interrupted_is_counted(
     client: ClientKind, connections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a server that never answers: what is under way, or due by then; no request is in any latency."""
+    """At an interruption, requests under way or due at a server that never answers are counted. No latency has them."""
     monkeypatch.setattr(client_process, "_INTERRUPTED_S", 0.0)
     before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -139,7 +141,7 @@ def close(client: Client) -> None:
 
 
 def test_a_client_that_cannot_connect_says_why(server: str) -> None:
-    """Instead of all else."""
+    """A client that cannot connect reports the fault alone."""
     host, _, _ = server.partition(":")
     for connections in (1, 2):
         report = Client(plan(f"{host}:1", connections_per_client=connections), 0, [0] * 4096).measure(window(0, MS))

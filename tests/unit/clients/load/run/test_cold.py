@@ -1,4 +1,4 @@
-"""Cold runs: what is counted apart, and that a fresh process made the calls and is gone."""
+"""Cold runs: the separate counts, and that a fresh process made the calls and is gone."""
 
 import dataclasses
 import socket
@@ -57,7 +57,7 @@ def test_calls_that_failed_are_counted_and_in_no_time() -> None:
     ],
 )
 def test_only_one_connection_s_calls_can_be_cold(changes: dict[str, object], calls: int) -> None:
-    """Anything else is refused before a process is made."""
+    """A plan with more than one connection is refused before a process is made."""
     with pytest.raises(UsageError):
         cold.run(dataclasses.replace(PLAN, **changes), calls)  # type: ignore[arg-type]  # fields of the plan
 
@@ -65,7 +65,8 @@ def test_only_one_connection_s_calls_can_be_cold(changes: dict[str, object], cal
 @pytest.mark.slow
 @pytest.mark.parametrize(("transport", "client"), spoken(each_once(TRANSPORTS, CLIENT_KINDS)))
 def test_every_call_is_answered_and_the_process_is_gone(transport: str, client: ClientKind) -> None:
-    """On every transport, with either client; and a run of one call has no rest."""
+    """Every call is answered and the process is gone, on every transport, with either client. A run of one call has no
+    later calls."""
     fleet.warm()
     with serving(transport) as where:
         plan = dataclasses.replace(PLAN, transport=transport, address=where, client=client)
@@ -83,7 +84,7 @@ def test_every_call_is_answered_and_the_process_is_gone(transport: str, client: 
 
 @pytest.mark.slow
 def test_a_server_that_is_not_there_is_unavailable() -> None:
-    """In the words of the fault; no process is left."""
+    """A server that is not there is Unavailable, with the fault's words. No process is left."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         where = closed.getsockname()
     with pytest.raises(Unavailable, match="no connection to"):
@@ -94,7 +95,7 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [True, False])
 def test_ctrl_c_as_the_process_starts_leaves_none(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a process that has begun its calls nor the trouble of ending one that never was."""
+    """Ctrl-C as the process starts leaves no process, begun or not."""
     start = ForkServerProcess.start
 
     def interrupted(process: ForkServerProcess) -> None:
@@ -110,7 +111,7 @@ def test_ctrl_c_as_the_process_starts_leaves_none(begun: bool, monkeypatch: pyte
 
 
 def test_a_cold_client_whose_parent_is_gone_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it could not connect, too: it has nobody to tell."""
+    """A cold client whose parent has gone ends quietly, also without a connection."""
     monkeypatch.setattr(cold_client, "settle", lambda _plan: None)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         where = closed.getsockname()

@@ -1,4 +1,4 @@
-"""Client processes against real servers: how they start, what they see, and that none is left."""
+"""Client processes against real servers: their start, their results, and that none is left."""
 
 import dataclasses
 import os
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
 
 @pytest.fixture(scope="module")
 def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for what it keeps open."""
+    """Starts the fork server first, so that no test is blamed for its descriptors."""
     fleet.warm()
 
 
@@ -76,7 +76,8 @@ def test_a_run_counts_what_it_sent(
     [("lean", 1, "constant"), ("lean", 4, "constant"), ("lean", 4, "poisson"), ("library", 2, "constant")],
 )
 def test_an_open_loop_offers_its_rate(client: ClientKind, connections: int, arrivals: Arrivals) -> None:
-    """As many requests were due in the window as it says; constant gaps are so for all clients and for each of them."""
+    """An open loop's window has the declared number of due requests. Constant gaps are constant for all clients
+    together and for each."""
     rate_hz = 300.0
     with serving("sockets") as where:
         plan = plan_on("sockets", where, client=client, connections_per_client=connections, keep_records=True)
@@ -128,7 +129,8 @@ def test_raw_records_are_kept_where_they_are_asked_for() -> None:
 
 
 def test_starved_clients_are_counted_and_no_error() -> None:
-    """A server whose one thread is one connection's: the others wait from beginning to end, and stop nothing."""
+    """A server with one thread for one connection starves the others. They are counted, are no error, and stop
+    nothing."""
     with serving("sockets", CONNECTIONS, workers=1) as where:
         result = fleet.run(plan_on("sockets", where, clients=3))
     assert (result.started_clients, result.starved_clients, result.sending_connections) == (3, 2, 1)
@@ -137,7 +139,7 @@ def test_starved_clients_are_counted_and_no_error() -> None:
 
 
 def test_starved_connections_of_one_client_are_counted() -> None:
-    """As many as there are, though their client has others that are served."""
+    """Starved connections are counted, though their client has others that are served."""
     with serving("sockets", CONNECTIONS, workers=2) as where:
         result = fleet.run(plan_on("sockets", where, clients=1, connections_per_client=5))
     assert (result.starved_clients, result.starved_connections, result.sending_connections) == (0, 3, 2)
@@ -196,7 +198,8 @@ def run_with(limits: str, *words: str) -> str:
 
 
 def test_the_limit_of_descriptors_is_raised_for_the_clients() -> None:
-    """As far as they need, and never lowered; more than the system allows is refused in a line."""
+    """The limit of descriptors is raised as far as the clients need, and never lowered. More than the system allows is
+    refused in a line."""
     look = (
         "import resource as r; from clients.load.run import processes\n"
         "for clients in (24, 1): processes.make_room(clients); print(r.getrlimit(r.RLIMIT_NOFILE))"

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
 
 @pytest.fixture(scope="module")
 def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for what it keeps open."""
+    """Starts the fork server first, so that no test is blamed for its descriptors."""
     fleet.warm()
 
 
@@ -53,7 +53,7 @@ def _warmed() -> None:
 def test_an_interrupt_keeps_what_was_measured(
     transport: str, client: ClientKind, connections: int, rate_hz: float | None
 ) -> None:
-    """Ctrl-C in the middle: the window ends there, nobody and nothing is lost and no process left."""
+    """Ctrl-C in the middle ends the window there. No client and no request is lost, and no process is left."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -70,7 +70,7 @@ def test_an_interrupt_keeps_what_was_measured(
 
 @pytest.mark.parametrize("phase", ["starting", "standing", "warm-up", "measuring", "finishing"])
 def test_ctrl_c_is_kept_in_every_phase_and_as_often_as_it_comes(phase: str) -> None:
-    """The signal itself, again and again: the run ends early, with what was measured; no process is left."""
+    """Ctrl-C in every phase, again and again, ends the run early with its results. No process is left."""
     pressed: list[str] = []
 
     def press() -> None:
@@ -110,7 +110,7 @@ def test_clients_do_not_get_ctrl_c() -> None:
 
 
 def test_ctrl_c_while_the_last_replies_are_waited_for_loses_nothing() -> None:
-    """A server that hangs in the end: the window is kept, though clients would wait for their timeout."""
+    """Ctrl-C during the wait for the last replies of a hanging server keeps the window."""
     gate = threading.Event()
 
     def slow(payload: bytes) -> bytes:
@@ -142,7 +142,7 @@ def test_ctrl_c_while_the_last_replies_are_waited_for_loses_nothing() -> None:
 
 
 def test_an_interrupt_does_not_wait_for_starved_clients() -> None:
-    """They sit in their first call, and are counted as starved."""
+    """An interruption does not wait for starved clients in their first call. They are counted as starved."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -163,7 +163,7 @@ def test_a_client_that_dies_is_counted_as_lost() -> None:
 
 
 def test_a_server_that_goes_away_leaves_errors() -> None:
-    """Of those that were under way, and of those that could not connect any more."""
+    """A server that goes away leaves errors of requests under way, and of connects."""
     pool = StaticPool(4, 64)
     doomed = sockets.serve(service(), pool, REQUESTS)
 
@@ -177,7 +177,7 @@ def test_a_server_that_goes_away_leaves_errors() -> None:
 
 
 def test_a_client_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After Ctrl-C nobody is waited for that does not report; it is counted as lost, and gone."""
+    """After Ctrl-C a client that does not report is killed, and counted as lost."""
     monkeypatch.setattr(fleet, "INTERRUPTED_S", 0.3)
 
     def interrupt() -> None:

@@ -10,7 +10,8 @@ from clients.load.run.floor import floor, null_server
 
 @pytest.mark.slow
 def test_there_is_a_floor() -> None:
-    """Its median and 99th percentile are times over 0, in order. ``test_command.py`` measures that of sockets."""
+    """The floor's median and 99th percentile are over 0, in order. ``test_command.py`` measures the floor of
+    sockets."""
     measured = floor("grpc", "lean", None)
     assert 0 < measured.floor_us_p50 <= measured.floor_us_p99
 

@@ -1,4 +1,4 @@
-"""The null server answers every request with one valid reply, on either protocol, however its bytes are cut."""
+"""The null server answers every request with one valid reply, on both protocols, for any cut of its bytes."""
 
 import resource
 import signal
@@ -30,7 +30,7 @@ END_STREAM, ACK = 1, 1
 
 @contextmanager
 def serving(transport: str, before: Callable[[NullServer], None] = lambda _: None) -> Iterator[tuple[str, int]]:
-    """A server in a thread, and what is done with it before: where it listens."""
+    """A server in a thread, and its address."""
     answers = answers_of(transport)
     assert answers is not None
     server = NullServer(answers, 0)
@@ -55,7 +55,7 @@ def connected(transport: str) -> Iterator[socket.socket]:
 
 
 def exactly(client: socket.socket, count: int) -> bytes:
-    """The next so many bytes."""
+    """The next bytes of this number."""
     data = b""
     while len(data) < count:
         more = client.recv(count - len(data))
@@ -72,7 +72,7 @@ def next_frame(client: socket.socket) -> tuple[int, int, int, bytes]:
 
 
 def greeted(client: socket.socket) -> None:
-    """Says what a client says first, and reads what the server does."""
+    """Sends a client's first bytes, and reads the server's."""
     client.sendall(PREFACE + frame(SETTINGS, 0, 0, b""))
     assert exactly(client, len(HELLO)) == HELLO
     assert next_frame(client) == (SETTINGS, ACK, 0, b"")
@@ -97,7 +97,7 @@ def answered(client: socket.socket) -> int:
 @pytest.mark.slow  # the first one loads grpcio
 @pytest.mark.parametrize("transport", ["grpc", "sockets"])
 def test_the_transports_own_clients_are_answered(transport: str) -> None:
-    """Both get a valid reply to Lookup, again and again."""
+    """Both transports' own clients get a valid reply to Lookup, again and again."""
     with serving(transport) as address, closing(load(transport).connect(address, WAIT_S)) as connection:
         for _ in range(5):
             assert replies.lookup(connection.call(LOOKUP, b"anything", WAIT_S)).price_cents == 101_20
@@ -142,7 +142,7 @@ def test_a_ping_is_echoed_and_an_answer_to_one_is_not() -> None:
 
 
 def test_no_more_is_sent_than_the_client_takes() -> None:
-    """Once the client's window of 65,535 bytes is used up, answers wait until it gives more."""
+    """Once the client's window of 65,535 bytes is used up, replies wait until it opens."""
     with connected("grpc") as client:
         greeted(client)
         message_bytes = 5 + len(REPLY)
@@ -175,7 +175,7 @@ def test_who_does_not_speak_http2_is_cut_off() -> None:
 
 
 def test_one_client_that_leaves_disturbs_no_other() -> None:
-    """A reset connection is dropped, and others are answered on."""
+    """A connection that is reset is dropped, and others are answered."""
     with serving("sockets") as address, socket.create_connection(address, WAIT_S) as staying:
         with socket.create_connection(address, WAIT_S) as leaving:
             leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -203,7 +203,7 @@ def accept_without_descriptors(server: NullServer) -> None:
 
 @pytest.mark.parametrize("before", [leave, accept_without_descriptors])
 def test_a_connection_that_cannot_be_taken_does_not_make_it_deaf(before: Callable[[NullServer], None]) -> None:
-    """Whoever comes next is greeted and answered."""
+    """After a connection that cannot be accepted the next client is greeted and answered."""
     with serving("grpc", before) as address, socket.create_connection(address, WAIT_S) as client:
         greeted(client)
         client.sendall(call(1))

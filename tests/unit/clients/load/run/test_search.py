@@ -25,7 +25,7 @@ def searched(
 
 @pytest.mark.parametrize("knee_hz", [10.0, 11.0, 639.9, 640.0, 641.0, 1234.5, 99_999.0, 999_999.0])
 def test_the_knee_is_found_within_a_step(knee_hz: float) -> None:
-    """From below, and the rate has proved itself: it was the last to be tried, and passed twice."""
+    """The search finds the knee from below, within a step. The found rate was the last one tried, and passed twice."""
     found = searched(lambda rate_hz: rate_hz <= knee_hz)
     assert found.rate_hz is not None
     assert found.rate_hz <= knee_hz <= found.rate_hz * STEP * 1.0001
@@ -35,7 +35,8 @@ def test_the_knee_is_found_within_a_step(knee_hz: float) -> None:
 
 
 def test_a_server_that_keeps_no_rate_has_none() -> None:
-    """One trial says so, where there is no lower rate; else each half as fast, down to the least."""
+    """A server that keeps no rate has none: one trial shows it without a lower rate; else each next trial has half the
+    rate, down to the least."""
     found = searched(lambda _: False)
     assert (found.rate_hz, len(found.trials), found.late_sends) == (None, 1, False)
     found = searched(lambda _: False, first_hz=600, least_hz=100)
@@ -52,7 +53,8 @@ def test_a_knee_under_the_first_rate_is_found_too(knee_hz: float) -> None:
 
 
 def test_a_trial_that_was_sent_late_is_repeated_once() -> None:
-    """If the generator keeps up then, its verdict counts; if not, the rate has failed. Who passed is not repeated."""
+    """A trial with late sends is repeated once. If the second is in time its verdict counts; else the rate has failed.
+    A passed trial is not repeated."""
     seen: list[float] = []
 
     def trial(rate_hz: float) -> Trial:
@@ -101,7 +103,7 @@ def test_what_passed_once_by_luck_must_pass_again() -> None:
 
 
 def test_a_search_ends_whatever_the_server_does() -> None:
-    """One that keeps a limit by turns: bounded, and what has not proved itself is not given."""
+    """A search is bounded for a server that keeps a limit by turns. A rate that did not pass twice is not given."""
     for late_over_hz in (float("inf"), 100.0):
         turns = iter(range(1000))
         found = searched(lambda _, turns=turns: next(turns) % 2 == 0, late_over_hz=late_over_hz)  # type: ignore[misc]

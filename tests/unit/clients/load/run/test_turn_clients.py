@@ -1,4 +1,4 @@
-"""Clients that take turns: what they say of a server that is gone."""
+"""Clients that take turns: the error for a server that is gone."""
 
 import subprocess
 import sys
@@ -15,7 +15,8 @@ from tests.unit.clients.load.send.lanes_bench import PLAN, ok, saying
 
 @pytest.mark.slow
 def test_a_server_whose_process_is_gone_is_said_in_a_line() -> None:
-    """One of several may be, while the others answer: its processor clock cannot be read, and nothing is measured."""
+    """If the process of one of several servers is gone, its processor clock cannot be read: one line says so, and
+    nothing is measured."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     with saying(ok) as address:

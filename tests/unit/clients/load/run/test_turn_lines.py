@@ -25,7 +25,8 @@ ONE = TurnLoad(PLAN)
 
 
 def test_loads_of_one_server_by_one_kind_of_client_share_connections() -> None:
-    """Whatever they send, and however many clients they have; others do not."""
+    """Loads of one server by one kind of client share connections, with any requests and numbers of clients. Other
+    loads do not."""
     found = lines([ONE, FIVE, LEAN, OTHER, TRADES, MANY])
     assert [line.loads for line in found] == [(0, 1, 4), (2,), (3,), (5,)]
     assert [line.plan.clients for line in found] == [5, 1, 2, 1]
@@ -42,7 +43,8 @@ def test_one_thread_drives_all_lean_connections_of_a_process() -> None:
 
 
 def test_every_sender_has_a_place_of_its_own() -> None:
-    """On one board, without gaps; a load of fewer clients has the first of its line."""
+    """Every sender has a place of its own on one board, without gaps. A load with fewer clients has the first places of
+    its line."""
     four = TurnLoad(replace(PLAN, address=THERE, clients=3, connections_per_client=4))
     found = lines([ONE, FIVE, four, MANY])
     taken = [

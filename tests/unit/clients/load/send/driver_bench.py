@@ -25,7 +25,7 @@ def requests() -> Iterator[Request]:
 
 
 class Bench:
-    """A clock, and connections to a service, each call of which takes 100 ns of the clock."""
+    """A clock, and connections to a service. Each call takes 100 ns of the clock."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Parts for the tests of lanes: lanes, servers that say what a test tells them to, and a small protocol."""
+"""Parts for the tests of lanes: lanes, servers with given replies, and a small protocol."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ FOREVER_NS = 2**62
 HOUR_NS = 3600 * 10**9
 
 Say = Callable[[RequestFrame], bytes | None]
-"""What a server sends for a request; None: it closes the connection instead."""
+"""Bytes that a server sends for a request; None: it closes the connection."""
 
 
 def lanes(
@@ -40,7 +40,8 @@ def lanes(
     due_ns: Sequence[int] | None = None,
     deadline: Deadline | None = None,
 ) -> Lanes:
-    """So many connections, with an hour to run; with ``due_ns``, an open loop of these moments after its start."""
+    """This number of connections, with an hour to run; with ``due_ns``, an open loop of these moments after its
+    start."""
     workload = Workload(plan)
     around = Surroundings(
         deadline or Deadline(time.perf_counter_ns() + HOUR_NS),
@@ -82,7 +83,7 @@ def assert_all_accounted(some: Lanes) -> None:
 
 @contextmanager
 def saying(say: Say) -> Iterator[Address]:
-    """A server that says to every request what it is told to, on any number of connections."""
+    """A server that sends given bytes for every request, on any number of connections."""
     threads: list[threading.Thread] = []
 
     def answer(accepted: socket.socket) -> None:
@@ -122,7 +123,7 @@ def ok(frame: RequestFrame) -> bytes:
 
 
 class Peer:
-    """The other side of lanes, driven by the test itself, in its thread: it reads and says what it is told to."""
+    """The server's side of lanes, driven by the test in its own thread: it reads, and sends given bytes."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -158,7 +159,7 @@ class PeerConnection:
         self._decoder = request_decoder(1 << 24)
 
     def read(self) -> bytes:
-        """All that has come so far, also taken apart as frames where it is some."""
+        """All bytes so far, and their frames."""
         with suppress(BlockingIOError):
             while data := self.socket.recv(1 << 20):
                 self.got += data

@@ -18,7 +18,8 @@ OK = int(Status.OK)
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_every_call_is_recorded_in_order(per_request: bool) -> None:
-    """When it was sent and done, and that it was OK; the loop is closed: none is sent before the last is done."""
+    """Every call is recorded in order with its send, its end and its status. In the closed loop a call begins after the
+    last one ended."""
     records = driven(per_request, Bench(calls=50)).records
     assert list(records.outcomes) == [OK] * 50
     assert all(sent < done for sent, done in zip(records.sent, records.done, strict=True))
@@ -26,7 +27,7 @@ def test_every_call_is_recorded_in_order(per_request: bool) -> None:
 
 
 def test_a_kept_alive_connection_is_one_and_is_timed_apart() -> None:
-    """Its making is in no response time: every call takes the same."""
+    """The making of a kept connection is in no response time: every call takes the same time."""
     bench = Bench(calls=50)
     records = driven(False, bench).records
     assert len(bench.connections) == 1
@@ -35,7 +36,8 @@ def test_a_kept_alive_connection_is_one_and_is_timed_apart() -> None:
 
 
 def test_a_connection_per_request_is_in_its_response_time() -> None:
-    """And reported apart as well; each is closed before the next is made."""
+    """With a connection for each request its making is in the response time, and is reported apart, too. Each is closed
+    before the next is made."""
     bench = Bench(calls=50)
     records = driven(True, bench).records
     assert len(bench.connections) == 51  # the first only sees whether there is a server
@@ -46,7 +48,7 @@ def test_a_connection_per_request_is_in_its_response_time() -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_it_sends_what_was_drawn(per_request: bool) -> None:
-    """In that order, leaving nothing out, over folds and blocks."""
+    """It sends the drawn requests in order and without a gap, over folds and blocks."""
     bench = Bench(calls=3 * BLOCK + 1)
     driven(per_request, bench)
     sent = [call for connection in bench.connections for call in connection.calls]
@@ -54,7 +56,7 @@ def test_it_sends_what_was_drawn(per_request: bool) -> None:
 
 
 def test_it_stops_to_have_its_records_folded() -> None:
-    """At the bound, to within a block; and goes on afterwards."""
+    """It stops at the bound of records, to within a block, and goes on after the fold."""
     bench = Bench(calls=1000)
     driver = bench.driver(records_max=100)
     driver.connect()
@@ -69,7 +71,8 @@ def test_it_stops_to_have_its_records_folded() -> None:
 @pytest.mark.parametrize("fault", [DeadlineExceeded("late"), Unavailable("gone"), Overloaded("full")])
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_fault_is_recorded_once_and_the_connection_made_anew(per_request: bool, fault: Fault) -> None:
-    """By its kind; the request is not sent again, and the server is left alone for a moment."""
+    """A fault is recorded once by its kind. The request is not sent again, and the server is left alone for a
+    moment."""
     bench = Bench(calls=20)
     failed: list[bytes] = []
 
@@ -126,7 +129,7 @@ def test_failed_attempts_to_connect_are_counted_and_spaced() -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_server_that_is_not_there_is_the_callers_to_know(per_request: bool) -> None:
-    """At the first connection; later it is an error among others."""
+    """Without a server the first connect raises. Later it is an error among others."""
 
     def refused() -> Connection:
         raise Unavailable("refused")
@@ -168,7 +171,7 @@ def test_a_first_call_that_faults_is_an_error_and_the_next_is_the_first() -> Non
 
 
 def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
-    """As is the one before it, and the one that is answered in its place."""
+    """Every first call on a connection is marked: the failed one, the one before it, and the answered one after it."""
     gone = Unavailable("gone")
     connections = iter([CannedConnection([b"", gone]), CannedConnection([gone]), CannedConnection([b"", b"", gone])])
     bench = Bench(calls=DAY_NS)
@@ -199,7 +202,7 @@ def test_a_wrong_reply_is_an_error_of_its_own(per_request: bool) -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_nothing_is_sent_after_the_deadline(per_request: bool) -> None:
-    """Not even the first call."""
+    """Nothing is sent after the deadline, not even a first call."""
     bench = Bench(calls=10)
     bench.deadline.ns = 0
     driver = bench.driver(per_request)

@@ -29,7 +29,7 @@ def started(per_request: bool, bench: Bench) -> tuple[Driver, int]:
 
 
 def ended(driver: Driver, bench: Bench, at_ns: int) -> list[int]:
-    """When its requests were due from its first call on, once it has run until then."""
+    """Due times of its requests, from the first call on, after a run until this moment."""
     bench.deadline.ns = at_ns
     assert not driver.drive()
     driver.write_off()
@@ -68,7 +68,8 @@ def test_a_slow_reply_makes_the_next_late_and_no_other(per_request: bool) -> Non
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_what_is_long_past_at_the_end_is_never_sent(per_request: bool) -> None:
-    """A reply that takes until after the deadline: what was due meanwhile is recorded so, with its moment."""
+    """A reply comes after the deadline: requests that came due meanwhile are recorded as never sent, with their
+    moments."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
     driver, start_ns = started(per_request, bench)
     bench.call_ns = 10 * LONG_NS + LATE_NS
@@ -79,7 +80,7 @@ def test_what_is_long_past_at_the_end_is_never_sent(per_request: bool) -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_what_is_a_little_late_at_the_end_is_still_sent(per_request: bool) -> None:
-    """All that was due before the deadline, and nothing else."""
+    """Requests that were due shortly before the deadline are still sent, and no later ones."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
     driver, start_ns = started(per_request, bench)
     bench.call_ns = 2 * LONG_NS
@@ -100,7 +101,7 @@ def test_an_interrupt_ends_the_wait(per_request: bool) -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
-    """At the bound, to within a block; the moments go on where they were."""
+    """It stops at the bound of records, to within a block. The moments go on where they were."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 200)])
     driver = bench.driver(per_request, records_max=50)
     driver.connect()
@@ -131,7 +132,8 @@ def test_a_fault_has_its_moment_and_delays_the_next(per_request: bool) -> None:
 
 
 def test_what_is_due_after_a_fault_is_the_schedules() -> None:
-    """The request waited for the connection made anew and counts as late; the attempts that failed are no requests."""
+    """A request that is due after a fault waited for the new connection and counts as late. Failed attempts are not
+    requests."""
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS])
     connections = iter([FakeConnection(service(), bench.takes_time), None, None, FakeConnection(service())])
 
@@ -153,7 +155,7 @@ def test_what_is_due_after_a_fault_is_the_schedules() -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_first_call_that_fails_is_marked_in_both_loops(per_request: bool) -> None:
-    """As is the one in its place."""
+    """A first call that fails is marked in both loops, as is the next one."""
     for bench in (Bench(NEVER, due_ns=[DAY_NS]), Bench(NEVER)):
         bench.fault_next = Unavailable("gone")
         driver, _ = started(per_request, bench)

@@ -1,4 +1,4 @@
-"""Many connections in one thread, in a closed loop: against a real server and ones that say what a test tells them."""
+"""Many connections in one thread, in a closed loop: against a real server and servers with given replies."""
 
 import socket
 import struct
@@ -75,7 +75,7 @@ def test_records_are_folded_in_between(server: str) -> None:
 
 
 def in_two(frame: RequestFrame) -> bytes:
-    """A reply in which another one is hidden: too much."""
+    """A reply that contains a second reply, which is too much."""
     return encode_reply(frame.call, 0, REPLY) * 2
 
 
@@ -104,7 +104,8 @@ def test_whatever_a_server_says_has_its_outcome(say: Say, outcome: int) -> None:
 
 
 def test_a_connection_is_made_anew_after_a_fault() -> None:
-    """At the next sweep; the request that failed is not sent again, and the first call of each connection is marked."""
+    """At the next sweep the connection is made anew. The failed request is not sent again, and the first call of each
+    connection is marked."""
     requests: list[RequestFrame] = []
 
     def third_is_cut(frame: RequestFrame) -> bytes | None:
@@ -192,7 +193,7 @@ def test_a_reply_behind_something_else_is_done_when_it_is_read() -> None:
 
 
 def test_a_reply_alone_is_done_when_epoll_said_so() -> None:
-    """The reply is not charged for those read before it."""
+    """A single reply has the time of epoll's report, and is not charged for replies read before it."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
         some.open()
         accepted = peer.accept()
@@ -228,7 +229,7 @@ def test_a_late_reply_is_a_fault_and_a_first_call_is_not() -> None:
 
 
 def test_a_starved_connection_has_no_records_and_holds_nothing_up() -> None:
-    """A server that never replies: nothing is recorded, and finishing does not wait for it; nor is it lost."""
+    """A server that never replies starves the connection: there is no record, and the end does not wait for it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with closing(lanes(listener.getsockname()[:2], 4, timeout_s=0.001)) as some:
             some.open()
@@ -259,11 +260,11 @@ def test_the_frames_are_the_wires() -> None:
 
 
 LARGE = RequestType("large", "/a.B/Large", (b"x" * 12_000_000,), lambda _: OK)
-"""More than the kernel takes at once: it has some 4 MB for what is sent, and the peer takes little."""
+"""Size of more than the kernel takes at once: it has some 4 MB for sends, and the peer reads little."""
 
 
 def large() -> LoadPlan:
-    """A plan of nothing else."""
+    """A plan of large requests alone."""
     return replace(PLAN, mix={"large": 1.0}, request_types=(LARGE,))
 
 
@@ -282,7 +283,7 @@ def test_what_the_kernel_has_no_room_for_is_sent_when_it_has() -> None:
 
 @pytest.mark.parametrize("how", ["closed", "reset"])
 def test_a_connection_lost_with_bytes_unsent_is_a_fault(how: str) -> None:
-    """Once; and the lane goes on with a new one."""
+    """A connection lost with unsent bytes is one fault, and the lane goes on with a new connection."""
     with Peer() as peer, closing(lanes(peer.address, 1, large())) as some:
         some.open()
         accepted = peer.accept()
@@ -296,7 +297,7 @@ def test_a_connection_lost_with_bytes_unsent_is_a_fault(how: str) -> None:
 
 
 def test_a_server_that_goes_away_leaves_one_error_an_attempt() -> None:
-    """Then nothing listens: attempts to connect fail, a sweep apart; they are counted, and no requests."""
+    """After the server has gone, attempts to connect fail, a sweep apart. They are counted, and are not requests."""
     with Peer() as peer, closing(lanes(peer.address, 3)) as some:
         some.open()
         for _ in range(3):
@@ -330,7 +331,8 @@ def test_the_hello_goes_first_and_control_bytes_are_sent() -> None:
 
 
 def test_a_connection_that_is_used_up_is_made_anew() -> None:
-    """The connection takes two calls and no more; none of them fails, and the first of each is marked."""
+    """A connection that takes only two calls is made anew. No call fails, and the first of each connection is
+    marked."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=partial(LineCodec, calls_max=2))) as some:
         some.open()
         for number in range(3):
@@ -345,7 +347,7 @@ def test_a_connection_that_is_used_up_is_made_anew() -> None:
 
 
 def test_a_call_that_is_given_up_is_cancelled() -> None:
-    """The server is told, and the lane sends its next; the late reply is nobody's."""
+    """A call that is given up is cancelled at the server, and the lane sends its next. The late reply is dropped."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec, timeout_s=0.001)) as some:
         some.open()
         accepted = peer.accept()

@@ -1,4 +1,4 @@
-"""Many connections in one thread, in an open loop: what is due is sent, whatever the server does."""
+"""Many connections in one thread, in an open loop: due requests are sent, whatever the server does."""
 
 import time
 from contextlib import closing
@@ -38,7 +38,7 @@ MS = 1_000_000
 
 
 def dues(some: Lanes) -> list[int]:
-    """Of all lanes' records, but for first calls, in order."""
+    """Due times in the records of all lanes, without first calls, in order."""
     return sorted(
         due
         for lane in some.lanes
@@ -48,7 +48,7 @@ def dues(some: Lanes) -> list[int]:
 
 
 def answered_first(peer: Peer, some: Lanes) -> list[PeerConnection]:
-    """The lanes opened and their first calls, which are none of the schedule's, answered."""
+    """Opens the lanes, and has their first calls answered, which are not of the schedule."""
     some.open()
     accepted = [peer.accept() for _ in some.lanes]
     for lane, connection in zip(some.lanes, accepted, strict=True):
@@ -89,7 +89,7 @@ def test_response_time_counts_from_due_and_service_time_from_the_send() -> None:
 
 
 def test_nothing_is_sent_before_it_is_due() -> None:
-    """Not by a nanosecond of the client's own clock."""
+    """No request is sent a nanosecond before it is due, by the client's own clock."""
     with saying(ok) as where, closing(lanes(where, 2, due_ns=[n * MS * 3 // 2 for n in range(1, 30)])) as some:
         some.open()
         drive(some, lambda: recorded(some) == 31)
@@ -98,7 +98,7 @@ def test_nothing_is_sent_before_it_is_due() -> None:
 
 
 def test_a_server_that_stalls_delays_nothing_that_is_due() -> None:
-    """The server answers nothing; the requests go out all the same, on the connections that wait for their replies."""
+    """A server that answers nothing delays no request: they are sent on connections that wait for replies."""
     with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[n * MS // 5 for n in range(20)])) as some:
         accepted = answered_first(peer, some)
         drive(some, lambda: sum(len(connection.requests()) for connection in accepted) == 22)
@@ -113,7 +113,7 @@ def test_a_server_that_stalls_delays_nothing_that_is_due() -> None:
 
 
 def test_where_there_is_no_room_requests_are_sent_late_and_in_order() -> None:
-    """One at a time on a connection: the second waits for the first's reply, and has the moment when it was due."""
+    """With one request at a time on a connection the second waits for the first's reply, and keeps its due moment."""
     codec = partial(LineCodec, streams_max=1)
     with Peer() as peer, closing(lanes(peer.address, 1, codec=codec, due_ns=[0, 0, MS])) as some:
         some.open()
@@ -132,7 +132,7 @@ def test_where_there_is_no_room_requests_are_sent_late_and_in_order() -> None:
 
 
 def test_a_lane_without_room_is_passed_over() -> None:
-    """Its turn is the next one's."""
+    """A lane without room is passed over, and the next lane has its turn."""
     codec = partial(LineCodec, streams_max=2)
     with Peer() as peer, closing(lanes(peer.address, 2, codec=codec, due_ns=[0, 0])) as some:
         some.open()
@@ -142,7 +142,8 @@ def test_a_lane_without_room_is_passed_over() -> None:
 
 
 def test_what_could_not_be_sent_is_recorded_at_the_end() -> None:
-    """As never sent, with the moment at which it was due; what waits for a reply then is given up."""
+    """Requests that could not be sent are recorded at the end as never sent, with their due moments. Requests that wait
+    for a reply then are given up."""
     deadline = Deadline(2**62)
     codec = partial(LineCodec, streams_max=2)
     due_ns = [0, MS, 2 * MS, 3 * MS, 3600 * 10**9]
@@ -167,7 +168,7 @@ def test_what_could_not_be_sent_is_recorded_at_the_end() -> None:
 
 
 def test_what_was_due_before_the_deadline_is_still_sent_after_it() -> None:
-    """And waited for; what is due from then on is not sent, though its moment has come as well."""
+    """Requests that were due before the deadline are still sent after it and waited for. Later ones are not sent."""
     deadline = Deadline(2**62)
     began_ns = time.perf_counter_ns()
     with saying(ok) as where, closing(lanes(where, 1, due_ns=[-HOUR_NS, -HOUR_NS, 0], deadline=deadline)) as some:
@@ -179,7 +180,8 @@ def test_what_was_due_before_the_deadline_is_still_sent_after_it() -> None:
 
 
 def test_what_the_server_said_before_it_closed_is_heard() -> None:
-    """Though a send fails first: the calls end with what it said, not with the connection's being lost."""
+    """Bytes that the server sent before it closed are read, though a send fails first: the calls end with the server's
+    fault."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0] * 5)) as some:
         some.open()
         accepted = peer.accept()
@@ -190,7 +192,7 @@ def test_what_the_server_said_before_it_closed_is_heard() -> None:
 
 
 def test_nothing_is_waited_for_where_no_connection_is_left() -> None:
-    """The server is gone: what was due and not sent is recorded at once, though the timeout is long."""
+    """Without a connection due requests are recorded at once as never sent, without a wait for the timeout."""
     deadline = Deadline(2**62)
     due_ns = [3 * SWEEP_NS] * 5
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=due_ns, deadline=deadline, timeout_s=60.0)) as some:
@@ -208,7 +210,7 @@ def test_nothing_is_waited_for_where_no_connection_is_left() -> None:
 
 
 def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
-    """Such a call is none of the schedule's either, and in no latency."""
+    """The first call on a connection that was made anew is marked. It is not of the schedule, and in no latency."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 100 * MS])) as some:
         accepted = answered_first(peer, some)
         drive(some, lambda: len(accepted[0].requests()) == 2)
@@ -225,7 +227,8 @@ def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
 
 
 def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
-    """And none of the schedule's requests that are lost with it."""
+    """A first call that is lost with its connection is marked. The schedule's requests that are lost with it are
+    not."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0])) as some:
         some.open()
         accepted = peer.accept()
@@ -250,7 +253,8 @@ def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> Non
 
 
 def test_an_idle_connection_answers_the_servers_pings() -> None:
-    """With nothing under way and nothing due for an hour: a server that heard nothing would close it."""
+    """An idle connection with nothing due for an hour answers the server's pings, so that the server does not close
+    it."""
     with Peer() as peer, closing(lanes(peer.address, 2, codec=LineCodec, due_ns=[HOUR_NS])) as some:
         some.open()
         for accepted in (peer.accept(), peer.accept()):
@@ -281,7 +285,8 @@ def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
 
 
 def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:
-    """Each call that was sent too long ago, but for a first one; the connection is kept."""
+    """Each call that was sent too long ago, except a first call, is a fault, and its late reply is dropped. The
+    connection is kept."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0, 4 * SWEEP_NS], timeout_s=0.02)) as some:
         (accepted,) = answered_first(peer, some)
         drive(some, lambda: recorded(some) == 3)
@@ -314,7 +319,7 @@ def test_folding_in_mid_run_loses_nothing(server: str) -> None:
 
 
 def test_faults_are_recorded_by_request_type() -> None:
-    """With the moment at which each was due."""
+    """Faults are recorded by request type, with their due moments."""
     plan = replace(PLAN, mix={"lookup": 1.0, "trade": 1.0})
 
     def full(frame: object) -> bytes:
@@ -331,7 +336,7 @@ def test_faults_are_recorded_by_request_type() -> None:
 
 
 def test_a_schedule_drives_them(server: str) -> None:
-    """The sends are those of its moments, in the order of the clock."""
+    """The sends follow the schedule's moments, by the clock."""
     schedule = Schedule(2000.0, "poisson", 0, 1, 3)
     with closing(lanes(address(server), 2, due_ns=[])) as some:
         some._schedule = schedule.due_ns

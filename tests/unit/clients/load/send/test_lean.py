@@ -1,4 +1,4 @@
-"""The lean client's connections by transport: what they tell the server."""
+"""The lean client's connections by transport: the timeout that the server gets."""
 
 from contextlib import closing
 
@@ -13,7 +13,8 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 
 
 def test_the_time_for_connecting_is_not_told_as_the_calls() -> None:
-    """The server is told the time of a reply: the other may be what is left of a phase, and the connection stays."""
+    """The server gets the time of a reply, not that of the connect, which may be the rest of a phase while the
+    connection stays."""
     for transport, told in (("grpc", b"2500m"), ("sockets", (2500).to_bytes(4, "big"))):
         with Peer() as peer:
             plan = LoadPlan(transport, peer.address, 1, {"lookup": 1.0}, ("A",), 0, 1, timeout_s=2.5)

@@ -22,7 +22,7 @@ CALL_NS = 1_000
 
 
 class Bench:
-    """One connection of two that send, its clock, and the board that both share."""
+    """One of two connections that send, its clock, and their common board."""
 
     def __init__(self, call_ns: int = CALL_NS, before: Callable[[int], None] = lambda _: None) -> None:
         self.clock = Clock()
@@ -42,19 +42,20 @@ class Bench:
 
     @property
     def sent_ns(self) -> list[int]:
-        """When requests were sent."""
+        """Times of the sends."""
         return list(self.sender.recorded()[0].sent)
 
 
 def test_nothing_is_sent_before_the_turn() -> None:
-    """Nor long after its begin."""
+    """Nothing is sent before the turn, and the first send is soon after its begin."""
     bench = Bench()
     bench.sender.send(TURN, 0, range(1))
     assert TURN.begin_ns <= bench.sent_ns[0] < TURN.begin_ns + CALL_NS
 
 
 def test_a_connection_sends_until_all_counted_requests_of_its_load_are_answered() -> None:
-    """Alone: until its own are. Beside another: until that one says so too; all that it sends is written down."""
+    """Alone, a connection sends until its counted requests are answered. Beside another one it sends until both have
+    theirs. All its sends are recorded."""
     bench = Bench()
     bench.sender.send(TURN, 0, range(1))
     assert TURN.last_ns - CALL_NS - 10 <= bench.sent_ns[-1] < TURN.last_ns
@@ -71,7 +72,7 @@ def test_a_connection_sends_until_all_counted_requests_of_its_load_are_answered(
 
 
 def test_a_connection_stops_whoever_is_not_answered() -> None:
-    """With a third of the reserve left, for what is under way to end."""
+    """A connection stops with a third of the reserve left, also while others are not answered."""
     bench = Bench()
     bench.sender.send(TURN, 0, range(2))
     assert TURN.stop_ns - CALL_NS - 10 <= bench.sent_ns[-1] < TURN.stop_ns
@@ -89,7 +90,7 @@ def test_it_is_told_when_the_last_counted_request_is_answered_and_not_before() -
 
 
 def test_another_turns_word_does_not_count() -> None:
-    """An earlier turn's word on the board is none of this turn's."""
+    """A mark of an earlier turn on the board does not count."""
     bench = Bench()
     bench.places[1] = TURN.begin_ns - 1
     assert not bench.board.all_answered(range(2), TURN)
@@ -99,7 +100,7 @@ def test_another_turns_word_does_not_count() -> None:
 
 
 def test_a_turn_that_is_over_sends_nothing() -> None:
-    """A client that wakes too late loses it, and does not run into the next one's time."""
+    """A client that wakes after its turn sends nothing, so that it does not reach into the next turn."""
     bench = Bench()
     bench.clock.now_ns = TURN.stop_ns
     bench.sender.send(TURN, 0, range(2))
@@ -107,7 +108,7 @@ def test_a_turn_that_is_over_sends_nothing() -> None:
 
 
 def test_each_load_sends_its_own_requests() -> None:
-    """On the one connection that they share."""
+    """Each load sends its own requests on the shared connection."""
     bench = Bench()
     workloads = {0: Workload(PLAN), 1: Workload(PLAN)}
     requests = {place: islice(each.requests(0, place), 300) for place, each in workloads.items()}
@@ -120,7 +121,7 @@ def test_each_load_sends_its_own_requests() -> None:
 
 
 def test_faults_are_written_down_and_sending_goes_on() -> None:
-    """With their own outcome; a reply with its status."""
+    """Faults are recorded with their outcome, a reply with its status, and sending goes on."""
 
     def fails(number: int) -> None:
         if number == 3:
@@ -134,7 +135,7 @@ def test_faults_are_written_down_and_sending_goes_on() -> None:
 
 
 def test_closing_may_be_repeated() -> None:
-    """And closes the connection."""
+    """Closing closes the connection, and may be repeated."""
     bench = Bench()
     bench.sender.close()
     bench.sender.close()
@@ -151,7 +152,7 @@ def test_a_later_turn_is_the_same_so_much_later() -> None:
 
 @pytest.mark.parametrize("left_ns", [-5, 0, 100, 10_000_000])
 def test_waiting_ends_on_time(left_ns: int) -> None:
-    """Neither early nor much late: the last moments are watched awake."""
+    """The wait ends on time: not early, and little late, since the last moments are spent awake."""
     clock = Clock()
     at_ns = clock.now_ns + left_ns
     wait_until(at_ns, clock, clock.pause)

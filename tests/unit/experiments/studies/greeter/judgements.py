@@ -32,10 +32,10 @@ MEANS_US: Mapping[Setting, float] = {
     asynchronous(PYTHON): 390.0,
     asynchronous(PYTHON, 10): 1200.0,
 }
-"""Two clients make 1.5 times the latency: each has 0.67 of the rate, and the server 1.33 times."""
+"""Two clients have 1.5 times the latency: each has 0.67 of the rate, and the server 1.33 times."""
 
 CPU_SHARE = 0.4
-"""Of the wall clock, in the clients."""
+"""Share of the wall clock that the clients compute."""
 
 FIRST_US, CONNECT_US, REST_US = 500.0, 1500.0, 100.0
 
@@ -48,7 +48,7 @@ def seen(
     first_us: float = FIRST_US,
     connect_us: float = CONNECT_US,
 ) -> Seen:
-    """The part, of so many blocks, with runs from cold in as many."""
+    """The part with this number of blocks, and as many of cold runs."""
     means = dict(MEANS_US) | dict(means_us or {})
     world = World(lambda arm, _: means.get(arm.setting, 250.0), block_noise=0.002, slice_noise=0.0, effective=2000.0)
     sweep = greeter(scale)

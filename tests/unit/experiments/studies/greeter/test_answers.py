@@ -1,4 +1,4 @@
-"""The five answers, the tables and the figures: each has its numbers, in both languages, or says what is missing."""
+"""The five answers, the tables and the figures: each has its numbers, in both languages, or names the missing ones."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.unit.experiments.studies.greeter.judgements import ALONE, CONNECT_US,
 
 
 def test_the_answers_have_the_planted_numbers() -> None:
-    """In their order."""
+    """The answers have the planted numbers, in order."""
     trip, throughput, clocks, style, language = (answer.sentence for answer in answers(seen()))
     assert "In C++ a call takes 0.101 ms" in trip
     assert "The first call of a fresh client takes 0.503 ms" in trip
@@ -28,7 +28,7 @@ def test_the_answers_have_the_planted_numbers() -> None:
 
 @pytest.mark.slow
 def test_every_answer_has_a_figure_that_is_drawn() -> None:
-    """And the card and the sections come with it."""
+    """Every answer has a figure that is drawn, and the card and the sections are there."""
     found = content(GREETER.parts["greeter"], seen())
     for answer in found.answers:
         assert answer.figure is not None
@@ -50,7 +50,7 @@ def test_the_originals_numbers_stand_beside_ours() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, 10])
 def test_python_alone_is_answered_alone(number: int) -> None:
-    """Also before the first block, and without a run from cold."""
+    """Python alone is answered alone, also before the first block, and without a cold run."""
     without = Seen(judgement(number=number, scale=ALONE))
     for each in (without, seen(number=number, scale=ALONE)):
         found = content(GREETER.parts["greeter"], each)
@@ -61,7 +61,7 @@ def test_python_alone_is_answered_alone(number: int) -> None:
 
 
 def test_a_full_clients_core_is_marked() -> None:
-    """With what the mark means."""
+    """A full core of the clients is marked, with the mark's meaning."""
     table = sections(seen(cpu_share=0.9))[2].text
     assert "C++, 1 client †" in table
     assert "over 80 % of its core" in table

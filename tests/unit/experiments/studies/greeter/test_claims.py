@@ -26,7 +26,8 @@ def the(words: str, **planted: Any) -> Claim:
 
 
 def test_every_claim_has_a_line_and_the_headlines_are_decided() -> None:
-    """A statement on the study's machine alone is not testable; the others are decided by these data."""
+    """Every claim has a line. A statement on the study's machine alone is not testable, and these data decide the
+    others."""
     found = card()
     assert list(found) == [entry.text for entry in ENTRIES]
     verdicts = [claim.verdict for claim in found.values()]
@@ -37,7 +38,7 @@ def test_every_claim_has_a_line_and_the_headlines_are_decided() -> None:
 
 @pytest.mark.parametrize("words", ["has just started", "same client", "fewer", "one alone", "CPU clock", "registers"])
 def test_nothing_of_cpp_is_decided_where_it_is_not_built(words: str) -> None:
-    """With the command that builds it."""
+    """Without C++ its claims are not decided, and the line has the command that builds it."""
     for claim in (claim for text, claim in card(scale=ALONE).items() if words in text):
         assert claim.verdict == "NOT TESTABLE"
         assert "make peers" in claim.said
@@ -53,13 +54,13 @@ def test_before_its_look_a_sweep_decides_nothing() -> None:
     [(500.0, 1500.0, "CONTRADICTED"), (60.0, 40.0, "CONFIRMED"), (30.0, 30.0, "CONTRADICTED")],
 )
 def test_one_call_of_a_fresh_client(first_us: float, connect_us: float, verdict: str) -> None:
-    """The first call is the latency where it takes as long as the others, connecting in it: they take 100 µs."""
+    """The first call is the latency if it takes as long as later calls, with connecting in it: 100 µs."""
     claim = the("has just started", first_us=first_us, connect_us=connect_us)
     assert claim.verdict == verdict
 
 
 def test_a_part_of_the_cold_runs_decides_nothing() -> None:
-    """Of runs that were not all measured."""
+    """Cold runs that were not all measured decide nothing."""
     found = replace(seen(), runs=(replace(cold_runs(seen()), is_whole=False),))
     (claim,) = (each for each in claims(found) if "has just started" in each.text)
     assert claim.verdict == "INCONCLUSIVE"
@@ -85,7 +86,7 @@ def test_a_second_client(means_us: Mapping[Setting, float], server_less: str, sh
 
 
 def test_pythons_clients_decide_nothing_of_the_original() -> None:
-    """Its programs are C++."""
+    """Python's clients decide nothing about the original, whose programs are C++."""
     assert the("the server answers fewer", means_us={two(PYTHON): 900.0}).verdict == "CONTRADICTED"
 
 
@@ -104,7 +105,7 @@ def test_the_servers_kind_is_not_the_calls_kind(mean_us: float, verdict: str) ->
 
 
 def test_its_two_numbers_contradict_each_other() -> None:
-    """By the law that holds in our data, with its own numbers beside."""
+    """The document's two numbers contradict each other by a law that holds in our data, and stand beside it."""
     claim = the("same client, one call at a time")
     assert claim.verdict == "CONTRADICTED"
     assert "3.6 to 7.2" in claim.said

@@ -1,4 +1,4 @@
-"""Rates and clocks are those that were planted; a ratio over blocks has an interval."""
+"""Rates and clocks are the planted ones. A ratio over blocks has an interval."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_the_processor_time_is_the_clients_own() -> None:
 
 
 def test_rate_times_response_is_the_calls_under_way() -> None:
-    """One, two of two clients, ten at once."""
+    """Rate times response time is the calls under way: one, two with two clients, ten at once."""
     for of, at_once in ((ONE[CPP], 1), (two(CPP), 2), (asynchronous(CPP, 10), 10)):
         found = rates(judgement(), of)
         assert found is not None
@@ -39,13 +39,14 @@ def test_rate_times_response_is_the_calls_under_way() -> None:
 
 
 def test_an_arm_without_its_clients_clocks_has_no_rates() -> None:
-    """Our lean client says none of each client; a setting that is no arm has none either."""
+    """Our lean client reports no clock of each client, so that its arm has no rates. An unknown setting has none
+    either."""
     assert rates(judgement(), SAME_CLIENT[CPP]) is None
     assert rates(judgement(), two(CPP).but(clients=3)) is None
 
 
 def test_a_refused_block_is_left_out_alone() -> None:
-    """One in ten whose connections wrote not all down."""
+    """Only the refused block of ten is left out, whose connections did not write everything down."""
     whole = judgement()
     place = whole.sweep.arms.index(Arm(ONE[CPP]))
     first, *others = whole.blocks
@@ -56,7 +57,7 @@ def test_a_refused_block_is_left_out_alone() -> None:
 
 
 def test_from_cold_has_ratios_of_each_block() -> None:
-    """500 µs first, 1500 to connect, 100 for the others."""
+    """Cold runs have ratios of each block: 500 µs first, 1500 to connect, 100 for later calls."""
     run = from_cold(cold_runs(seen()).rows, ONE[CPP])
     assert run is not None
     assert run.first_over_rest.value == pytest.approx(5)

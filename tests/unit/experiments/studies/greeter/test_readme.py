@@ -10,19 +10,19 @@ PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def test_every_claim_is_on_the_page() -> None:
-    """In its words, with its place in the document."""
+    """Every claim is on the page with its words and its place in the document."""
     for entry in ENTRIES:
         assert f"| {entry.text} | {entry.place} |" in PAGE, entry.text
 
 
 def test_every_comparison_is_on_the_page() -> None:
-    """But for the A/A pairs, which it tells of together."""
+    """Every comparison is on the page. The A/A pairs are named together."""
     for comparison in design.greeter(SCALE).comparisons:
         assert comparison.kind == "same" or f"`{comparison.name}`" in PAGE, comparison.name
 
 
 def test_every_figure_is_on_the_page() -> None:
-    """By its name."""
+    """Every figure is on the page by its name."""
     for picture in figures.pictures(seen()):
         assert f"| figure `{picture.name}` |" in PAGE, picture.name
 

@@ -7,7 +7,7 @@ from tests.unit.experiments.studies.greeter.judgements import ALONE, SCALE
 
 
 def test_every_client_makes_the_originals_calls() -> None:
-    """In windows and from cold, at every profile."""
+    """Every client makes the original's calls, in windows and in cold runs, at every profile."""
     for scale in GREETER.scales.values():
         turns = greeter(scale).turns
         assert isinstance(turns, Windows)
@@ -16,7 +16,7 @@ def test_every_client_makes_the_originals_calls() -> None:
 
 
 def test_each_language_has_the_same_arms_and_comparisons() -> None:
-    """But for those between the two."""
+    """Each language has the same arms and comparisons, apart from those between the two."""
     names = {each.name for each in greeter(SCALE).comparisons if each.kind != "same"}
     for language in LABELS:
         assert {f"{kind}_{language}" for kind in ("clients", "style", "in_flight")} <= names
@@ -28,7 +28,7 @@ def test_each_language_has_the_same_arms_and_comparisons() -> None:
 
 
 def test_python_alone_is_measured_where_the_peer_is_not_built() -> None:
-    """Its arms are those that it has beside C++ too, but for the lean client's."""
+    """Without the C++ peer Python has the same arms as beside it, except the lean client's."""
     sweep = greeter(ALONE)
     assert {arm.setting["language"] for arm in sweep.arms} == {"python"}
     assert set(sweep.arms) < set(greeter(SCALE).arms)

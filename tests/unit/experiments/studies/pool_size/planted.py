@@ -26,7 +26,7 @@ WAIT_CPU_US, LATE_US = 25.0, 75.0
 COMMIT_CPU_US, COMMIT_US = 100.0, 1000.0
 
 Off = Callable[[Arm], float]
-"""By which factor an arm's throughput is off what was foretold of it."""
+"""Ratio of an arm's throughput to its prediction."""
 
 
 def never(_: Arm) -> float:
@@ -60,7 +60,8 @@ def told(arm: Arm) -> Foretold:
 
 
 def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never) -> Seen:
-    """The main part of so many blocks; ``lookups`` is by which factor an arm of the pure Lookup is slower."""
+    """The main part with this number of blocks; ``lookups`` is the factor by which an arm of the pure Lookup is
+    slower."""
     main = _main(off, number)
     after = {"pool_one": first(), "pool_lookups": _lookups(lookups, number)}
     return Seen(main, after, foretold=[told(arm) for arm in main.sweep.arms])

@@ -31,7 +31,8 @@ def test_demands_are_the_transports_own_and_the_work_that_is_asked_for() -> None
 
 
 def test_half_of_the_trades_under_way_share_a_commit() -> None:
-    """The others gather meanwhile. Each waits for the disk as one trader's did, and takes its part of the computing."""
+    """Half of the trades under way share a commit, while the others gather. Each waits for the disk as one trader did,
+    and has its part of the computing."""
     many = with_work(MODELS[GRPC], Work(durable=True)).but(workers=16, connections=10)
     of = demands_of(first(), many)
     assert of.wait_s * 1e6 == pytest.approx(COMMIT_US, rel=1e-3)
@@ -41,7 +42,8 @@ def test_half_of_the_trades_under_way_share_a_commit() -> None:
 
 
 def test_one_client_of_one_worker_is_foretold_as_it_was_measured() -> None:
-    """Its rate is 1 ÷ its response time: with work, the work's time added."""
+    """The prediction for one client of one worker is its measurement: the rate is 1 ÷ the response time, plus the
+    work's time."""
     plain = one(MODELS[SOCKETS])
     assert foretell(first(), plain).throughput_hz == pytest.approx(1e6 / ALONE_US, rel=1e-3)
     longer = foretell(first(), with_work(plain, Work(cpu_ms=1)))
@@ -49,7 +51,8 @@ def test_one_client_of_one_worker_is_foretold_as_it_was_measured() -> None:
 
 
 def test_a_loop_waits_for_all_at_once_and_computes_one_at_a_time() -> None:
-    """Its number of workers says nothing of it; its timers end in time, and it wakes late."""
+    """A loop waits for all requests at once and computes one at a time, for any number of workers. Its timers end in
+    time, and it wakes late."""
     of = with_work(MODELS[AIO], Work(io_ms=10)).but(workers=1, connections=16)
     told = foretell(first(), of)
     assert told.demands.wait_s == pytest.approx(0.010)
@@ -62,7 +65,7 @@ def test_a_loop_waits_for_all_at_once_and_computes_one_at_a_time() -> None:
 
 
 def test_several_processes_need_what_one_does() -> None:
-    """Of which one was measured; together they answer more."""
+    """Several processes need the resources of one, which was measured. Together they answer more."""
     two = with_work(MODELS[PROCESSES], Work(cpu_ms=1)).but(workers=4, connections=64)
     one_process = two.but(processes=1)
     assert demands_of(first(), two) == demands_of(first(), one_process)

@@ -13,7 +13,7 @@ HASHES = Demands(gil_s=0.001, free_s=0.009, wait_s=0.0, overhead_s=0.0)
 
 
 def test_a_pool_has_its_workers() -> None:
-    """Two threads that wait 9 of 10 ms answer 200 a second; ten would keep the interpreter busy."""
+    """Two threads that wait 9 of 10 ms answer 200 a second. Ten would keep the interpreter busy."""
     two = of_demands(setting(workers=2, connections=64), WAITS, cores=2)
     assert (two.workers, two.limit, two.cores) == (2, "workers", 1)
     assert two.throughput_hz == pytest.approx(200, rel=0.1)
@@ -21,7 +21,7 @@ def test_a_pool_has_its_workers() -> None:
 
 
 def test_a_loop_has_a_worker_for_each_client() -> None:
-    """Whatever its pool; what would let the interpreter go holds the loop."""
+    """A loop has a worker for each client, for any pool. Work that would release the interpreter holds the loop."""
     of = setting(transport="grpc_aio", workers=1, connections=64)
     assert of_demands(of, WAITS, cores=1).throughput_hz == pytest.approx(1000, rel=0.01)
     assert of_demands(of.but(placement="free"), HASHES, cores=2).throughput_hz == pytest.approx(100, rel=0.01)
@@ -47,7 +47,7 @@ def test_without_a_gil_computing_has_all_cores_too() -> None:
 
 
 def test_an_open_loop_is_foretold_by_its_tail() -> None:
-    """Infinite beyond the capacity, where the rate is not reached either."""
+    """An open loop is predicted by its tail: infinite beyond the capacity, where the rate is not reached either."""
     of = setting(workers=2, connections=64)
     below, beyond = (of_demands(of.but(rate_hz=rate_hz), WAITS, cores=1) for rate_hz in (100.0, 500.0))
     assert below.throughput_hz == 100

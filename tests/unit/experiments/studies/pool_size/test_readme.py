@@ -11,12 +11,12 @@ PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def test_every_claim_is_on_the_page() -> None:
-    """In its words."""
+    """Every claim is on the page in its words."""
     assert [entry.text for entry in ENTRIES if f"| {entry.text} |" not in PAGE] == []
 
 
 def test_every_question_figure_and_table_is_on_the_page() -> None:
-    """By its name; a question shows a figure that there is."""
+    """Every question, figure and table is on the page by its name. A question's figure exists."""
     found = seen()
     figures = {picture.name for picture in pictures(found)}
     assert [name for name in figures if f"| figure `{name}` |" not in PAGE] == []

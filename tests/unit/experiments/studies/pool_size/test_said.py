@@ -18,7 +18,7 @@ LOOKUPS, HOLDING, LETTING_GO, NO_GIL, WAITING, DURABLE, THROUGHPUT, STEPS, TAILS
 
 
 def few_slow(arm: Arm) -> float:
-    """A hundredth of what was foretold, on a pool of 16 or 64."""
+    """A hundredth of the prediction, on a pool of 16 or 64."""
     return 0.01 if arm.setting["workers"] in (16, 64) else 1.0
 
 
@@ -28,7 +28,7 @@ def all_slow(_: Arm) -> float:
 
 
 def verdicts(off: Off = never, number: int = 10) -> list[str]:
-    """Of every claim."""
+    """Verdicts of every claim."""
     return [claim.verdict for claim in claims(seen(off, number))]
 
 
@@ -50,14 +50,15 @@ def test_misses_are_counted_and_shown() -> None:
 
 
 def test_larger_pools_that_answer_less_contradict_what_gains() -> None:
-    """Requests that wait, for the disk too, or compute without a GIL, gain. The least pool is then another."""
+    """Larger pools that answer less contradict the claims on gains: of requests that wait, also for the disk, and of
+    computing without a GIL. The least pool is then another one."""
     found = verdicts(few_slow)
     assert [found[each] for each in (WAITING, NO_GIL, DURABLE, HOLDING)] == [*("CONTRADICTED",) * 3, "CONFIRMED"]
     assert found[STEPS] == "CONTRADICTED"
 
 
 def test_a_lookup_that_gains_contradicts() -> None:
-    """By more than 5 %; less is no gain."""
+    """A Lookup that gains more than 5 % contradicts. Less counts as no gain."""
     faster = seen(lookups=lambda arm: 1.0 if arm.setting["workers"] == 1 else 0.8)
     a_little = seen(lookups=lambda arm: 1.0 if arm.setting["workers"] == 1 else 0.97)
     slower = seen(lookups=lambda arm: 1.0 if arm.setting["workers"] == 1 else 1.3)
@@ -72,7 +73,8 @@ def test_a_lookup_that_gains_contradicts() -> None:
 
 
 def test_an_interpreter_without_a_gil_that_is_not_here_is_not_judged() -> None:
-    """The claim says how to get one, and the report that it was left out; what has a GIL is judged as before."""
+    """Without a free-threaded interpreter its claim says how to get one, and the report names it as left out. Other
+    claims are judged as before."""
     found = seen()
     judged = {name: each for name, each in found.main.judged.items() if "without a GIL" not in each.comparison.title}
     assert len(judged) < len(found.main.judged)
@@ -90,7 +92,8 @@ def test_nothing_is_claimed_before_the_look() -> None:
 
 
 def test_the_effect_begins_where_the_whole_interval_is_over_it() -> None:
-    """Not at an I/O share of 0; the gain is foretold too."""
+    """The effect begins where the whole interval is over it, not at an I/O share of 0. The gain has a prediction,
+    too."""
     found = gains(seen())
     first = begins(found)
     assert first is not None
@@ -101,12 +104,13 @@ def test_the_effect_begins_where_the_whole_interval_is_over_it() -> None:
 
 
 def test_enough_is_the_first_that_reaches_95_percent() -> None:
-    """Of the most, which need not be the last."""
+    """Enough is the first that reaches 95 % of the highest, which need not be the last."""
     assert [least_enough(each) for each in ([1, 2, 3], [94, 95, 100, 80], [5, 5, 5])] == [2, 1, 0]
 
 
 def test_every_row_with_three_steps_is_a_ladder() -> None:
-    """Of pools, and of clients on the largest pool; two steps are a hit whatever is said."""
+    """Every row with three pools, or three numbers of clients on the largest pool, is a ladder. With two every
+    prediction hits."""
     every = beside(seen())
     assert all(len(each.steps) >= 3 and each.is_hit for each in (*of_pools(every), *of_clients(every)))
     assert {each.noun for each in (*of_pools(every), *of_clients(every))} == {"thread", "client"}
@@ -114,7 +118,7 @@ def test_every_row_with_three_steps_is_a_ladder() -> None:
 
 @pytest.mark.slow
 def test_every_figure_and_section_is_drawn_of_what_was_seen() -> None:
-    """With what was foretold in each; also of nothing at all."""
+    """Every figure and section is drawn with measurements and predictions, also without any."""
     whole = content(POOL_SIZE.parts["pool_size"], seen())
     for picture in whole.pictures:
         picture.draw()

@@ -25,7 +25,7 @@ def test_servers_start_in_turn_where_there_are_many(scale: Scale) -> None:
 
 
 def test_quick_takes_under_ten_minutes() -> None:
-    """As it is estimated, with all that belongs to it."""
+    """The estimate of ``quick``, with its companions, is under ten minutes."""
     first = FIRST_BLOCKS * estimate.block_s(pool_one(SCALE))
     own, after = pool_size(SCALE), pool_lookups(SCALE)
     in_all = sum(each.looks[-1] * estimate.block_s(each) for each in (own, after))
@@ -33,7 +33,7 @@ def test_quick_takes_under_ten_minutes() -> None:
 
 
 def test_an_open_loop_is_due_at_shares_of_what_was_foretold() -> None:
-    """Before that is known, there are as many arms."""
+    """An open loop is due at shares of its prediction. Before the prediction there are as many arms."""
     from experiments.design.arms import Arm
 
     scale = replace(SCALE, foretell=lambda setting: told(Arm(setting)))
@@ -52,7 +52,7 @@ def test_only_what_can_use_several_cores_is_free_on_all() -> None:
 
 @pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
 def test_an_interpreter_without_a_gil_is_left_out_where_there_is_none(scale: Scale) -> None:
-    """Of what is measured first too; all else stays."""
+    """Without a free-threaded interpreter its arms are left out, also of the first measurement. Others stay."""
     for sweep in (pool_size, pool_one):
         there, absent = (
             {arm.setting for arm in sweep(replace(scale, peers=frozenset(peers))).arms} for peers in ([WITHOUT_GIL], [])

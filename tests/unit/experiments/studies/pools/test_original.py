@@ -1,4 +1,4 @@
-"""The document's tables as they are printed, and what a program finds wrong in them."""
+"""The document's tables as printed, and the faults that a program finds in them."""
 
 from experiments.studies.pools import original
 from experiments.studies.pools.design import CONNECTIONS, POOLS, VERBS
@@ -7,7 +7,7 @@ from experiments.studies.pools.original import TABLES
 
 
 def test_every_cell_is_there_once() -> None:
-    """Two languages, six pools, three connections, GET and PUT."""
+    """Every cell is there once: two languages, six pools, three connections, GET and PUT."""
     for verb in VERBS:
         assert len(TABLES[verb]) == 36
         assert {(row.language, row.pool, row.connections) for row in TABLES[verb]} == {
@@ -21,7 +21,8 @@ def test_every_cell_is_there_once() -> None:
 
 
 def test_bytes_a_request_are_one_number() -> None:
-    """Rate × total is the same for all cells of a language and request: no digit of these columns was misread."""
+    """Rate × total is the same for all cells of a language and request, so that no digit of these columns was
+    misread."""
     for verb in VERBS:
         for language in ("go", "rust"):
             rows = [row for row in TABLES[verb] if row.language == language]
@@ -32,7 +33,7 @@ def test_bytes_a_request_are_one_number() -> None:
 
 
 def test_five_means_break_littles_law() -> None:
-    """All of Go's PUT at 100 connections; the others are of their totals."""
+    """Five means break Little's law, all of Go's PUT at 100 connections. The other means agree with their totals."""
     broken = original.impossible_means()
     assert [row.response_ms for row in broken] == [0.877, 0.668, 0.675, 0.576, 0.589]
     assert {(row.language, row.connections) for row in broken} == {("go", 100)}
@@ -40,14 +41,15 @@ def test_five_means_break_littles_law() -> None:
 
 
 def test_rust_is_not_faster_in_three_of_eighteen() -> None:
-    """Of PUT, by totals, and in none of GET."""
+    """By totals Rust is not faster in three of eighteen PUT comparisons, and in none of GET."""
     assert original.rust_not_faster("get") == ()
     slower = [(rust.pool, rust.connections) for rust, _ in original.rust_not_faster("put")]
     assert slower == [(64, 100), (16, 1000), (32, 1000)]
 
 
 def test_conclusions_fail_in_its_own_tables() -> None:
-    """On the processor and the memory of a larger pool, and on who connects sooner."""
+    """Conclusions fail in the document's own tables: on the processor and memory of a larger pool, and on the time of
+    connecting."""
     assert original.pool_lowers_cpu("get") == original.pool_lowers_cpu("put") == (("go", 1000),)
     assert original.pool_lowers_memory("get") == original.pool_lowers_memory("put") == (("go", 10),)
     assert (original.go_connects_later("get"), original.go_connects_later("put")) == (POOLS, ())

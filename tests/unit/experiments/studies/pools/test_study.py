@@ -77,7 +77,7 @@ def test_the_cells_are_the_documents() -> None:
 
 @pytest.mark.parametrize("scale", [QUICK, PAPER])
 def test_every_family_can_be_decided(scale: Scale) -> None:
-    """With the blocks that there are: the least p of the sign-flip test, times the family."""
+    """With its blocks every family can be decided: by the least p of the sign-flip test, times the family."""
     plan = design.cells(scale)
     families = [ratio.family for ratio in plan.ratios]
     assert max(families.count(each) for each in families) * 2.0 ** (1 - plan.blocks) < 0.05
@@ -85,7 +85,7 @@ def test_every_family_can_be_decided(scale: Scale) -> None:
 
 @pytest.mark.slow
 def test_what_is_not_built_is_left_out() -> None:
-    """Python alone is there without peers; nothing is asked of the others, and the claims say so."""
+    """Without peers Python is there alone. Other languages have no comparisons, and the claims say so."""
     alone = replace(QUICK, peers=frozenset())
     assert {arm.setting["language"] for arm in design.pools(alone).arms} == {"python"}
     assert design.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
@@ -96,7 +96,7 @@ def test_what_is_not_built_is_left_out() -> None:
 
 
 def test_claims_follow_the_verdicts() -> None:
-    """Each conclusion of made-up cells that bear them out, but for the one on connecting."""
+    """Made-up cells that bear a conclusion out confirm it, except the one on connecting."""
     found = {claim.text[:2]: claim.verdict for claim in claims(seen(cells=judged()))}
     for number in range(1, 8):
         assert found[f"{number}."] == "CONFIRMED", number
@@ -105,7 +105,8 @@ def test_claims_follow_the_verdicts() -> None:
 
 
 def test_a_load_at_its_limit_decides_nothing_between_servers() -> None:
-    """Times and rates of such cells are the load's too, as the document's were: claims on these it decides."""
+    """Times and rates of a load at its limit are also the load's, as the document's were. They decide only claims on
+    these."""
     cells = judged()
     limited = {
         name: replace(each, load_limited="response" in name or "received" in name)
@@ -117,7 +118,8 @@ def test_a_load_at_its_limit_decides_nothing_between_servers() -> None:
 
 
 def test_every_connection_has_its_turns() -> None:
-    """At every scale; so the mean is near N ÷ throughput, which stands beside it."""
+    """At every scale every connection has several requests, so that the mean is near N ÷ throughput, which stands
+    beside it."""
     for scale in (QUICK, SMOKE, PAPER):
         plan = design.cells(scale)
         assert min(cell.requests / cell.setting.whole("connections") for cell in plan.cells) >= 5
@@ -129,7 +131,7 @@ def test_every_connection_has_its_turns() -> None:
 
 
 def test_no_process_is_compared_with_itself() -> None:
-    """Memory is of a process, and cells of one start have the same."""
+    """Memory is a process's, and cells of one start share it, so that no process is compared with itself."""
     plan = design.cells(PAPER)
     for ratio in plan.ratios:
         if ratio.quantity == "memory_mib":
@@ -160,13 +162,13 @@ def one(verdict: Verdict | None, low: float, high: float) -> CellJudged:
     ],
 )
 def test_a_claim_of_less(found: CellJudged | None, bound: float, verdict: str) -> None:
-    """By the verdict, and where it says far less, by the bound: which the whole interval must be under."""
+    """A claim of "less" follows the verdict. A claim of "far less" needs the whole interval under the bound, too."""
     assert all_are(Verdict.LESS, [found], bound) == verdict
     assert all_are(Verdict.LESS, [one(Verdict.LESS, 0.1, 0.2), found], bound) == verdict
 
 
 def test_bounds_are_what_the_document_calls_so() -> None:
-    """Its own numbers are within them, and the next round number is not."""
+    """The document's own numbers are within a bound, and the next round number is not."""
     pairs = [pair for verb in design.VERBS for pair in original.pairs(verb)]
     few = [math.log(rust.cpu_percent / go.cpu_percent) for rust, go in pairs if rust.pool == 2]
     assert 0.85 < math.exp(sum(few) / len(few)) < FAR_LESS
@@ -175,7 +177,7 @@ def test_bounds_are_what_the_document_calls_so() -> None:
 
 @pytest.mark.parametrize(("times", "verdict"), [(2.0, "CONFIRMED"), (1.0, "CONTRADICTED"), (None, "NOT MEASURED")])
 def test_a_pool_saves_threads_where_a_thread_a_request_is_slower(times: float | None, verdict: str) -> None:
-    """By the part that has a thread for each request beside a pool, of another study."""
+    """A part of another study, with a thread for each request beside a pool, decides if a pool saves threads."""
     without, pool = (read(f"sockets executor={each}") for each in ("thread-per-task", "thread-pool"))
     asked = asked_of(Arm(without), Arm(pool), "threads")
     means = {Arm(without): 100.0 * (times or 1), Arm(pool): 100.0}
@@ -185,7 +187,7 @@ def test_a_pool_saves_threads_where_a_thread_a_request_is_slower(times: float | 
 
 
 def test_requests_and_seconds_stand_beside_the_claims() -> None:
-    """Of a cell, here and in the document."""
+    """Requests and seconds of a cell, here and in the document, stand beside the claims."""
     said = [claim.said for claim in claims(seen(cells=judged())) if claim.text[:1].isdigit()]
     assert len(said) == 9
     assert all(each.endswith("100,000 in 7 to 12 s, once.") for each in said)
@@ -199,7 +201,7 @@ def test_a_wrong_key_contradicts_the_stress_test() -> None:
 
 
 def test_few_blocks_decide_no_claim() -> None:
-    """Nor do few requests of the stress test; every text is there all the same."""
+    """Few blocks, and few requests of the stress test, decide no claim. Every text is there nevertheless."""
     told = content(PART, seen(SMOKE, cells=judged(SMOKE)))
     assert {claim.verdict for claim in told.claims[1:]} == {"INCONCLUSIVE"}
     assert len(told.answers) == 5
@@ -227,6 +229,6 @@ def test_all_tables_and_figures_are_there() -> None:
 
 
 def test_every_claim_is_on_the_page() -> None:
-    """In its words, with its command."""
+    """Every claim is on the page in its words, with its command."""
     for entry in (*OF_TABLES, *FURTHER):
         assert f"| {entry.text} | `run pools` |" in PAGE, entry.text

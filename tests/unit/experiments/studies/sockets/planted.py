@@ -49,7 +49,7 @@ def _judged(means_us: tuple[tuple[str, float], ...], scale: Scale, number: int) 
 
 
 def with_rows(of: Seen, rows_: Sequence[DeliveryRow], is_whole: bool = True) -> Seen:
-    """The same with other reports of receivers."""
+    """The study with other delivery reports."""
     return replace(of, runs=(DeliveryJudged(rows_, is_whole),))
 
 

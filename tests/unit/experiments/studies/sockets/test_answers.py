@@ -1,4 +1,4 @@
-"""Answers and sections say what was seen, and that it was not where it was not."""
+"""Answers and sections have the measurements, and name the missing ones."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def test_the_answers_have_the_planted_numbers() -> None:
 
 
 def test_every_graph_is_drawn() -> None:
-    """With a bar for each API, at the client and by the document's timer."""
+    """Every graph is drawn with a bar for each API, at the client and by the document's timer."""
     drawn = {each.name: each.alternative for each in figures.graphs(seen())}
     assert set(drawn) == {f"graph_{number}" for number in (*GRAPHS.values(), 5)}
     assert "at the receiver, ms: Berkeley sockets 33.0" in drawn["graph_1"]
@@ -38,7 +38,7 @@ def test_every_graph_is_drawn() -> None:
 
 
 def test_without_receivers_the_rest_is_said() -> None:
-    """As where a run was cut short."""
+    """Without receivers' reports, as after an interruption, the other answers are there."""
     bare = Seen(seen().main)
     assert [each.sentence for each in answers(bare)[1:3]] == ["Not measured."] * 2
     assert "Nothing to show" in {each.title: each.text for each in sections(bare)}["What receivers told"]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # judges sweeps of 20 arms: some 0.3 s each
 
 
 def verdict(of: Seen, begins: str) -> str:
-    """Of the claim whose text begins so."""
+    """Verdict on the claim with this beginning."""
     (found,) = (claim.verdict for claim in claims(of) if claim.text.startswith(begins))
     return found
 
@@ -30,20 +30,20 @@ GRAPHS = ("Graph 1 (", "Graph 2 (", "Graph 3 (", "Graph 4 (")
     ("nanomsg_us", "expected"), [(60.0, "CONFIRMED"), (150.0, "CONTRADICTED"), (100.0, "CONTRADICTED")]
 )
 def test_nanomsg_is_best_where_it_is_fastest(nanomsg_us: float, expected: str) -> None:
-    """Not where it is slower than Berkeley, or equal to it."""
+    """Nanomsg is best where it is fastest, and not where it is slower than Berkeley, or equal to it."""
     found = seen(MEANS_US | {"nanomsg": nanomsg_us})
     assert [verdict(found, graph) for graph in GRAPHS] == [expected] * 4
 
 
 def test_the_three_may_be_equal_only_if_they_are() -> None:
-    """To within 5 %."""
+    """The three APIs count as equal within 5 %."""
     claim = "Graph 3: by the intervals"
     assert verdict(seen(), claim) == "CONTRADICTED"
     assert verdict(seen(dict.fromkeys(MEANS_US, 100.0)), claim) == "CONFIRMED"
 
 
 def test_zeromq_spreads_most_by_the_thesis_own_timer() -> None:
-    """Of means at the receiver; three of them decide nothing, whatever windows at the client do."""
+    """The spread of the receiver's means decides. Three blocks decide nothing, for any windows at the client."""
 
     def pauses(arm: Arm) -> float:
         return 3.0 if arm.setting["transport"] == "berkeley" else 1.0
@@ -73,7 +73,7 @@ def test_a_little_wider_is_not_much_wider(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_messages_stand_beside_the_verdicts() -> None:
-    """Of a cell, here and in the thesis."""
+    """A cell's messages, here and in the thesis, stand beside the verdicts."""
     said = [claim.said for claim in claims(seen()) if claim.text.startswith(GRAPHS)]
     assert all("Messages an API: " in each for each in said)
     assert ["108,000 in the thesis" in each for each in said] == [True, False, True, False]
@@ -96,7 +96,7 @@ def test_throughput_is_by_what_receivers_counted(nanomsg_hz: float, most: str, a
 
 
 def test_throughput_needs_every_block_that_was_planned() -> None:
-    """And six that count: two of them have an interval as well."""
+    """Throughput needs every planned block, and six that count, though two have an interval as well."""
     claims_of = ("Graph 5 (", "Graph 5: nanomsg and Berkeley")
     for hz, decided in ((23_000.0, ("CONFIRMED", "CONFIRMED")), (8_000.0, ("CONTRADICTED", "CONTRADICTED"))):
         whole = seen(received_hz=RECEIVED_HZ | {"nanomsg": hz})
@@ -123,7 +123,8 @@ def test_the_whole_needs_every_part() -> None:
 
 
 def test_performance_wants_two_alike_and_zeromq_behind_both() -> None:
-    """In every cell: nanomsg at half as long again as Berkeley is not as excellent."""
+    """In every cell two APIs must be alike and ZeroMQ behind both: with nanomsg at 1.5 times Berkeley the claim
+    fails."""
     assert verdict(seen(), "Performance") == "CONTRADICTED"
     assert verdict(seen(MEANS_US | {"nanomsg": 110.0}), "Performance") == "CONFIRMED"
     assert verdict(seen(MEANS_US | {"nanomsg": 110.0, "zeromq": 105.0}), "Performance") == "CONTRADICTED"

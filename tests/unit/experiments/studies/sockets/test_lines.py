@@ -25,7 +25,7 @@ def test_steps_that_are_not_there_once_are_refused(source: str, fault: str) -> N
 
 @pytest.mark.parametrize("api", APIS)
 def test_every_api_has_every_step(api: str) -> None:
-    """In the program that is measured."""
+    """Every API's measured program has every step."""
     assert all(counted(api)[step] > 0 for step in STEPS)
 
 

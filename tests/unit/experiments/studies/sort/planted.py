@@ -22,7 +22,7 @@ SCALE = Scale(rounds=15, looks=(10, 14), clients=(1,))
 CONNECT_US: Mapping[str, float] = {"grpc": 2000.0, "net-rpc": 200.0}
 FIRST_US: Mapping[str, float] = {"grpc": 1500.0, "net-rpc": 1000.0}
 CALL_US: Mapping[str, float] = {"grpc": 60.0, "net-rpc": 30.0}
-"""Of a cold run: connecting, its first call, and each other one."""
+"""Times of a cold run: connecting, its first call, and each later one."""
 
 Truth = Callable[[Setting], float]
 
@@ -33,7 +33,7 @@ def truth(setting: Setting) -> float:
 
 
 def judged(sweep: Sweep, of: Truth = truth, number: int = 10, errors: Sequence[Arm] = ()) -> Judgement:
-    """So many blocks of a sweep, judged; these arms' requests fail."""
+    """This number of blocks of a sweep, judged. The requests of these arms fail."""
 
     def mean_us(arm: Arm, _: str) -> float:
         return of(arm.setting)
@@ -49,8 +49,8 @@ def judged(sweep: Sweep, of: Truth = truth, number: int = 10, errors: Sequence[A
 
 
 def cold_rows(number: int = 10, slower: Mapping[str, float] | None = None, slowing: float = 0.0) -> tuple[ColdRow, ...]:
-    """So many blocks of the 12 cells; ``slower`` says how many times longer an algorithm's calls take, ``slowing`` by
-    which share of itself a call takes longer for every call of its run."""
+    """This number of blocks of the 12 cells; ``slower`` is the factor of an algorithm's calls, ``slowing`` the share by
+    which a call takes longer for every call of its run."""
     rng, found = random.Random(7), []
     for block, mechanism, algorithm, calls in product(
         range(1, number + 1), design.MECHANISMS, design.ALGORITHMS, CALLS
@@ -66,11 +66,11 @@ def cold_rows(number: int = 10, slower: Mapping[str, float] | None = None, slowi
 
 
 _shared = cache(judged)
-"""Tests of what was planted beside the sweeps share these."""
+"""Shared by the tests of planted runs beside the sweeps."""
 
 
 def seen(of: Truth = truth, cold: tuple[ColdRow, ...] | None = None, number: int = 10) -> Seen:
-    """The main part, and what is measured beside it."""
+    """The main part, and the measurements beside it."""
     after = {"sort_array_len": design.array_len(SCALE), "sort_python": design.python_sort(SCALE)}
     return Seen(
         _shared(design.sort(SCALE), of, number),

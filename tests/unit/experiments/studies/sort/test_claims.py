@@ -27,12 +27,12 @@ def the(of: Seen, words: str) -> Claim:
 
 
 def verdict(of: Seen, words: str) -> str:
-    """Of the one claim with these words."""
+    """Verdict on the one claim with these words."""
     return the(of, words).verdict
 
 
 def net_rpc_slower(setting: Setting) -> float:
-    """The other way round."""
+    """net/rpc is slower."""
     return 120.0 if setting.text("transport") == "net-rpc" else truth(setting)
 
 
@@ -54,7 +54,7 @@ def merge_matters(setting: Setting) -> float:
 
 @pytest.fixture(scope="module")
 def ours() -> Seen:
-    """As one would expect it."""
+    """The expected order."""
     return seen()
 
 
@@ -117,7 +117,7 @@ def test_cold_runs_that_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> Non
 
 @pytest.mark.slow
 def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen) -> None:
-    """The other of the claim decides nothing without it."""
+    """Without a missing comparison the other comparison of the claim decides nothing."""
     judged = {name: each for name, each in ours.main.judged.items() if name != "mechanism_quick"}
     assert verdict(ours, NET_RPC) != "INCONCLUSIVE"
     assert verdict(replace(ours, main=replace(ours.main, judged=judged)), NET_RPC) == "INCONCLUSIVE"
@@ -125,7 +125,8 @@ def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen) -> None:
 
 @pytest.mark.slow
 def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> None:
-    """From 1,000 calls to 10,000 one mean rises by a tenth, or stays; 100 still take longer than both. It is named."""
+    """A mean falls with calls if it falls at every step: from 1,000 calls to 10,000 one mean rises by a tenth, or
+    stays. The step is named."""
     of = design.go("grpc", "merge")
     before = {row.block: row for row in cold_rows() if row.cell.setting == of and row.cell.calls == 1000}
     for times, said in ((1.1, "The mean rises at"), (1.0, "The mean is flat at")):
@@ -142,7 +143,8 @@ def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> No
 
 @pytest.mark.slow
 def test_a_mean_falls_with_length_only_if_it_does_at_every_step() -> None:
-    """1,000 numbers take longer than 100, and 10,000 less than either. A step without a block leaves it open."""
+    """A mean falls with length if it falls at every step: 1,000 numbers take longer than 100, and 10,000 less than
+    both. A step without a block leaves it open."""
     claim = the(seen(lambda of: {100: 90.0, 1000: 100.0}.get(of.whole("array_len"), 80.0)), FALLS_BY_LENGTH)
     assert claim.verdict == "CONTRADICTED"
     assert (
@@ -177,7 +179,7 @@ def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
 
 @pytest.mark.slow
 def test_a_sweep_at_no_look_decides_nothing() -> None:
-    """Whatever its numbers."""
+    """A sweep at no look decides nothing, with any numbers."""
     early = seen(number=7)
     for words in (NET_RPC, FALLS_BY_LENGTH, MORE_BY_LENGTH, ALGORITHMS):
         assert verdict(early, words) == "INCONCLUSIVE"

@@ -13,18 +13,18 @@ PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def test_every_claim_is_on_the_page() -> None:
-    """In its words, with the command that decides it."""
+    """Every claim is on the page in its words, with the command that decides it."""
     for entry in ENTRIES:
         assert any(entry.text in line and f"`run {entry.part}`" in line for line in PAGE.splitlines()), entry.text
 
 
 def test_every_comparison_of_the_main_part_is_on_the_page() -> None:
-    """But for the A/A pairs, which it tells of together."""
+    """Every comparison of the main part is on the page. The A/A pairs are named together."""
     for comparison in design.sort(SCALE).comparisons:
         assert comparison.kind == "same" or f"`{comparison.name}`" in PAGE
 
 
 @pytest.mark.parametrize("part", STUDIES["sort"].parts)
 def test_every_part_is_on_the_page(part: str) -> None:
-    """By the command that runs it."""
+    """Every part is on the page with its command."""
     assert f"`run {part}`" in PAGE

@@ -38,7 +38,7 @@ def test_the_whole_report_is_written() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["sort_array_len", "sort_python", "sort_python_array_len"])
 def test_the_report_of_every_other_part_is_written(part: str) -> None:
-    """By itself, with a figure."""
+    """The report of every other part is written, with a figure."""
     of = PARTS[part][1]
     text = report.markdown(content.content(of, Seen(judged(of.sweep(SCALE)))))
     assert ".svg" in text
@@ -47,7 +47,7 @@ def test_the_report_of_every_other_part_is_written(part: str) -> None:
 
 @pytest.mark.slow
 def test_without_go_the_report_says_so() -> None:
-    """And has Python's servers."""
+    """Without Go the report says so, and has Python's servers."""
     bare = design.sort(replace(SCALE, peers=frozenset[str]()))
     text = report.markdown(content.content(PARTS["sort"][1], Seen(judged(bare))))
     assert NO_GO in text
@@ -55,7 +55,7 @@ def test_without_go_the_report_says_so() -> None:
 
 
 def test_what_is_paid_once_is_found_again() -> None:
-    """The fit has the planted call, and the first call over it; with connecting, connecting too."""
+    """The fit finds the planted call, the planted first call, and with connecting the planted connect."""
     rows = cold_rows(20)
     for mechanism, with_connect in (("grpc", True), ("grpc", False), ("net-rpc", False)):
         paid = one_off.paid(rows, mechanism, "merge", with_connect)
@@ -67,7 +67,7 @@ def test_what_is_paid_once_is_found_again() -> None:
 
 
 def test_running_first_costs_what_is_paid_once() -> None:
-    """Its share of a mean of 100 calls, by the planted times."""
+    """The cost of the first calls is its planted share of a mean of 100 calls."""
     ratio = one_off.first_pays(cold_rows(), "grpc")
     assert ratio is not None
     planted = (CONNECT_US["grpc"] + FIRST_US["grpc"] + 99 * CALL_US["grpc"]) / 100 / CALL_US["grpc"]
@@ -75,19 +75,19 @@ def test_running_first_costs_what_is_paid_once() -> None:
 
 
 def test_errors_are_counted() -> None:
-    """Of cold runs too."""
+    """Errors are counted, also those of cold runs."""
     of = measured(Seen(judged(design.sort(SCALE)), runs=(ColdJudged(cold_rows()),)))
     assert of.errors() == 0
     assert of.requests() > 0
 
 
 def test_the_falling_mean_is_explained_without_a_sweep() -> None:
-    """By the cold runs alone."""
+    """Cold runs alone, without a sweep, explain the falling mean."""
     found = answers.answers(Seen(judged(design.sort(SCALE), number=1), runs=(ColdJudged(cold_rows()),)))
     assert "N is the number of calls" in found[2].sentence
     assert "are paid once" in found[2].sentence
 
 
 def test_parameters_without_a_record_are_unknown() -> None:
-    """And none is left out."""
+    """Parameters without a record are unknown, and none is left out."""
     assert figures.parameters(None).markdown.count("unknown") == len(PARAMETERS)

@@ -17,7 +17,7 @@ from tests.unit.experiments.blocks import World, blocks
 SCALE = Scale(rounds=4, looks=(10, 14), clients=(1, 5))
 
 MEAN_US = 500.0
-"""Of an arm that nothing is planted for."""
+"""Mean of an arm without a planted one."""
 
 
 def planted(
@@ -43,7 +43,7 @@ def planted(
 
 
 def judgement(sweep: Sweep, number: int, world: World) -> Judgement:
-    """So many blocks, judged."""
+    """This number of blocks, judged."""
     return judge(sweep, blocks(sweep, number, world))
 
 

@@ -34,7 +34,8 @@ def of(world: World, blocks: int = 10) -> tuple[Answer, ...]:
 
 
 def test_question_1_is_answered_as_started_and_for_equal_executors() -> None:
-    """As started sockets are sooner, with the static pool on both they are later: both are said, and the executor."""
+    """As started sockets are sooner, and with the static pool on both they are later. The answer has both, and the
+    executor."""
     times = {SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0, EQUAL: 200.0, Arm(sweeps.GRPCIO, 1): 200.0}
     first = of(planted(times))[0]
     assert first.details[0].startswith(f"{STARTED}, a Lookup on sockets takes 0.800 of")
@@ -64,7 +65,7 @@ def test_question_1_tells_the_protocol_from_its_implementation() -> None:
 
 
 def test_a_recording_from_before_our_own_grpc_server_says_that_it_lacks_it() -> None:
-    """In a line; what it has is told as before."""
+    """A recording from before our own gRPC server says in a line that it lacks it. The rest is told as before."""
     whole = sweeps.stock(SCALE)
     arms = [arm for arm in whole.arms if arm.setting["transport"] != "grpc_static"]
     lacking = [tuple(arm for arm in each.arms if arm in arms) for each in whole.groups]
@@ -86,7 +87,7 @@ def test_question_1_says_why_compare_has_other_ratios() -> None:
 
 @pytest.mark.parametrize("times", [0.5, 1.0, 3.0, 8.0])
 def test_questions_2_and_4_tell_each_growth(times: float) -> None:
-    """On each transport, and past the pool on each, which has its means in milliseconds too."""
+    """Questions 2 and 4 have each growth, on each transport and past each pool, with means in milliseconds."""
     computing = [Arm(base.but(connections=10)) for base in sweeps.COMPUTING.values()]
     _, second, _, last = of(planted(dict.fromkeys((GRPC_5, SOCKETS_5, PAST_POOL, *computing), times * MEAN_US)))
     for name in ("on gRPC", "on sockets"):
@@ -98,7 +99,8 @@ def test_questions_2_and_4_tell_each_growth(times: float) -> None:
 
 
 def test_question_2_says_what_littles_law_makes_of_it() -> None:
-    """Growth in a closed loop is no finding on the server: so is it said, and that more was answered where it was."""
+    """Growth in a closed loop follows from Little's law, and is not a finding on the server. The answer says so, and
+    names a gain in rate."""
     second = of(planted({GRPC_5: 3 * MEAN_US, SOCKETS_5: 5 * MEAN_US}))[1]
     assert any("Little's law" in each for each in second.not_concluded)
     assert [each for each in second.details if "times as many requests" in each] == [
@@ -124,7 +126,7 @@ def test_the_load_is_free_up_to_the_first_number_where_it_is_the_limit(limited: 
 
 
 def test_question_4_gives_the_means_of_the_blocks_that_its_ratio_is_of() -> None:
-    """A block that is not in the ratio is in neither mean."""
+    """A block that is left out of the ratio is left out of both means."""
     whole = seen(sweeps.stock, 10, planted(scatter=0.3))
     past = whole.main.judged["past_pool"]
     first = replace(past, log_ratios={number: past.log_ratios[number] for number in list(past.log_ratios)[:1]})
@@ -135,7 +137,7 @@ def test_question_4_gives_the_means_of_the_blocks_that_its_ratio_is_of() -> None
 
 
 def test_an_unfinished_sweep_has_numbers_and_no_verdict() -> None:
-    """Three blocks of ten: the ratio so far, and the command that goes on."""
+    """Three blocks of ten have the ratio so far, no verdict, and the command that goes on."""
     for answer in of(planted({SOCKETS: 150.0, TRADE: 600.0}), blocks=3):
         assert answer.sentence.startswith("No verdict. ")
         assert answer.to_decide == "To go on: `python -m experiments run stock --out FOLDER --resume`"
@@ -160,7 +162,7 @@ def test_a_gate_that_leaves_out_every_block_is_named() -> None:
 
 
 def test_halves_that_contradict_each_other_keep_the_verdict_back() -> None:
-    """Gate 5: undecided, with what it found in place of a number of blocks."""
+    """Gate 5 leaves the question undecided, with the halves in the place of a number of blocks."""
     third = of(planted({TRADE: 0.5 * MEAN_US}, later=lambda arm: 4.0 if arm == TRADE else 1.0))[2]
     assert "is not decided" in third.sentence
     assert "Gate 5 keeps the verdict back" in third.sentence
@@ -176,7 +178,7 @@ def test_an_effect_smaller_than_equal_arms_showed_is_undecided() -> None:
 
 
 def test_figures_4_and_5_say_how_many_threads_ran_the_requests() -> None:
-    """Of every number of clients that was stamped, and how many at once; no other figure does."""
+    """Figures 4 and 5, and no others, have the threads that ran the requests, for every stamped number of clients."""
     sweep = sweeps.stages(SCALE)
     stamped = {each: {"all": stage_summary(70.0, queue_us=400.0)} for each in sweep.arms}
     after = {"stages": judgement(sweep, 3, planted(stages=stamped, scatter=0.0002))}
@@ -198,7 +200,7 @@ def test_a_recording_without_stamps_says_nothing_of_threads() -> None:
 
 
 def test_three_servers_have_a_line_each_for_either_request() -> None:
-    """Of one executor, with their means by clients."""
+    """Three servers with one executor have a line each for either request, with their means by clients."""
     (picture,) = (each for each in figures.main(seen(sweeps.stock)) if each.name == "three")
     for request in ("Lookup", "Trade"):
         for server in ("sockets", "our own gRPC server", "grpcio"):
@@ -206,7 +208,7 @@ def test_three_servers_have_a_line_each_for_either_request() -> None:
 
 
 def test_with_one_number_of_clients_growth_is_not_known() -> None:
-    """Such a sweep has no comparison for question 2, and answers the others."""
+    """With one number of clients question 2 has no comparison, and the others are answered."""
     scale = type(SCALE)(rounds=2, looks=(10, 14), clients=(1,))
     main = judgement(sweeps.stock(scale), 10, planted())
     second = answers(Seen(main, {}))[1]
@@ -215,7 +217,7 @@ def test_with_one_number_of_clients_growth_is_not_known() -> None:
 
 
 def test_the_lock_is_told_where_it_was_measured() -> None:
-    """With the part behind the main one its waits; without, the command."""
+    """The answer has the lock's waits where their part was measured, and else the command."""
     assert "run lock_waits" in of(planted())[2].details[0]
     sweep = sweeps.lock_waits(SCALE)
     waits = judgement(sweep, 3, planted(stages={arm: {"lookup": stage_summary(0.5)} for arm in sweep.arms}))

@@ -28,7 +28,7 @@ AT_POOL, PAST_POOL = (Arm(sweeps.SOCKETS.but(workers=5, clients=clients)) for cl
 def card(
     world: World | None = None, blocks: int = 10, after: Mapping[str, Judgement] | None = None
 ) -> dict[str, Claim]:
-    """The main part's claims, by what they begin with; without a world, those where nothing is planted."""
+    """Claims of the main part, by their beginnings; without a world, those without planted values."""
     main = judgement(sweeps.stock(SCALE), blocks, world) if world else unplanted()
     return {claim.text: claim for claim in claims(Seen(main, after or {}))}
 
@@ -40,7 +40,7 @@ def the(claims_by_text: Mapping[str, Claim], words: str) -> Claim:
 
 
 def test_every_claim_has_a_line() -> None:
-    """The main part says all of them, those that other parts measure with the command."""
+    """The main part has a line for every claim. Claims of other parts have their command."""
     found = card()
     assert len(found) == len(ENTRIES) == 16
     for part in ("dispatch", "lock_waits", "lock_strategies"):
@@ -59,7 +59,7 @@ def test_every_claim_has_a_line() -> None:
     ],
 )
 def test_sockets_are_more_efficient(ratio: float, scatter: float, verdict: str) -> None:
-    """Borne out by FASTER alone; no difference contradicts it, and so does the other way."""
+    """FASTER alone bears the claim out. No difference contradicts it, and so does SLOWER."""
     times = dict.fromkeys((SOCKETS, SOCKETS_AGAIN), ratio * MEAN_US)
     assert the(card(planted(times, scatter)), "more efficient").verdict == verdict
 
@@ -92,7 +92,8 @@ def test_latency_rises_by_its_step(times: float, verdict: str) -> None:
     ],
 )
 def test_a_jump_is_growth_beyond_the_clients(times: float, jump: str, rises: str) -> None:
-    """In proportion or less is none, nor is more by under 5 %."""
+    """A jump is growth beyond that of the clients. Growth in proportion or less is none, and neither is under 5 %
+    more."""
     base = sweeps.SOCKETS.but(workers=5)
     before = {Arm(base.but(clients=clients)): clients / 5 * MEAN_US for clients in range(1, 5)}
     past = {Arm(base.but(clients=5 + more)): times ** (more / 5) * MEAN_US for more in range(1, 5)}
@@ -117,7 +118,7 @@ def test_latency_rises_only_if_it_does_at_every_step(second: float, verdict: str
 
 
 def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:
-    """Its interval is above 1, and Holm's p is not below the level: that is no verdict."""
+    """An interval above 1 without a p below the level is no verdict, so that the claim of "flat" stays open."""
     one, two, five = (Arm(sweeps.GRPC.but(clients=n)) for n in (1, 2, 5))
     small = Step(two, one, Estimate(1.01, 1.002, 1.018, 10), 0.2)
     rising = Step(five, two, Estimate(2.0, 1.9, 2.1, 10), 0.01)
@@ -128,7 +129,7 @@ def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:
 
 
 def test_a_step_that_gates_left_out_confirms_no_rise() -> None:
-    """Of 1, 2, 3 and 5 clients 3 failed in every block: nobody knows whether latency rose there."""
+    """Of 1, 2, 3 and 5 clients 3 failed in every block, so that no rise is confirmed there."""
     times = {Arm(sweeps.FIGURES["figure_4"].but(clients=n)): n * MEAN_US for n in (1, 2, 3, 5)}
     main = sweeps.stock(replace(SCALE, clients=(1, 2, 3, 5)))
     failed = [Arm(sweeps.FIGURES["figure_4"].but(clients=3))]
@@ -159,7 +160,7 @@ def test_waits_and_ratios_are_paired_by_their_blocks() -> None:
 
 
 def test_a_claim_of_a_part_recorded_beside_is_measured() -> None:
-    """By what was recorded there; it says so."""
+    """A part that was recorded beside the main one decides its claim, and is named."""
     beside = {"lock_strategies": judgement(sweeps.lock_strategies(SCALE), 10, planted())}
     found = {claim.text: claim for claim in claims(Seen(unplanted(), beside=beside))}
     claim = the(found, "set their latencies apart")
@@ -179,7 +180,7 @@ def test_a_claim_of_a_part_recorded_beside_is_measured() -> None:
     ],
 )
 def test_trade_is_like_lookup_to_within_5_percent(ratio: float, scatter: float, verdict: str) -> None:
-    """A difference under 5 % is none; one beyond contradicts; one that may be either leaves it open."""
+    """A difference under 5 % counts as none. A larger one contradicts. An unclear one leaves the claim open."""
     assert the(card(planted({TRADE: ratio * MEAN_US}, scatter)), "about as long").verdict == verdict
 
 
@@ -194,7 +195,7 @@ def test_an_unfinished_sweep_decides_no_claim() -> None:
 
 
 def test_a_refused_comparison_decides_no_claim() -> None:
-    """Nor does one whose blocks a gate leaves out."""
+    """A refused comparison decides no claim, and neither does one whose blocks a gate leaves out."""
     found = card(planted({TRADE: 2 * MEAN_US}, errors=[TRADE]))
     assert the(found, "about as long").verdict == "INCONCLUSIVE"
     assert "Gate 4" in the(found, "about as long").said
@@ -202,7 +203,8 @@ def test_a_refused_comparison_decides_no_claim() -> None:
 
 @pytest.mark.parametrize(("trade_us", "verdict"), [(1.0, "CONFIRMED"), (100.0, "CONTRADICTED")])
 def test_lock_waits_are_the_same_to_within_5_percent_of_the_latency(trade_us: float, verdict: str) -> None:
-    """By three blocks, where they lie far inside or far outside. Both numbers are given."""
+    """Lock waits are the same to within 5 % of the latency, by three blocks far inside or far outside. Both numbers are
+    given."""
     sweep = sweeps.lock_waits(SCALE)
     stages = {"lookup": stage_summary(0.5), "trade": stage_summary(trade_us)}
     waits = judgement(sweep, 3, planted(stages=dict.fromkeys(sweep.arms, stages)))
@@ -216,7 +218,7 @@ def test_lock_waits_are_the_same_to_within_5_percent_of_the_latency(trade_us: fl
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.8, "CONFIRMED"), (1.0, "CONTRADICTED"), (1.2, "CONTRADICTED")])
 def test_a_read_lock_is_faster(ratio: float, verdict: str) -> None:
-    """By the part that compares strategies, which says its own two claims alone."""
+    """The part that compares strategies decides its own two claims alone."""
     arm = Arm(sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5, locking="read-write"))
     found = claims(seen(sweeps.lock_strategies, 10, planted({arm: ratio * MEAN_US})))
     assert [claim.verdict for claim in found] == [verdict, "CONTRADICTED"]

@@ -39,7 +39,8 @@ WITHOUT_VERDICTS = ("offered_load", "lock_waits", "stages")
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_answers(part: str) -> None:
-    """With equal arms, unfinished and unrun: every answer has a sentence, and says no difference that is none."""
+    """Every part answers with equal arms, unfinished and unrun: every answer has a sentence, without a false
+    difference."""
     sweep, answers, count = PARTS[part]
     for blocks in (0, 3, 10):
         found = answers(seen(sweep, blocks))
@@ -79,7 +80,7 @@ def test_a_part_of_one_comparison_is_its_sentence(ratio: float, said: str) -> No
 
 
 def test_many_comparisons_begin_with_the_tally_and_the_largest() -> None:
-    """The largest is a decided one, and the counts are those of the verdicts."""
+    """An answer on many comparisons begins with the counts of the verdicts and the largest decided difference."""
     base = sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5)
     times = {"per-stock": 0.9, "read-write": 1.1, "two-level": 1.4, "snapshot": 1.0}
     others = LOCKINGS.keys() - {"mutex"}
@@ -94,7 +95,7 @@ def test_many_comparisons_begin_with_the_tally_and_the_largest() -> None:
 
 
 def test_every_executor_of_a_transport_is_an_arm() -> None:
-    """All that the service has; but grpcio's server reads by threads of its own, so it has no leader."""
+    """Every executor of a transport is an arm. grpcio's server reads with its own threads, so that it has no leader."""
     arms = executors.sweep(Scale(rounds=4, looks=(10,), clients=STOCK.parts["executors"].clients)).arms
     for transport, without in (("sockets", set()), ("grpc", {"leader-followers"})):
         own = {(arm.setting["executor"], arm.connections) for arm in arms if arm.setting["transport"] == transport}
@@ -113,7 +114,7 @@ def test_executors_have_a_figure_for_each_transport() -> None:
 
 @pytest.mark.parametrize("part", ["pool_fills", "executors", "stock"])
 def test_any_numbers_of_clients_may_be_asked_for(part: str) -> None:
-    """By ``--clients``; without it the part's own."""
+    """``--clients`` gives any numbers of clients. Without it the part has its own."""
 
     def counts(*words: str) -> set[int]:
         options = parser("run").parse_args(["run", part, *words])
@@ -140,7 +141,7 @@ def test_both_kinds_of_client_are_named_with_their_ratios() -> None:
 
 
 def test_starved_clients_are_counted_past_the_pool() -> None:
-    """By dispatch and clients, in windows."""
+    """Starved clients past the pool are counted by dispatch and clients, in windows."""
     arm = Arm(sweeps.SOCKETS.but(workers=5, clients=10, dispatch="connection"))
     world = planted(windows={arm: [Window(None, 100.0, 100.0, 5, 0, None)] * 2})
     answer, _ = extensions.dispatch(seen(sweeps.dispatch, 10, world))
@@ -149,7 +150,7 @@ def test_starved_clients_are_counted_past_the_pool() -> None:
 
 
 def offered(reached_hz: float, sent_share: float = 1.0) -> Answer:
-    """The answer for gRPC, where it answers up to so many a second."""
+    """The answer for gRPC that answers up to this number a second."""
     rates = sweeps.OFFERED["grpc"]
     base = sweeps.GRPC.but(client="lean", connections=16)
     windows = {
@@ -162,7 +163,7 @@ def offered(reached_hz: float, sent_share: float = 1.0) -> Answer:
 
 
 def test_the_highest_rate_that_was_kept_up_with() -> None:
-    """Past it only what was answered is said, and no percentile."""
+    """Past the highest kept rate the answer has only the replies, and no percentile."""
     answer = offered(2500.0)
     assert answer.sentence == "gRPC kept up with 2,000 requests a second."
     assert any(each.startswith("Of 2,000 due a second 2,000 were answered, 99 % of them") for each in answer.details)
@@ -174,7 +175,7 @@ def test_the_highest_rate_that_was_kept_up_with() -> None:
     [(100.0, "gRPC kept up with none of the rates."), (1e9, "gRPC kept up with 5,500 requests a second, the highest")],
 )
 def test_all_rates_or_none(reached_hz: float, said: str) -> None:
-    """Then it is said that no more were tried, or that none was kept up with."""
+    """If all rates were kept, or none, the answer says so."""
     assert offered(reached_hz).sentence.startswith(said)
 
 
@@ -186,7 +187,7 @@ def test_nothing_is_said_of_a_rate_that_was_not_sent() -> None:
 
 
 def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:
-    """The most clients first; and how many threads the server stamped, whatever its pool has."""
+    """The wait for a thread has the most clients first, and the threads that the server stamped, for any pool."""
     stages = {
         Arm(sweeps.SOCKETS.but(workers=5, clients=clients)): {"lookup": stage_summary(1.0, queue_us=10.0 * clients)}
         for clients in (1, 5, 10)

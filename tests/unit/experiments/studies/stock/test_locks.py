@@ -26,7 +26,8 @@ def waiting(errors: Sequence[Arm] = ()) -> World:
 
 
 def test_every_strategy_is_told() -> None:
-    """The mutex on both transports and for both requests; of the others the larger; then the largest share."""
+    """The mutex is told on both transports and for both requests, other strategies by their larger wait, and then the
+    largest share."""
     details = lock_details(judgement(SWEEP, 3, waiting()))
     further = tuple(f"Under {each}, " for each in LOCKINGS if each not in BY_LOCKING)
     assert tuple(each for each in details if not each.startswith(further)) == (
@@ -49,12 +50,12 @@ def test_every_strategy_is_told() -> None:
 
 
 def test_one_block_has_no_spread() -> None:
-    """Nothing is said of others."""
+    """One block has no spread, and other blocks are not mentioned."""
     assert "1.00 µs (1 block), " in lock_details(judgement(SWEEP, 1, waiting()))[1]
 
 
 def test_without_stages_nothing_was_stamped() -> None:
-    """And no number is made up."""
+    """Without stages no number is given."""
     assert lock_details(judgement(SWEEP, 3, planted())) == ("No lock wait was stamped.",)
 
 

@@ -1,4 +1,4 @@
-"""A pool that fills: every client is planned, drawn and told of, those without a reply most of all."""
+"""A pool that fills: every client is planned, drawn and told, above all those without a reply."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,7 +59,7 @@ def flat_then_rising() -> Judgement:
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_line_has_every_number_of_clients(line: str) -> None:
-    """From 1 to twice the pool, unless others are asked for: then each of those."""
+    """Every line has each number of clients from 1 to twice the pool, or each asked number."""
     assert STOCK.parts["pool_fills"].clients == tuple(range(1, 11))
     for asked in (CLIENTS, (1, 2, 3, 4, 5), (3, 17)):
         arms = pool_fills.sweep(Scale(rounds=4, looks=(10,), clients=asked)).arms
@@ -67,7 +67,8 @@ def test_every_line_has_every_number_of_clients(line: str) -> None:
 
 
 def test_both_dispatch_models_have_both_connection_policies() -> None:
-    """On sockets with the static pool; gRPC beside them on a thread pool of as many threads."""
+    """Both dispatch models have both connection policies on sockets with the static pool. gRPC has a thread pool of as
+    many threads."""
     sockets = [each for each in LINES.values() if each["transport"] == "sockets"]
     assert {(each["dispatch"], each["connection"]) for each in sockets} == {
         (dispatch, connection) for dispatch in ("request", "connection") for connection in ("kept-alive", "per-request")
@@ -78,7 +79,7 @@ def test_both_dispatch_models_have_both_connection_policies() -> None:
 
 
 def test_the_figure_draws_and_tells_each_starved_client() -> None:
-    """Of 6 to 10 clients 1 to 5 crosses, over their number; none in the panel where a request is a task."""
+    """With 6 to 10 clients 1 to 5 crosses stand over their number, and none in the panel where a request is a task."""
     (picture,) = pool_fills.pictures(Seen(flat_then_rising()))
     assert picture.name == "pool_fills"
     assert "Without any reply: 1 of 6 clients, 2 of 7 clients, 3 of 8 clients, 4 of 9 clients, 5 of 10 clients." in (
@@ -91,7 +92,7 @@ def test_the_figure_draws_and_tells_each_starved_client() -> None:
 
 
 def test_a_line_whose_clients_all_starve_is_drawn_still() -> None:
-    """Without a latency its crosses stand alone."""
+    """A line whose clients all starve has crosses and no latency."""
     sweep = pool_fills.sweep(WHOLE)
     windows: Mapping[Arm, list[Window]] = {arm(CONNECTION, 10): [Window(None, 0.0, 0.0, 10, 0, None, 0.2)]}
     (picture,) = pool_fills.pictures(Seen(judgement(sweep, 10, planted(windows=windows))))
@@ -99,7 +100,8 @@ def test_a_line_whose_clients_all_starve_is_drawn_still() -> None:
 
 
 def test_the_answer_counts_each_starved_client() -> None:
-    """By the number of clients; with the latency of those that are served, which does not rise."""
+    """The answer counts starved clients by the number of clients, with the latency of the served ones, which does not
+    rise."""
     _, second, _ = pool_fills.answers(Seen(flat_then_rising()))
     assert second.sentence.startswith(
         "On kept connections from 1 of 6 to 5 of 10 clients get no reply. The others are served in 10.0 ms."
@@ -110,7 +112,7 @@ def test_the_answer_counts_each_starved_client() -> None:
 
 
 def test_clients_that_starve_elsewhere_are_counted_in_a_window() -> None:
-    """One of ten in each of ten windows is one client, and not ten."""
+    """One starved client of ten in each of ten windows is one client, and not ten."""
     sweep = pool_fills.sweep(WHOLE)
     windows: Mapping[Arm, list[Window]] = {each: [Window(None, 480.0, 480.0, 0, 0, None, 0.2)] for each in sweep.arms}
     windows = {**windows, arm(REQUEST, 10): [Window(None, 480.0, 480.0, 1, 0, None, 0.2)]}
@@ -119,7 +121,7 @@ def test_clients_that_starve_elsewhere_are_counted_in_a_window() -> None:
 
 
 def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
-    """With its latencies and the ratio; each verdict stands behind it."""
+    """Flat then rising is one sentence with its latencies and the ratio. Each verdict stands behind it."""
     first, _, third = pool_fills.answers(Seen(flat_then_rising()))
     assert first.sentence.startswith(
         "A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client and with 5. "
@@ -166,7 +168,7 @@ def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping
 
 
 def test_a_step_that_gates_left_out_bears_nothing_out() -> None:
-    """Nobody knows whether latency stayed there."""
+    """A step that gates left out bears nothing out."""
     sweep = pool_fills.sweep(WHOLE)
     times = {each: full_us(each.connections) for each in sweep.arms}
     whole, lacking = (
@@ -187,7 +189,7 @@ def test_other_numbers_of_clients_say_what_they_lack(clients: tuple[int, ...]) -
 
 
 def question_4(waits: bool, at_work_us: float | None, of: Sweep) -> Answer:
-    """The answer to the main part's question, with what was measured after it."""
+    """The answer to the main part's question, with the measurements after it."""
     after = {}
     if waits:
         sweep = pool_fills.past_pool(SCALE)
@@ -224,7 +226,8 @@ def test_question_4_is_answered_without_waiting_and_with_it() -> None:
 
 
 def test_question_4_of_an_older_recording_has_what_it_has() -> None:
-    """Without Lookups that compute the threads at work, without these the verdict, without the waiting its command."""
+    """An older recording without Lookups that compute has the threads at work; without these the verdict; without the
+    waiting part its command."""
     older = without_computing()
     stamped = question_4(waits=True, at_work_us=50.0, of=older)
     assert stamped.sentence.startswith(f"{FILLED} A Lookup on sockets that waits 10 ms")
@@ -236,6 +239,6 @@ def test_question_4_of_an_older_recording_has_what_it_has() -> None:
 
 
 def test_the_part_for_question_4_is_the_first_line_alone() -> None:
-    """At its ends and at the pool, whatever the clients."""
+    """The part for question 4 is the first line alone, at its ends and at the pool, for any clients."""
     own = {each for each in pool_fills.past_pool(SCALE).arms if not each.copy}
     assert own == {arm(REQUEST, n) for n in (1, POOL, 2 * POOL)}

@@ -5,7 +5,7 @@ from experiments.studies.stock import STOCK
 
 
 def test_a_ratio_near_1_has_the_pairs_that_it_needs() -> None:
-    """Of Trade beside Lookup; what equal servers need is asked of every part."""
+    """Trade beside Lookup, a ratio near 1, has the pairs that it needs. Every part has the pairs of equal servers."""
     of = STOCK.parts["stock"].sweep(STOCK.scales["quick"])
     (trade,) = (each for each in of.comparisons if each.name == "trade")
     assert of.pairs(trade) >= PAIRS_NEAR_1

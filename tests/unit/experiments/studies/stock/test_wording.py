@@ -1,4 +1,4 @@
-"""Which command would decide what is open, and what is said of blocks that a gate left out."""
+"""The command that would decide an open question, and the words on blocks that a gate left out."""
 
 from experiments.design.arms import Arm
 from experiments.judge.verdicts import judge
@@ -22,7 +22,7 @@ def test_blocks_between_two_looks_wait_for_the_next() -> None:
 
 
 def test_blocks_past_the_last_look_have_none() -> None:
-    """They stand at no look, and going on brings them to none."""
+    """Blocks past the last look have no command: they stand at no look, and further blocks reach none."""
     past = judgement(sweeps.stock(SCALE), 15, planted())
     assert to_decide(past, ("trade",)) == "This would decide it: `python -m experiments run stock`"
 

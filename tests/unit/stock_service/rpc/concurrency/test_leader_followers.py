@@ -27,7 +27,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def undeposed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lookout that looks too seldom to depose the leader, however long the machine keeps the leader waiting."""
+    """A lookout that looks too seldom to depose the leader, for any wait of the leader."""
     monkeypatch.setattr(leader_followers, "LOOK_S", 10 * WAIT_S)
 
 
@@ -55,7 +55,7 @@ class Server:
         return names.get(timeout=WAIT_S)
 
     def stick(self, gate: Gate, *behind: Task) -> None:
-        """Has the leader stand at a gate, with tasks behind it in the same batch."""
+        """Makes the leader wait at a gate, with tasks behind it in the same batch."""
         until(lambda: self.pool._running == 0)
         self.batches.put([gate.stand, *behind])
         gate.wait_for(1)
@@ -63,7 +63,7 @@ class Server:
 
 @contextmanager
 def serving(workers: int = 2) -> Iterator[Server]:
-    """A server; in the end its reading and its pool are stopped."""
+    """A server. At the end its reading and its pool are stopped."""
     server = Server(workers)
     try:
         yield server
@@ -87,7 +87,8 @@ def test_the_leader_runs_short_requests_itself() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_while_the_leader_is_stuck_a_follower_reads(workers: int) -> None:
-    """So a request that waits holds up nobody, each time anew: the old leader follows, and may lead again."""
+    """While the leader is stuck a follower reads, so that a waiting request holds up no others, each time anew. The old
+    leader follows, and may lead again."""
     gates = [Gate() for _ in range(4)]
     with serving(workers) as server:
         try:
@@ -124,7 +125,7 @@ def test_what_is_behind_a_stuck_request_goes_to_followers() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_no_more_requests_run_than_there_are_workers(workers: int) -> None:
-    """The stuck leader's request counts, and so do those that other threads execute."""
+    """No more requests run than there are workers, with the stuck leader's request and those of other threads."""
     gate, more = Gate(), Gate()
     with serving(workers) as server:
         try:
@@ -143,7 +144,8 @@ def test_no_more_requests_run_than_there_are_workers(workers: int) -> None:
 
 
 def test_requests_that_come_now_and_then_are_left_to_followers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the lookout sleeps: it would have to wake for each."""
+    """Requests that come now and then are left to followers, so that the lookout sleeps. It would have to wake for
+    each."""
     monkeypatch.setattr(leader_followers, "_NEAR_NS", 0)
     with serving() as server:
         assert all(server.ran().startswith("follower-") for _ in range(5))
@@ -180,12 +182,12 @@ def test_after_a_slow_request_followers_run_all_for_a_while(monkeypatch: pytest.
 
 
 def test_slow_requests_are_forgotten_in_time() -> None:
-    """A request of a minute counts as one of 8 ms: nobody waited longer for it."""
+    """A request of a minute counts as one of 8 ms, since no other request waited longer for it."""
     assert leader_followers.REST * 2 * leader_followers.LOOK_S <= 0.4
 
 
 def test_while_a_follower_is_at_work_followers_run_all() -> None:
-    """A batch then is spread: it may wait for the same thing."""
+    """While a follower works followers run all requests: a batch is spread, since it may wait for the same thing."""
     gate = Gate()
     with serving(3) as server:
         try:
@@ -207,7 +209,7 @@ def test_the_lookout_sleeps_while_there_is_nothing_new() -> None:
 
 
 def test_without_a_gil_followers_run_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two tasks of a batch that wait for each other both end."""
+    """Without a GIL two tasks of a batch that wait for each other both end."""
     monkeypatch.setattr(leader_followers, "has_gil", lambda: False)
     with serving() as server:
         assert all(server.ran().startswith("follower-") for _ in range(3))
@@ -233,7 +235,7 @@ def test_a_second_server_reads_with_a_thread_that_runs_nothing() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("part", ["read", "end"])
 def test_reading_that_fails_is_over(part: str) -> None:
-    """Whoever stops the server waits for the end, and for every thread."""
+    """When reading fails it is over: a stop waits for its end, and for every thread."""
     ended = Event()
 
     def fail() -> None:
@@ -252,7 +254,7 @@ def test_reading_that_fails_is_over(part: str) -> None:
 
 
 def test_reading_ends_while_a_request_waits() -> None:
-    """Nobody waits for the stuck thread longer than asked for; the thread ends behind its request."""
+    """A stop waits for the stuck thread only as long as asked. The thread ends after its request."""
     gate = Gate()
     server = Server(1)
     server.stick(gate)
@@ -265,7 +267,7 @@ def test_reading_ends_while_a_request_waits() -> None:
 
 
 def test_a_stop_runs_what_waits_behind_a_stuck_request() -> None:
-    """With one worker the old leader itself runs it."""
+    """With one worker the old leader runs the tasks that wait behind its stuck request."""
     gate, ran = Gate(), Event()
     server = Server(1)
     server.stick(gate, ran.set)
@@ -294,7 +296,7 @@ def test_a_request_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The constructor raises where the system gives too few threads, and the given ones have ended."""
+    """The constructor raises where the system gives too few threads, and the given threads have ended."""
     before = set(threading.enumerate())
     start = Thread.start
     started: list[Thread] = []
@@ -313,7 +315,8 @@ def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.Monkey
 
 
 def test_a_storm_of_batches_and_slow_requests_loses_nothing() -> None:
-    """Every task runs once, whoever leads: 3,000 tasks, of which some stand for 10 ms, so that leaders are deposed."""
+    """Every task runs once, under any leader: 3,000 tasks, some of which wait for 10 ms, so that leaders are
+    deposed."""
     ran: list[int] = []
     stands = Event()
 
@@ -338,8 +341,8 @@ def test_a_storm_of_batches_and_slow_requests_loses_nothing() -> None:
 
 
 def test_tasks_that_cannot_run_do_not_put_the_look_off() -> None:
-    """While the leader is stuck and every worker is at work, others execute a task each millisecond: all the same a
-    follower reads on at the second look."""
+    """While the leader is stuck and every worker is at work, other threads execute a task each millisecond. A follower
+    reads on at the second look nevertheless."""
     gate, pause = Gate(), Event()
     with serving(1) as server:
         try:

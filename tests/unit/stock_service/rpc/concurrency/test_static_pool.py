@@ -1,4 +1,4 @@
-"""The static pool: what it guarantees beyond what every executor does, in the order of its docstring."""
+"""The static pool: its guarantees beyond those of every executor, in the order of its docstring."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ def pool_threads() -> list[Thread]:
 
 
 def asleep(pool: StaticPool, count: int) -> None:
-    """Waits until so many threads sleep."""
+    """Waits until this number of threads sleep."""
     until(lambda: len(pool._sleeping) == count)
 
 
@@ -36,7 +36,7 @@ def test_all_threads_are_there_from_the_start() -> None:
 
 
 def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The constructor raises where the system gives too few threads, and the given ones have ended."""
+    """The constructor raises where the system gives too few threads, and the given threads have ended."""
     before = set(threading.enumerate())
     start = Thread.start
     started: list[Thread] = []
@@ -56,7 +56,7 @@ def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.Monkey
 
 
 def test_tasks_start_in_the_order_of_acceptance() -> None:
-    """One by one and in batches, first come, first served."""
+    """Tasks start in the order of acceptance, one by one and in batches."""
     order: list[int] = []
     with running(StaticPool, 1, 100) as (pool, gate):
         occupy(pool, gate, 1)
@@ -68,7 +68,7 @@ def test_tasks_start_in_the_order_of_acceptance() -> None:
 
 
 def test_a_task_goes_to_a_sleeping_thread() -> None:
-    """While one thread sleeps, no task waits: each of four is handed to a thread of its own."""
+    """While a thread sleeps no task waits: each of four is handed to a thread of its own."""
     with running(StaticPool, 4, 0) as (pool, gate):
         assert isinstance(pool, StaticPool)
         asleep(pool, 4)
@@ -133,7 +133,7 @@ def test_no_more_tasks_are_accepted_than_idle_threads_and_the_queue_take() -> No
 
 
 def test_an_empty_batch_is_nothing() -> None:
-    """No thread wakes and nobody waits."""
+    """An empty batch wakes no thread."""
     with running(StaticPool, 1, 1) as (pool, _):
         assert pool.execute_all([]) == 0
 

@@ -1,4 +1,4 @@
-"""A thread per task: each on a thread of its own, and what happens when the system has none to give."""
+"""A thread per task: each task has a thread of its own; refusals where the system gives no thread."""
 
 from threading import Thread, current_thread
 
@@ -11,7 +11,7 @@ from tests.conformance.gates import WAIT_S, execute, occupy, running, until
 
 
 def test_every_task_has_a_thread_of_its_own() -> None:
-    """No thread runs two tasks, even where one follows the other; each has a name and is no daemon."""
+    """No thread runs two tasks, one after the other. Each has a name and is not a daemon."""
     threads: list[Thread] = []
     with running(ThreadPerTask, 1, 0) as (executor, _):
         for _ in range(5):
@@ -41,7 +41,7 @@ def test_a_system_without_threads_is_overloaded(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_task_whose_error_cannot_be_logged_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever leaves a task, its place is free for the next."""
+    """After any exception of a task its place is free for the next."""
 
     def fail(*_: object) -> None:
         raise OSError("planted")

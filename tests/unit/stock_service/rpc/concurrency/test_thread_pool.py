@@ -12,7 +12,7 @@ from tests.conformance.gates import execute, occupy, running, until
 
 
 def test_tasks_start_in_the_order_of_acceptance() -> None:
-    """With one thread, first come, first served."""
+    """With one thread tasks start in the order of acceptance."""
     order: list[int] = []
     with running(ThreadPool, 1, 40) as (pool, gate):
         occupy(pool, gate, 1)
@@ -33,7 +33,7 @@ def test_there_are_no_more_threads_than_workers() -> None:
 
 
 def test_no_thread_to_be_had_is_overload(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task for which the system has no thread to give is refused and never runs; the next one that can does."""
+    """A task for which the system gives no thread is refused and never runs. A later task runs."""
     refused: list[int] = []
 
     def start_none(_: Thread) -> None:
@@ -66,7 +66,7 @@ def test_a_task_that_got_no_thread_of_its_own_is_run_by_another(monkeypatch: pyt
 
 
 def test_a_task_whose_error_cannot_be_logged_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever leaves a task, its place is free for the next."""
+    """After any exception of a task its place is free for the next."""
 
     def fail(*_: object) -> None:
         raise OSError("planted")

@@ -11,7 +11,8 @@ from tests.tls import credentials, server_tls
 
 
 def test_core_is_given_nothing_until_files_are_new(tmp_path: Path) -> None:
-    """Then it is given them once. To replace them at each handshake ends the process, by a fault of gRPC core."""
+    """gRPC core gets new files once, and nothing before. A replacement at each handshake ends the process, by a fault
+    of gRPC core."""
     for name in ("server.pem", "server-key.pem"):
         shutil.copy(credentials() / name, tmp_path / name)
     tls = server_tls(tmp_path)

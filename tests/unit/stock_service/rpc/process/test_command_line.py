@@ -1,4 +1,4 @@
-"""Command lines: what is wrong is one line on standard error, with what was given and what is allowed, and exit 2."""
+"""Command lines: a fault is one line on standard error with the given and the allowed values, and exit code 2."""
 
 import argparse
 import sys
@@ -49,7 +49,7 @@ def test_of_very_many_choices_an_error_names_whole_ones(capsys: pytest.CaptureFi
 
 
 def test_a_mistyped_choice_is_told_the_one_that_is_most_like_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where the list of choices is cut before it."""
+    """A mistyped choice gets the most similar one as advice, also where the list of choices is cut before it."""
     made = Parser("prog", "What it does.")
     made.add_argument("study", choices=[*(f"study-{number}" for number in range(100)), "workers"])
     with pytest.raises(SystemExit):
@@ -58,7 +58,7 @@ def test_a_mistyped_choice_is_told_the_one_that_is_most_like_it(capsys: pytest.C
 
 
 def test_a_missing_argument_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where the command line is empty."""
+    """A missing argument is one line, also for an empty command line."""
     monkeypatch.setattr(sys, "argv", ["prog"])
     made = Parser("prog", "What it does.")
     made.add_argument("study")
@@ -68,7 +68,7 @@ def test_a_missing_argument_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_an_empty_argument_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """As a shell's variable gives it that was not set."""
+    """An empty argument, such as an unset shell variable gives, is refused in a line."""
     with pytest.raises(SystemExit, match=r"^2$"):
         parser().parse_args([""])
     assert "unrecognized arguments: an empty one (--help" in capsys.readouterr().err
@@ -76,14 +76,14 @@ def test_an_empty_argument_is_refused_in_a_line(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("word", ["--prt", "--prt=1"])
 def test_a_mistyped_option_is_told_the_one_that_is_most_like_it(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a value behind it or in it."""
+    """A mistyped option, with a value in it or behind it, gets the most similar one as advice."""
     with pytest.raises(SystemExit):
         parser().parse_args([word, "7"])
     assert f"unrecognized arguments: {word} 7 (did you mean --port?)" in capsys.readouterr().err
 
 
 def test_an_option_of_another_server_is_told_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """The option is no mistyped ``--grace-s``."""
+    """An option of another server, such as ``--grace-s``, is not taken for a mistyped one."""
     with pytest.raises(SystemExit):
         parser().parse_args(["--read-s", "7"])
     assert capsys.readouterr().err == "prog: unrecognized arguments: --read-s 7 (--help lists the options)\n"
@@ -138,7 +138,7 @@ def test_a_bad_option_is_one_line_and_exit_2(
 def test_no_word_of_a_password_is_shown(
     secret: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a DSN without quotes: up to an option that there is. A mistyped one before the DSN is shown."""
+    """No word of a DSN without quotes is shown, up to a known option. A mistyped option before the DSN is shown."""
     monkeypatch.setattr("sys.argv", ["prog", "--prt", "7", *secret.split(" "), "--port", "eighty"])
     for arguments, words in ((sys.argv[1:-2], "--prt 7 "), (sys.argv[1:], "--port: got 'eighty'")):
         with pytest.raises(SystemExit):
@@ -150,7 +150,7 @@ def test_no_word_of_a_password_is_shown(
 
 
 def test_refuse_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever else a program finds wrong with its usage ends it the same way."""
+    """``refuse`` ends the program for any fault of its usage."""
     with pytest.raises(SystemExit) as left:
         refuse("prog", ValueError("too much"))
     assert left.value.code == 2
@@ -168,7 +168,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("host", ["a..b", ".b", "a" * 64, "a" * 64 + ".b", "\udcff"])
 def test_a_host_that_can_be_no_name_is_refused(host: str) -> None:
-    """An empty label, one that is too long, and what is no text: a socket would raise no OSError."""
+    """A host with an empty or too long label, or that is not text, is refused. A socket would not raise an OSError."""
     with pytest.raises(argparse.ArgumentTypeError, match="HOST:PORT"):
         address(f"{host}:5000")
 
@@ -177,7 +177,7 @@ def test_a_host_that_can_be_no_name_is_refused(host: str) -> None:
     ("text", "given"), [("h:1", ("h", 1)), ("127.0.0.1:65535", ("127.0.0.1", 65535)), ("[::1]:80", ("::1", 80))]
 )
 def test_an_address_is_split_at_its_last_colon(text: str, given: tuple[str, int]) -> None:
-    """So that a host may have colons, in brackets."""
+    """An address is split at its last colon, so that a host in brackets may have colons."""
     assert address(text) == given
     assert shown_address(given) == text
 
@@ -186,12 +186,12 @@ def test_an_address_is_split_at_its_last_colon(text: str, given: tuple[str, int]
     "text", ["::1:80", "::1", "[::1]", "[::1]80", "[h]:80", "[]:80", "[[::1]]:80", "[::1:80", "[::1]:0"]
 )
 def test_an_address_of_ipv6_is_in_brackets(text: str) -> None:
-    """Or nobody could tell its last number from a port."""
+    """An address of IPv6 is in brackets, which tell its last number from a port."""
     with pytest.raises(argparse.ArgumentTypeError, match=r"\[::1\]:50051"):
         address(text)
 
 
 @pytest.mark.parametrize(("parse", "ends"), [(integer(2, 4), ("2", "4")), (seconds(0.5, 1.5), ("0.5", "1.5"))])
 def test_both_ends_of_a_range_are_allowed(parse: Callable[[str], float], ends: tuple[str, str]) -> None:
-    """A range includes what it names."""
+    """Both ends of a range are allowed."""
     assert [parse(end) for end in ends] == [float(end) for end in ends]

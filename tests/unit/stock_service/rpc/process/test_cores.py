@@ -32,7 +32,7 @@ class Simulated:
         self.keeping = Keeping(self._now)
 
     def runs(self, for_s: float, user: float, kernel: float = 0.0, waited: float = 0.0) -> list[bool]:
-        """Computes, and waits, so much a second; after each look, whether the server has all cores."""
+        """Computes, and waits, these shares of a second. Gives after each look if the server has all cores."""
         seen = []
         for _ in range(round(for_s / LOOK_S)):
             last = self._now
@@ -56,7 +56,8 @@ def test_a_server_that_does_not_fill_its_core_stays_on_it() -> None:
 
 
 def test_under_the_gil_a_full_server_is_tried_ever_later() -> None:
-    """At once, then 1, 2, 4 and 8 s later, then every 16 s: for a fiftieth of the time at most, in ten minutes."""
+    """Under the GIL a full server is tried at once, then 1, 2, 4 and 8 s later, then every 16 s: at most a fiftieth of
+    ten minutes."""
     server = Simulated()
     states = server.runs(600, user=0.7, kernel=0.6)
     tried = [number * LOOK_S for number, state in enumerate(states) if state]
@@ -68,7 +69,8 @@ def test_under_the_gil_a_full_server_is_tried_ever_later() -> None:
 
 
 def test_work_that_lets_the_gil_go_has_all_cores_as_long_as_it_lasts() -> None:
-    """A core's worth is all that it gets while it is kept; then it computes for two."""
+    """Work that releases the GIL has all cores as long as it lasts. Kept to a core it gets one core's time, and else
+    that of two."""
     server = Simulated()
     assert server.runs(LOOK_S, user=1.0) == [True]
     assert set(server.runs(10, user=1.9)) == {True}
@@ -78,7 +80,7 @@ def test_work_that_lets_the_gil_go_has_all_cores_as_long_as_it_lasts() -> None:
 
 
 def test_a_server_whose_core_is_another_programs_too_is_tried() -> None:
-    """The server computes for half of the time, and waits for the core in the other half."""
+    """A server that computes for half of the time, and waits for its core in the other half, is tried."""
     assert True in Simulated().runs(1, user=0.25, kernel=0.25, waited=0.5)
 
 
@@ -101,7 +103,8 @@ def test_threads_that_ended_take_their_waits_with_them() -> None:
 def test_a_core_that_others_use_is_left_for_one_that_is_idle(
     others_s: float, idle_s: dict[int, float], chosen: int
 ) -> None:
-    """Not for one that is as busy, nor because the server itself fills its own."""
+    """A core that others use is left for an idle one: not for a busy one, and not because the server itself fills its
+    own."""
     assert better_core(0, others_s, idle_s) == chosen
 
 
@@ -115,19 +118,19 @@ def test_what_the_option_takes(text: str, given: object) -> None:
 
 @pytest.mark.parametrize("text", ["", "all", "1-", "3-2", "-1", "0,,1", "1.5", "0-9999999999"])
 def test_what_it_refuses(text: str) -> None:
-    """In a line that says what is allowed."""
+    """A wrong value is refused in a line with the allowed ones."""
     with pytest.raises(ArgumentTypeError, match=r"got .*, allowed: auto, none"):
         cpus(text)
 
 
 def test_cores_that_it_may_not_run_on_are_refused() -> None:
-    """By name."""
+    """Cores that the process may not use are refused by their numbers."""
     with pytest.raises(UsageError, match=r"--cpus: got 'core 1000000', allowed: of core"):
         Keeper((1_000_000,))
 
 
 def test_every_thread_is_moved() -> None:
-    """Threads that run already are moved, and those that they start; and back."""
+    """Running threads are moved, with threads that they start later, and moved back."""
     own, ended = cores.cores_allowed(), threading.Event()
     waiting = threading.Thread(target=ended.wait)
     waiting.start()
@@ -152,7 +155,7 @@ def test_a_look_sees_what_was_computed() -> None:
 
 
 def test_a_look_without_a_free_descriptor_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next ones are taken all the same."""
+    """A look without a free descriptor is left out, and the next looks are made."""
     reads, ended = count(1), threading.Event()
 
     def used() -> Used:

@@ -1,4 +1,4 @@
-"""A program that is tied to whoever started it: gone when that is, and otherwise as if it had been started itself."""
+"""A program that is tied to its parent ends with it, and otherwise runs as if it were started itself."""
 
 import ast
 import contextlib
@@ -30,17 +30,17 @@ STARTED_BY = {
     "another's client": f"from experiments.measure.programs import finished; {SAY}; finished({PROGRAM}, None, 60)",
     "the floor": f"from clients.load.run.floor import null_server as null; n = null('sockets'); n.__enter__(); {SAY}",
 }
-"""What a parent does to start a program."""
+"""Code of a parent that starts a program."""
 
 
 def began(process: psutil.Process) -> bool:
-    """Tell whether the process is the program by now, and no more the one that asks to be tied."""
+    """True where the process is the program by now, and not the one that ties it."""
     command = process.cmdline()
     return bool(command) and lifeline.__file__ not in command
 
 
 def gone(process: psutil.Process) -> bool:
-    """Tell whether the process has ended, even if nobody has asked yet how."""
+    """True where the process has ended, also if its exit code was not read yet."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -82,14 +82,14 @@ Start = Callable[[str], tuple[subprocess.Popen[bytes], psutil.Process]]
 @pytest.mark.slow
 @pytest.mark.parametrize("source", STARTED_BY.values(), ids=STARTED_BY)
 def test_a_program_is_gone_when_its_parent_was_killed(start: Start, source: str) -> None:
-    """Whichever way it was started, and whatever it is at."""
+    """A program is gone when its parent was killed, for every way to start it, and in any state."""
     parent, child = start(source)
     parent.kill()
     until(lambda: gone(child), "it has ended")
 
 
 def test_a_stopped_program_is_gone_too(start: Start) -> None:
-    """As a server is, in the middle of a stall that is made from outside."""
+    """A stopped program is gone, too, as a server in the middle of a stall from outside."""
     parent, child = start(STARTED_BY["tied"])
     child.suspend()
     parent.kill()
@@ -97,7 +97,7 @@ def test_a_stopped_program_is_gone_too(start: Start) -> None:
 
 
 def test_a_parent_that_was_gone_before_starts_nothing(tmp_path: Path) -> None:
-    """Here another process is named as the parent."""
+    """A parent that was gone before starts nothing: here another process is named as the parent."""
     command = tied([sys.executable, "-c", f"open({str(tmp_path / 'began')!r}, 'w')"])
     assert str(os.getpid()) in command
     command[command.index(str(os.getpid()))] = str(os.getppid())
@@ -106,7 +106,7 @@ def test_a_parent_that_was_gone_before_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_a_program_finds_what_it_would_find_untied() -> None:
-    """Its words, environment, folder and output; no signal is ignored or blocked that would not be."""
+    """A tied program has the same words, environment, folder, output and signals as an untied one."""
     shell = shutil.which("sh")
     assert shell is not None
     look = [shell, "-c", 'echo "$0" "$LIFE"; pwd; exec grep ^Sig[BI] /proc/self/status', "a word"]
@@ -119,7 +119,7 @@ def test_a_program_finds_what_it_would_find_untied() -> None:
 
 
 def test_a_program_that_is_none_is_told(tmp_path: Path) -> None:
-    """One that is not there at once; one that cannot be run when it is to begin, in a line."""
+    """A missing program is an error at once. One that cannot be run is a line when it begins."""
     with pytest.raises(FileNotFoundError):
         tied([str(tmp_path / "nothing")])
     (tmp_path / "text").write_text("text")

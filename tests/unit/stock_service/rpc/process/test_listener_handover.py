@@ -1,4 +1,4 @@
-"""Taking a listener over from the server before: what is asked, what is refused, and what a refusal leaves."""
+"""The hand-over of a listener from the last server: requests, refusals, and the state after a refusal."""
 
 import os
 import socket
@@ -58,7 +58,7 @@ def offering(tmp_path: Path) -> Iterator[socket.socket]:
 
 
 class Store:
-    """A store that notes what it is told."""
+    """A store that notes its calls."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -99,7 +99,7 @@ def finish(heir: socket.socket) -> None:
 
 
 def none() -> socket.socket:
-    """For who must not listen by itself."""
+    """A function for a caller that must not listen by itself."""
     raise AssertionError
 
 
@@ -113,7 +113,7 @@ def taking(path: Path, play: Callable[[], None]) -> HandOver:
 
 @pytest.mark.parametrize("stale", [True, False])
 def test_the_first_listens_by_itself(stale: bool, listener: socket.socket, tmp_path: Path) -> None:
-    """Nobody listens there, though a server that was killed has left its socket."""
+    """The first server listens by itself, though a killed server has left its socket."""
     if stale:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as unix:
             unix.bind(str(tmp_path / "run"))
@@ -172,7 +172,7 @@ def test_changes_wait_until_the_last_server_has_ended(ends: bool, listener: sock
 def test_what_cannot_be_taken_is_refused(
     message: str, allowed: str, go: bytes, offering: socket.socket, listener: socket.socket, tmp_path: Path
 ) -> None:
-    """A server with other options is not told to end; one that does not end, or is gone, is not waited for."""
+    """A server with other options is not told to end. One that does not end, or is gone, is not waited for."""
     said: list[bytes] = []
 
     def play() -> None:
@@ -190,7 +190,7 @@ def test_what_cannot_be_taken_is_refused(
 
 
 def test_a_path_that_is_something_else_stays(tmp_path: Path) -> None:
-    """A file is neither replaced nor taken for a server; nor is there a name in a folder that is not there."""
+    """A file at the path is neither replaced nor taken for a server. A name in a missing folder is refused."""
     (tmp_path / "run").write_text("mine")
     for path, allowed in ((tmp_path / "run", "it is no socket"), (tmp_path / "no" / "run", "No such file")):
         with pytest.raises(UsageError, match=allowed):
@@ -201,9 +201,8 @@ def test_a_path_that_is_something_else_stays(tmp_path: Path) -> None:
 def test_an_offer_is_the_owners_and_outlasts_who_does_not_take_it(
     listener: socket.socket, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One who leaves, or says something else, changes nothing. One who serves stops the server, and hears its end from
-    its process alone.
-    """
+    """A successor that leaves, or sends other bytes, changes nothing. One that serves stops the server, and learns its
+    end from its process alone."""
     store, stop = Store(), Event()
     path, hand_over = tmp_path / "run", offer(tmp_path, listener, store)
     with offered(hand_over, stop.set):
@@ -300,7 +299,8 @@ def test_the_last_server_is_waited_for_by_its_own_word(listener: socket.socket, 
 def test_a_next_server_that_may_not_be_killed_leaves_the_store_to_be_taken_back(
     listener: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one of root's may not, where the last is an ordinary user's: the store's lock then says who has it."""
+    """A next server of root may not be killed by an ordinary user's server: the store's lock then tells who has the
+    store."""
 
     def denied(_process: int, _signal: int) -> None:
         raise PermissionError("not permitted")

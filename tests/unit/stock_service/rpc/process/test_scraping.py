@@ -1,4 +1,4 @@
-"""The endpoint of ``--metrics``: nobody who asks holds it, or the server, up."""
+"""The endpoint of ``--metrics``: no reader holds up the endpoint or the server."""
 
 import logging
 import socket
@@ -15,14 +15,14 @@ prometheus_client = pytest.importorskip("prometheus_client")
 from stock_service.rpc.process.scraping import CONNECTIONS_MAX, HEAD_BYTES_MAX, Scraped  # noqa: E402  # which needs it
 
 RESET = struct.pack("ii", 1, 0)
-"""For SO_LINGER: closing resets."""
+"""Value for SO_LINGER: closing resets."""
 
 
 class Numbers:
     """Numbers to show."""
 
     def collect(self) -> Iterator[object]:
-        """One number."""
+        """Collects one number."""
         yield prometheus_client.Metric("a", "A number.", "gauge")
 
 
@@ -30,7 +30,7 @@ NUMBERS = Numbers()
 
 
 class Large:
-    """More than the kernel holds of a connection."""
+    """A page of more than the kernel holds for a connection."""
 
     def collect(self) -> Iterator[object]:
         """Numbers with long meanings."""
@@ -69,7 +69,7 @@ def test_who_asks_byte_by_byte_is_cut_off() -> None:
 
 
 def test_silent_peers_keep_nobody_waiting() -> None:
-    """A question is answered while others say nothing; of too many clients the one that came first is closed."""
+    """A request is answered while others are silent. Of too many clients the first one is closed."""
     with scraped(3600) as endpoint, ExitStack() as silent:
         clients = [
             silent.enter_context(socket.create_connection(endpoint.address, WAIT_S)) for _ in range(CONNECTIONS_MAX)
@@ -82,7 +82,7 @@ def test_silent_peers_keep_nobody_waiting() -> None:
 
 
 def test_a_question_is_bounded() -> None:
-    """One that is longer is not answered, but closed."""
+    """A request that is too long is closed without an answer."""
     with scraped(3600) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as client:
         client.sendall(b"GET /metrics HTTP/1.0\r\nx: " + b"x" * HEAD_BYTES_MAX)
         with suppress(ConnectionResetError):
@@ -90,7 +90,7 @@ def test_a_question_is_bounded() -> None:
 
 
 def test_an_answer_that_nobody_takes_is_given_up() -> None:
-    """Once its time is over; meanwhile others are answered."""
+    """An answer that is not taken in time is given up. Meanwhile others are answered."""
     with scraped(0.1, Large()) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as idle:
         idle.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         until(lambda: any(each.is_closing() for each in endpoint._open), "its answer is made")
@@ -122,7 +122,7 @@ def test_verbs_and_paths(line: str, status: str, allowed: bool, has_body: bool) 
 
 
 def test_who_asks_nothing_holds_up_no_stop() -> None:
-    """Nor do those behind it."""
+    """Silent clients, and those behind them, hold up no stop."""
     with scraped(3600) as endpoint:
         silent = [socket.create_connection(endpoint.address, WAIT_S) for _ in range(3)]
         until(lambda: len(endpoint._open) == 3, "they are listened to")
@@ -132,7 +132,7 @@ def test_who_asks_nothing_holds_up_no_stop() -> None:
 
 
 def test_who_leaves_is_no_news(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
-    """Not in the log, and no traceback on standard error."""
+    """A client that leaves causes neither a log line nor a traceback."""
     with scraped(WAIT_S) as endpoint, caplog.at_level(logging.DEBUG):
         client = socket.create_connection(endpoint.address, WAIT_S)
         client.sendall(b"GET /metrics")

@@ -62,7 +62,7 @@ def test_options_that_do_not_go_together(words: tuple[str, ...], said: str) -> N
     ],
 )
 def test_options_that_go_together(words: tuple[str, ...]) -> None:
-    """Give what was asked for."""
+    """Options that go together give the asked security."""
     security = security_of("sockets", given("sockets", *words))
     assert (security.tls is not None) == ("--tls-cert" in words)
     assert (security.access is not None) == ("--access" in words)
@@ -70,7 +70,7 @@ def test_options_that_go_together(words: tuple[str, ...]) -> None:
 
 
 def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Once for each change; what then cannot be used is said in a line, and the watch goes on."""
+    """Changed files are read once for each change. Unusable ones are a line, and the watch goes on."""
     file, reads = tmp_path / "file", threading.Semaphore(0)
     file.write_text("a")
     bad = threading.Event()
@@ -95,7 +95,8 @@ def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 def test_what_could_not_be_read_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a further change, since a server may have had no descriptor left for it; it is said once."""
+    """A file that could not be read is tried again without a further change, since a descriptor may have lacked. The
+    line is written once."""
     file, reads = tmp_path / "file", threading.Semaphore(0)
     file.write_text("a")
 
@@ -109,7 +110,7 @@ def test_what_could_not_be_read_is_tried_again(tmp_path: Path, caplog: pytest.Lo
 
 
 def test_a_change_before_the_watch_begins_is_seen(tmp_path: Path) -> None:
-    """Its first look reads what there is, whatever was read when the server was made."""
+    """The first look reads the files, so that a change before it is seen."""
     file, read = tmp_path / "file", threading.Event()
     file.write_text("a")
     with watch([file], read.set, look_s=0.001):
@@ -117,7 +118,8 @@ def test_a_change_before_the_watch_begins_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_token_is_withdrawn_though_a_certificate_cannot_be_used(tmp_path: Path) -> None:
-    """And the other way round: neither file waits for the other."""
+    """A token is withdrawn though a certificate cannot be used, and the other way round: neither file waits for the
+    other."""
     for name in ("server.pem", "server-key.pem", "access.toml"):
         shutil.copy(credentials() / name, tmp_path / name)
     words = [

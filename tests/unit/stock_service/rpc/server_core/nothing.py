@@ -6,7 +6,7 @@ from stock_service.rpc.server_core.options import Address
 
 
 class Nothing:
-    """A stream on which nothing comes, and that keeps what is sent."""
+    """A stream on which no bytes come, and that keeps the sent bytes."""
 
     barren, opening, unsent = 0, False, False
 
@@ -21,7 +21,7 @@ class Nothing:
         return len(data)
 
     def fileno(self) -> int:
-        """None at all."""
+        """No descriptor."""
         return -1
 
     def keep_to_arrived(self) -> int:
@@ -35,6 +35,6 @@ class Nothing:
         return 0
 
     def half_close(self) -> None:
-        """There is no other side."""
+        """Does nothing, since there is no peer."""
 
     close = read_on = half_close

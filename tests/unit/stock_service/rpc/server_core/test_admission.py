@@ -16,7 +16,8 @@ START = 1_000 * MS
 
 
 def test_in_a_burst_a_request_may_wait_for_a_third_of_its_clients_time() -> None:
-    """And in a queue that was not empty for longer than the interval, for a quarter."""
+    """In a burst a request may wait for a third of its client's time. In a queue that was not empty for longer than the
+    interval it may wait for a quarter."""
     delay = DelayTarget(20)
     delay.emptied(START)
     assert delay.limit_ns(900, START + 100 * MS) == 300 * MS
@@ -24,7 +25,8 @@ def test_in_a_burst_a_request_may_wait_for_a_third_of_its_clients_time() -> None
 
 
 def test_the_target_is_the_least_that_a_request_may_wait() -> None:
-    """But for one whose client waits for less. One that does not say it is taken to wait for four seconds."""
+    """The target is the least wait that is allowed, unless the client waits for less. A client without a time counts as
+    waiting for four seconds."""
     delay = DelayTarget(20)
     assert delay.limit_ns(30, START) == 20 * MS
     assert delay.limit_ns(10, START) == 10 * MS
@@ -32,12 +34,13 @@ def test_the_target_is_the_least_that_a_request_may_wait() -> None:
 
 
 def test_a_target_of_0_refuses_nothing() -> None:
-    """For whoever wants every request to wait."""
+    """A target of 0 refuses nothing."""
     assert DelayTarget(0).limit_ns(1, START) == 0
 
 
 def test_a_queue_that_refusing_emptied_still_stands() -> None:
-    """Only one that was worked off was a burst; some time without refusals ends it."""
+    """A queue that was emptied by refusals still stands. Only one that was worked off was a burst. Some time without
+    refusals ends it."""
     delay = DelayTarget(20)
     delay.emptied(START)
     delay.refused(START + 150 * MS)
@@ -56,7 +59,8 @@ def test_some_time_after_the_last_refusal_it_has_recovered() -> None:
 
 
 def test_an_executor_that_falls_behind_is_given_tasks_that_last_it_for_a_while() -> None:
-    """By the rate at which it ended tasks; and a task more for each thread, which may wait in its task."""
+    """An executor that falls behind gets tasks for a while, by the rate at which it ended tasks, and one task more for
+    each thread, which may wait."""
     ahead = Ahead(8, 1000)
     assert ahead.room(0, 10, START, 0, 0) == 8 + FIRST_RATE * AHEAD_MS - 10
     assert ahead.room(400, 10, START + 20 * MS, 0, 0) == 8 + 20 * AHEAD_MS - 10, "it ended twenty a millisecond"
@@ -70,10 +74,8 @@ def test_an_executor_that_falls_behind_is_given_tasks_that_last_it_for_a_while()
 def given(
     ahead: Ahead, share: float, ended: int, reading: float = 0.1, start_ns: int = START, under_way: int = 1
 ) -> int:
-    """Measures 25 times an executor that computes a share of the time, and ends so many tasks in 2 ms.
-
-    Gives how many tasks may be under way then.
-    """
+    """Measures 25 times an executor that computes a share of the time, and ends this number of tasks in 2 ms. Gives the
+    allowed number of tasks under way."""
     at_ns = start_ns
     for number in range(25):
         past_ns = number * MEASURED_MS * MS
@@ -84,13 +86,15 @@ def given(
 
 
 def test_where_tasks_compute_no_more_are_under_way_than_last_for_a_while() -> None:
-    """More threads would end no more tasks, and keep the reading thread from the GIL."""
+    """Where tasks compute, only tasks for a while are under way. More threads would end no more, and keep the reading
+    thread from the GIL."""
     assert given(Ahead(8, 1000), 0.89, 4) == 2 * AHEAD_MS
     assert given(Ahead(64, 1000), 0.89, 1) == AHEAD_LEAST
 
 
 def test_where_tasks_wait_each_thread_has_one_and_a_next_one() -> None:
-    """Though they compute, too, or the reading thread has most of the time. So it is again once they wait again."""
+    """Where tasks wait, each thread has one and a next one, though they also compute. Else the reading thread would
+    have most of the time. The same holds once they wait again."""
     assert given(Ahead(8, 1000), 0.5, 4) == 16
     assert given(Ahead(8, 1000), 0.4, 4, reading=0.55) == 16
     ahead = Ahead(8, 1000)
@@ -124,7 +128,7 @@ def test_an_executor_that_ran_all_is_measured_by_that() -> None:
 
 
 def test_an_executor_that_keeps_up_is_given_more_and_more() -> None:
-    """Each time that it has nothing left, up to what it takes at all."""
+    """An executor that keeps up gets more each time that it has no task left, up to its limit."""
     ahead = Ahead(8, 1000)
     for number in range(100):
         ahead.room(10 * number, 0, START + 20 * number * MS, 0, 0)
@@ -132,7 +136,8 @@ def test_an_executor_that_keeps_up_is_given_more_and_more() -> None:
 
 
 def test_the_reading_thread_sleeps_for_half_of_what_the_executor_has() -> None:
-    """Not at all where each thread has one task at most, and for 20 ms at most."""
+    """The reading thread sleeps for half of the executor's work: not at all where each thread has at most one task, and
+    for 20 ms at most."""
     ahead = Ahead(8, 1000)
     assert ahead.pause_s(8) == 0
     ahead.room(0, 10, START, 0, 0)

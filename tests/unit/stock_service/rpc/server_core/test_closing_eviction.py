@@ -1,4 +1,4 @@
-"""The connection that yields to a new one, by a clock of numbers; the last word to one that holds too many bytes."""
+"""The connection that is closed for a new one, by a clock of numbers; the goodbye to one that holds too many bytes."""
 
 import select
 import socket
@@ -37,7 +37,7 @@ def connections() -> Iterator[Connections]:
 
 
 def test_the_longest_idle_yields_first(connections: Connections) -> None:
-    """And then the next, whatever their order."""
+    """The longest idle connection is closed first, and then the next, in any order of their coming."""
     yielding: IdleEviction[RequestFrame] = IdleEviction()
     left = connections[::-1]
     for expected in connections[:3]:
@@ -48,7 +48,8 @@ def test_the_longest_idle_yields_first(connections: Connections) -> None:
 
 
 def test_who_has_just_been_there_yields_to_nobody(connections: Connections) -> None:
-    """Nothing for a second is what it takes; and a look that found none is not repeated at once."""
+    """A connection is closed only after a second of silence. A look without such a connection is not repeated at
+    once."""
     yielding: IdleEviction[RequestFrame] = IdleEviction()
     assert yielding.longest_idle(connections, S + S // 2) is None
     assert yielding.longest_idle(connections, 2 * S - 1) is None
@@ -57,7 +58,7 @@ def test_who_has_just_been_there_yields_to_nobody(connections: Connections) -> N
 
 
 def test_who_is_served_yields_to_nobody(connections: Connections) -> None:
-    """A request under way, or one that came since it was found."""
+    """A connection with a request under way, or with one that came since the look, is not closed."""
     yielding: IdleEviction[RequestFrame] = IdleEviction()
     frame = encode_request(1, 0, b"/a.B/C", b"")
     assert connections[0].stream.take(frame, 2 * S, 2 * S) is not None

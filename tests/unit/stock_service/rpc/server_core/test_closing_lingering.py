@@ -1,4 +1,4 @@
-"""When connections that were half-closed are closed for good: on streams that carry nothing."""
+"""The end of connections that were half-closed, on streams without bytes."""
 
 import pytest
 
@@ -22,17 +22,17 @@ class Asked(Nothing):
         self.asked, self._on_its_way = 0, on_its_way
 
     def unacknowledged(self) -> int:
-        """As it was made."""
+        """Bytes that the peer has not acknowledged, as given."""
         self.asked += 1
         return self._on_its_way
 
     def drop(self) -> int:
-        """There is always more."""
+        """Drops bytes: there are always more."""
         return 1
 
 
 class Leaving:
-    """One connection that leaves, and whether it was closed."""
+    """One connection that leaves, and if it was closed."""
 
     def __init__(self, stopping: bool = False, on_its_way: int = 0) -> None:
         self.bytes = Asked(on_its_way)
@@ -46,7 +46,7 @@ class Leaving:
 
 
 def test_who_is_quiet_is_closed() -> None:
-    """Not while something comes."""
+    """A silent connection is closed, and one on which bytes come is not."""
     leaving = Leaving()
     leaving.departures.drop(leaving.connection, NOW + QUIET_NS // 2)
     leaving.departures.look(NOW + QUIET_NS + 1)
@@ -65,7 +65,7 @@ def test_it_is_looked_now_and_then() -> None:
 
 
 def test_a_look_that_closes_for_too_long_goes_on_at_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To close hundreds takes milliseconds, for which others would wait."""
+    """A look that closes for too long goes on at the next call: hundreds of closes take milliseconds."""
     monkeypatch.setattr(closing, "CLOSING_NS", -1)  # after the first is closed, the time is up
     closed: list[ServedConnection[RequestFrame]] = []
     departures: LingeringClose[RequestFrame]
@@ -114,7 +114,8 @@ def test_a_look_goes_on_behind_those_that_it_has_asked(monkeypatch: pytest.Monke
 
 
 def test_the_server_says_goodbye_where_it_is_the_one_to_end() -> None:
-    """Then a client knows that what it sent meanwhile was not begun. One that has ended itself need not hear it."""
+    """The server sends a goodbye where it ends a connection, so that the client knows that later requests were not
+    begun. A client that has ended needs none."""
     assert Leaving(stopping=True).bytes.sent == GOODBYE
     assert Leaving().bytes.sent == b""
     leaving = Leaving()

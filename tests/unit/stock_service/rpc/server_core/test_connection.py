@@ -19,7 +19,7 @@ NOW = 1_000_000_000
 
 
 class Asked:
-    """One connection with one request, and what was answered and asked for."""
+    """One connection with one request, its answers and its calls."""
 
     def __init__(self) -> None:
         stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
@@ -64,7 +64,7 @@ def test_of_who_has_gone_nothing_is_begun() -> None:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_what_was_begun_goes_on(waits: bool) -> None:
-    """Though its client has gone since: one that has waited, not one that only might."""
+    """A request that was begun and has waited goes on though its client has gone. One that only might wait does not."""
     asked = Asked()
     asked.connection.cut()
     here.wait = Wait(lambda _: None)
@@ -78,7 +78,8 @@ def test_what_was_begun_goes_on(waits: bool) -> None:
 
 
 def test_who_answers_learns_it_first() -> None:
-    """From a reply that the kernel does not take: the next request is not begun, before the reading thread looks."""
+    """A thread whose reply the kernel does not take ends the connection's reading at once: the next request is not
+    begun before the reading thread looks."""
     asked = Asked()
 
     def send(_data: bytes | bytearray) -> int:
@@ -93,7 +94,8 @@ def test_who_answers_learns_it_first() -> None:
 
 
 def test_what_is_much_to_unfold_is_read_in_the_smallest_pieces() -> None:
-    """From the first such message on, as long as the client's calls do not pay for them: one read may bring four."""
+    """From the first message that unfolds much on, it is read in the smallest pieces, as long as the client's calls do
+    not pay for them: one read may bring four."""
     most = 1 << 20
     session = GrpcSession(KINDS, most, 8, lambda: NOW)
     stream: ServedStream[GrpcRequest] = ServedStream(session, lambda _: b"", 64, NOW, session)

@@ -1,4 +1,4 @@
-"""Tasks of one batch are settled once, after the last of them; those that are left out count as ended."""
+"""Tasks of one batch are settled once, after the last of them. Tasks that are left out count as ended."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -15,7 +15,7 @@ WAIT_S = 10.0
 
 @pytest.mark.parametrize("left_out", range(4))
 def test_it_settles_once_behind_the_last(left_out: int) -> None:
-    """The last to end may be a task that ran or one that was left out."""
+    """A batch is settled once after its last task, which ran or was left out."""
     for first in ("tasks", "left out"):
         done: list[str | bool] = []
         group = GroupCommit(3, done.append)
@@ -29,7 +29,7 @@ def test_it_settles_once_behind_the_last(left_out: int) -> None:
 
 
 def test_a_task_that_is_alone_settles_on_its_own_thread() -> None:
-    """So that no other need be woken."""
+    """A task that is alone settles on its own thread, so that no other is woken."""
     settled: list[bool] = []
     group = GroupCommit(1, settled.append)
     with ThreadPoolExecutor(1) as pool:
@@ -38,14 +38,15 @@ def test_a_task_that_is_alone_settles_on_its_own_thread() -> None:
 
 
 def test_the_thread_that_reads_has_another_settle() -> None:
-    """Though it ran the task itself: all others would wait for the disk."""
+    """The reading thread has another thread settle, though it ran the task itself: else all others would wait for the
+    disk."""
     settled: list[bool] = []
     GroupCommit(1, settled.append).run(lambda: None)
     assert settled == [False]
 
 
 def test_a_task_that_raises_counts_as_ended() -> None:
-    """The executor sees the exception; the other tasks are settled all the same."""
+    """A task that raises counts as ended. The executor gets the exception, and the other tasks are settled."""
     settled: list[bool] = []
     group = GroupCommit(2, settled.append)
     with pytest.raises(ZeroDivisionError):
@@ -56,7 +57,7 @@ def test_a_task_that_raises_counts_as_ended() -> None:
 
 
 def test_threads_settle_each_batch_once() -> None:
-    """With several threads at a batch, over many batches."""
+    """Several threads settle each of many batches once."""
     settled: list[int] = []
     pool = StaticPool(4, 1000)
     for batch in range(200):
@@ -68,7 +69,7 @@ def test_threads_settle_each_batch_once() -> None:
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_reading_waits_while_requests_go_on(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then it looks again; where they take too long, it reads what it has."""
+    """Reading waits while requests go on, and then looks again. If they take too long, it reads what there is."""
     monkeypatch.setattr("stock_service.rpc.server_core.group_commit.PAUSE_S", WAIT_S if waits else 0.0)
     polled: list[float | None] = []
     going, over = Event(), Event()

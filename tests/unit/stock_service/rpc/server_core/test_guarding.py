@@ -1,4 +1,4 @@
-"""A guarded protocol: what is judged, when, and not twice."""
+"""A guarded protocol: the checked requests, the moment of the check, and that it is not repeated."""
 
 from pathlib import Path
 
@@ -20,7 +20,8 @@ LOOKUP_FRAME = encode_request(2, 0, LOOKUP.encode(), b"")
 
 
 def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tmp_path: Path) -> None:
-    """Its trade is on the disk: a refusal would say that it had no effect. One that has not begun is refused."""
+    """A begun request is not refused when its token is withdrawn: its trade is on the disk. One that has not begun is
+    refused."""
     file = tmp_path / "access.toml"
     file.write_text(f'[[callers]]\nname = "a"\nright = "trader"\ntoken_sha256 = "{digest(TOKEN).hex()}"\n')
     access, service = Access(file), stock_service(fresh_exchange())
@@ -45,7 +46,8 @@ def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tm
 
 
 def test_a_connections_requests_are_judged_until_the_same_was_granted(tmp_path: Path) -> None:
-    """Then no more, for that token, until the callers are read anew. Other connections are judged by what they show."""
+    """A connection's requests are checked until its token is granted the method, and again after the callers are read
+    anew. Other connections are checked by their own tokens."""
     file = tmp_path / "access.toml"
     file.write_text(f'[[callers]]\nname = "a"\nright = "trader"\ntoken_sha256 = "{digest(TOKEN).hex()}"\n')
     access, service = Access(file), stock_service(fresh_exchange())

@@ -22,7 +22,7 @@ WAIT_S = 10.0
 
 @pytest.fixture
 def passed() -> Iterator[PassedListener]:
-    """One on a free port."""
+    """A listener that was passed on, on a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield PassedListener(listener)
 
@@ -32,7 +32,8 @@ def passed() -> Iterator[PassedListener]:
 def test_a_server_that_stops_leaves_what_waits_to_the_next(
     dispatch: Literal["request", "connection"], passed_on: bool, passed: PassedListener
 ) -> None:
-    """A connection that waits is not touched once the listener is passed on; else it is taken, and closed."""
+    """A server that stops leaves waiting connections to the next one, once the listener is passed on. Else they are
+    taken and closed."""
     executor = EXECUTORS["static-pool"](1, 1)
     options = ServeOptions(listener=passed, own=SocketOptions(dispatch=dispatch))
     server = serve(raw_service("test", {"/test/echo": lambda payload: payload}), executor, options)
@@ -66,7 +67,8 @@ def test_what_waits_unread_is_bounded() -> None:
 
 
 def test_without_room_the_log_says_only_why(caplog: pytest.LogCaptureFixture) -> None:
-    """When connections are accepted again is for each server to say: when one closes, or after a while."""
+    """Without room the log has only the reason. Each server decides when it accepts again: after a close, or after a
+    while."""
     listening = Listening(ServeOptions(port=0), select.epoll)
     with closing(listening.epoll), closing(listening), RawSocket(listening.address):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -80,7 +82,7 @@ def test_without_room_the_log_says_only_why(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_closed_one_wakes_nobody(passed: PassedListener) -> None:
-    """A connection that comes later, while another process has the listener, is no event here."""
+    """A connection that comes while another process has the listener wakes no thread of this one."""
     listening = Listening(ServeOptions(listener=passed), select.epoll)
     with closing(listening.epoll):
         listening.close()

@@ -1,4 +1,4 @@
-"""Connections that are read after all others, and for how long: on connections of a pretended server."""
+"""Connections that are read after all others, and the time for it, on connections of a simulated server."""
 
 import select
 
@@ -42,7 +42,7 @@ class Reader:
         connection.events = connection.watched(True)
 
     def watched(self) -> list[bool]:
-        """Of which epoll would say that there is something to be read."""
+        """Connections that epoll would report as readable."""
         return [bool(each.events & select.EPOLLIN) for each in self.made]
 
 
@@ -51,7 +51,8 @@ def _no(_: object) -> bytes:
 
 
 def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once the time is over the next one has to wait, and then comes first; who has more to be read comes last."""
+    """Each has its turn: once the time is over the next one waits, and then comes first. One with more bytes comes
+    last."""
     monkeypatch.setattr(module, "WHILE_NS", -1)
     reader = Reader(3)
     reader.more[0] = 2
@@ -62,7 +63,8 @@ def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a new client does not wait for all costly connections before it; and they are read, however many are new."""
+    """Every second turn is for a cheap connection, so that a new client does not wait for all costly ones. Costly ones
+    are read beside any number of new ones."""
     monkeypatch.setattr(module, "WHILE_NS", 0)
     reader = Reader(6, costly=3)
     while reader.low_priority.queue:
@@ -71,7 +73,7 @@ def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.M
 
 
 def test_costs_of_reads_add_up() -> None:
-    """Costs are those of the reading thread, and of the thread that unfolds a message."""
+    """Costs of reads add up: those of the reading thread, and of the thread that unfolds a message."""
     reader = Reader(2)
     reader.made[0].later_ns = 10**12
     for _ in range(2):
@@ -81,7 +83,8 @@ def test_costs_of_reads_add_up() -> None:
 
 
 def test_in_one_while_each_is_read_once() -> None:
-    """So that one that has much does not make the others wait for another while."""
+    """In one period each connection is read once, so that one with much does not make the others wait for another
+    period."""
     reader = Reader(2)
     reader.more = [5, 0]
     reader.low_priority.serve(others=False)
@@ -90,7 +93,7 @@ def test_in_one_while_each_is_read_once() -> None:
 
 
 def test_a_cheap_one_that_joins_again_is_read_once_in_a_while() -> None:
-    """Its next turn of the cheap ones' comes once all that waited were read."""
+    """A cheap connection that joins again has its next cheap turn once all waiting ones were read."""
     reader = Reader(4, costly=3)
     reader.more = [1, 1, 1, 2]
     reader.low_priority.serve(others=False)
@@ -100,7 +103,8 @@ def test_a_cheap_one_that_joins_again_is_read_once_in_a_while() -> None:
 
 
 def test_a_cheap_one_that_joined_again_is_cheap_still() -> None:
-    """The next turn of the cheap ones is its own, though costly ones have waited longer."""
+    """A cheap connection that joined again is still cheap: the next cheap turn is its own, though costly ones have
+    waited longer."""
     reader = Reader(4, costly=3)
     for each in reader.made[:3]:
         each.later_ns = 10**9
@@ -126,7 +130,7 @@ def test_one_that_turned_out_costly_is_cheap_no_more() -> None:
 
 
 def test_they_rest_while_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For as long as ``REST`` says; where nothing else comes they are read all the same."""
+    """They rest for ``REST`` while others are served. Without others they are read."""
     monkeypatch.setattr(module, "REST", 1_000_000)
     reader = Reader(1)
     reader.more[0] = 9
@@ -161,7 +165,8 @@ def test_who_waits_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_connection_that_is_not_read_is_watched_until_something_came() -> None:
-    """Else a request that comes behind one that waits would seem to have come when it is read."""
+    """A connection that is not read is watched until bytes come. Else a request behind a waiting one would seem to have
+    come when it is read."""
     reader = Reader(1)
     reader.low_priority.serve(others=False)
     (connection,) = reader.made
@@ -189,7 +194,8 @@ def test_who_is_not_to_be_read_any_more_is_not() -> None:
 
 
 def test_what_comes_on_one_that_leaves_is_dropped_in_its_turn() -> None:
-    """A peer that sends on after the server's last word holds up nobody, and is not left unread."""
+    """Bytes on a connection that leaves are dropped in its turn: its peer holds up no others, and is not left
+    unread."""
     reader = Reader(2)
     reader.made[0].stream.leave()
     reader.low_priority.serve(others=False)
@@ -197,7 +203,7 @@ def test_what_comes_on_one_that_leaves_is_dropped_in_its_turn() -> None:
 
 
 def test_what_is_closed_waits_no_longer() -> None:
-    """Else what it holds would stay in memory until its turn, in nobody's budget."""
+    """A closed connection waits no longer. Else its bytes would stay in memory until its turn, outside the budget."""
     reader = Reader(2)
     reader.low_priority.forget(reader.made[0])
     assert list(reader.low_priority.queue) == [reader.made[1]]
@@ -207,7 +213,7 @@ def test_what_is_closed_waits_no_longer() -> None:
 
 
 def test_reading_one_may_close_others() -> None:
-    """Whoever holds most pays for what another sends."""
+    """Reading one may close others: the connection with most bytes pays for another one's."""
     reader = Reader(3)
     read = reader.read
 

@@ -31,7 +31,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Steady(Ahead):
-    """One that always finds the executor as fast."""
+    """A dispatch that always finds the executor equally fast."""
 
     def __init__(self, ahead: int) -> None:
         super().__init__(1, 100_000)
@@ -45,7 +45,7 @@ class Steady(Ahead):
 
 
 class Counting:
-    """An executor that begins what it is given at once, and notes of which connection it was."""
+    """An executor that begins its tasks at once, and notes their connections."""
 
     workers, limit, under_way, busy = 1, 100_000, 0, 0
 
@@ -111,7 +111,8 @@ def _nothing(_connection: Connection, _request: RequestFrame, _arrived_ns: int) 
 @pytest.mark.parametrize("ahead", [20, 80, 250])
 @pytest.mark.parametrize(("greedy", "polite"), [(64, 16), (64, 1)])
 def test_who_sends_little_has_its_share(greedy: int, polite: int, ahead: int) -> None:
-    """Of a turn each, though the others have many requests there, and it has one, and then none before its reply."""
+    """A client that sends little, with one request at a time, has its share of turns beside clients with many
+    requests."""
     served = Served(greedy, polite, ahead)
     for number in range(12):
         if number == 2:

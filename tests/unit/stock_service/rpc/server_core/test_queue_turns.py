@@ -18,12 +18,12 @@ NOW = 1_000 * MS
 
 
 def turns(delay: DelayTarget | None = None) -> Turns[RequestFrame]:
-    """Of a server of frames."""
+    """Turns of a server of frames."""
     return Turns(Frames(Methods({}, {}), 1000), delay or DelayTarget(20), Ahead(8, 1000))
 
 
 def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> ServedConnection[RequestFrame]:
-    """One with so many requests that wait."""
+    """A connection with this number of waiting requests."""
     stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
     frames = b"".join(encode_request(call, timeout_ms, b"/a.B/C", b"") for call in range(1, requests + 1))
     taken = stream.take(frames, NOW, arrived_ns)
@@ -33,7 +33,8 @@ def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> Ser
 
 
 def read_apart(*requests: tuple[int, int]) -> ServedConnection[RequestFrame]:
-    """One whose requests came one by one, and wait since the executor is behind: when each arrived, and its time."""
+    """A connection whose requests came one by one, and wait since the executor is behind, with each arrival and its
+    time."""
     stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
     taken = []
     for call, (arrived_ns, timeout_ms) in enumerate(requests, 1):
@@ -52,7 +53,8 @@ def refused(of: ServedConnection[RequestFrame]) -> list[int]:
 
 
 def test_each_has_its_share_in_the_order_in_which_they_came() -> None:
-    """Of the room there is; as long as anybody waits, who comes waits too."""
+    """Each connection has its share of the room in the order of their coming. While any waits, new requests wait,
+    too."""
     waiting, made = turns(), [connection(10) for _ in range(3)]
     waiting.wait(NOW)
     assert waiting.share == 0
@@ -71,7 +73,7 @@ def test_each_has_its_share_in_the_order_in_which_they_came() -> None:
 
 
 def test_who_was_refused_nothing_has_every_other_turn() -> None:
-    """A client that sends little comes before those who send too much, and does not keep them out."""
+    """A connection without refusals has every second turn, before those that send too much, which are not kept out."""
     waiting, greedy, polite = turns(), [connection(9) for _ in range(4)], [connection(1) for _ in range(2)]
     for each in greedy:
         each.refused_ns = NOW
@@ -84,7 +86,8 @@ def test_who_was_refused_nothing_has_every_other_turn() -> None:
 
 
 def test_who_has_few_requests_waiting_has_every_other_turn() -> None:
-    """Before those that have many, though nothing of these was refused: they may have come again to have it so."""
+    """A connection with few waiting requests has every second turn, before those with many, also if nothing of these
+    was refused: they may have come again for this."""
     waiting, much, little = turns(), [connection(5) for _ in range(3)], connection(4)
     for each in (*much, little):
         waiting.join(each, 100, NOW)
@@ -92,7 +95,8 @@ def test_who_has_few_requests_waiting_has_every_other_turn() -> None:
 
 
 def test_refusing_goes_on_another_time_if_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So some requests are begun in between; each look goes on where the last one ended."""
+    """Refusals go on at the next call if there are many, so that some requests are begun in between. Each look goes on
+    where the last one ended."""
     monkeypatch.setattr(module, "SHEDDING_NS", -1)
     waiting, late = turns(), [connection(2, NOW - 3000 * MS) for _ in range(2)]
     for each in late:
@@ -104,7 +108,7 @@ def test_refusing_goes_on_another_time_if_there_is_much(monkeypatch: pytest.Monk
 
 
 def test_what_is_over_the_room_is_refused_to_who_has_more_than_a_share() -> None:
-    """The oldest of its requests; who has less than a share waits all the same."""
+    """Over the room the oldest requests of a connection with more than its share are refused. One with less waits."""
     waiting, much, little = turns(), connection(30), connection(2)
     waiting.wait(NOW)
     waiting.join(much, 20, NOW)
@@ -115,7 +119,7 @@ def test_what_is_over_the_room_is_refused_to_who_has_more_than_a_share() -> None
 
 
 def test_what_has_waited_too_long_is_refused_and_nothing_else() -> None:
-    """Of those that say their time, by that."""
+    """Requests that have waited too long, by the time that they tell, are refused, and no others."""
     delay = DelayTarget(20)
     delay.emptied(NOW)
     late, patient = connection(3, NOW - 60 * MS, 100), connection(3, NOW - 60 * MS, 1000)
@@ -133,7 +137,8 @@ def dispatched(of: ServedConnection[RequestFrame]) -> list[int]:
 
 
 def test_late_requests_of_a_connection_are_refused_and_the_next_is_begun() -> None:
-    """Several are refused at once: those that waited for longer than the limit of a second, and not one more."""
+    """Several late requests of a connection, which waited longer than a second, are refused at once, and the next one
+    is begun."""
     made = read_apart((NOW - 1500 * MS, 0), (NOW - 1001 * MS, 0), (NOW - 1000 * MS, 0))
     turns().shed(made, NOW)
     assert refused(made) == [1, 2]
@@ -141,7 +146,7 @@ def test_late_requests_of_a_connection_are_refused_and_the_next_is_begun() -> No
 
 
 def test_each_request_of_a_connection_waits_for_as_long_as_it_says() -> None:
-    """Beside others that say less, or more: all three have waited equally long."""
+    """Each of three requests that waited equally long is judged by its own time."""
     delay = DelayTarget(20)
     delay.emptied(NOW)
     made = read_apart(*((NOW - 60 * MS, timeout_ms) for timeout_ms in (100, 80, 1000)))
@@ -151,7 +156,7 @@ def test_each_request_of_a_connection_waits_for_as_long_as_it_says() -> None:
 
 
 def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:
-    """From when requests wait to some time after the last refusal."""
+    """From the first waiting request until some time after the last refusal reading is in small pieces."""
     delay = DelayTarget(20)
     waiting = turns(delay)
     assert waiting.read_bytes == READ_BYTES
@@ -165,7 +170,8 @@ def test_reading_is_in_small_pieces_until_it_has_recovered() -> None:
 
 
 def test_what_waited_in_the_kernel_is_refused_though_nobody_waits_here() -> None:
-    """By the limit of a burst: nothing says that a queue stands. Without a target it is let through."""
+    """A request that waited in the kernel is refused by the limit of a burst, since no queue stands. Without a target
+    it is let through."""
     late, early = connection(3, NOW - 1334 * MS), connection(3, NOW - 1333 * MS)
     for each in (late, early):
         turns().read_late(each, NOW)
@@ -173,7 +179,8 @@ def test_what_waited_in_the_kernel_is_refused_though_nobody_waits_here() -> None
 
 
 def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
-    """Beside others that send much. Else it is all that there is room for; the rest of what one sent is not little."""
+    """While some clients send little beside others that send much, half a turn of each is begun at a time. Else the
+    whole room is filled."""
     waiting = turns()
     waiting.ahead.ran(20, 2 * MS)
     for number in range(40):
@@ -196,7 +203,8 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
 
 
 def test_where_requests_take_long_all_that_there_is_room_for_are_begun() -> None:
-    """Whoever sends little beside others that send much: here 2 of them are done in a millisecond."""
+    """Where requests take long, 2 in a millisecond here, the whole room is filled, also with clients that send
+    little."""
     waiting = turns()
     waiting.ahead.ran(20, 10 * MS)
     for number in range(40):

@@ -1,4 +1,4 @@
-"""A stream over TLS by itself: what it gives and takes while the other end is written out by hand."""
+"""A stream over TLS by itself, with the bytes of its other end written by hand."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ class Pair:
         self.client = context.wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
 
     def shake_hands(self) -> None:
-        """Until both ends are done."""
+        """Exchanges bytes until both ends have finished the handshake."""
         while self.stream.opening:
             with suppress(ssl.SSLWantReadError):
                 self.client.do_handshake()
@@ -78,7 +78,7 @@ class KeyChanges:
         self._number = 0
 
     def next(self) -> bytes:
-        """A change of keys that asks the server for one too."""
+        """A change of keys that asks the server for one."""
         record = self.record(b"\x18\x00\x00\x01\x01", kind=22)
         self._secret, self._number = self._expanded(b"traffic upd", 48), 0
         return record
@@ -99,7 +99,7 @@ class KeyChanges:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
-    """One whose hands are shaken."""
+    """A stream after its handshake, and its other end."""
     made = Pair(server_tls(credentials()), tmp_path / "secrets")
     made.shake_hands()
     yield made
@@ -108,7 +108,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 def test_several_records_come_at_once(pair: Pair) -> None:
-    """All of what is taken, since epoll would not tell of the rest; and half a record is nothing yet."""
+    """All records of a read come at once, since epoll would not report the rest. Half a record gives nothing yet."""
     records = b"".join(pair.record(b"a" * 100) for _ in range(50)) + pair.record(b"b")
     pair.far.sendall(records[:-1])
     assert pair.stream.receive(65536) == b"a" * 5_000
@@ -151,7 +151,7 @@ def test_what_the_kernel_does_not_take_is_sent_once(pair: Pair) -> None:
 
 
 def test_a_peer_without_a_certificate_is_nobody(pair: Pair) -> None:
-    """Its address is its own all the same."""
+    """A peer without a certificate has its own address and no name."""
     assert (pair.stream.peer, certificate_of(pair.stream.peer)) == (("127.0.0.1", 1), "")
     assert certificate_of(("127.0.0.1", 1)) == ""
 
@@ -171,7 +171,8 @@ def test_failed_handshakes_are_counted_in_one_line_a_second(caplog: pytest.LogCa
 
 
 def test_after_its_farewell_nothing_of_a_peer_is_read(pair: Pair) -> None:
-    """OpenSSL would keep all that comes, for ever: to the core it has ended, and the rest stays in the kernel."""
+    """After a peer's farewell nothing is read: OpenSSL would keep all later bytes for ever. To the core the peer has
+    ended."""
     last = pair.record(b"last")
     with suppress(ssl.SSLError):
         pair.client.unwrap()
@@ -184,7 +185,8 @@ def test_after_its_farewell_nothing_of_a_peer_is_read(pair: Pair) -> None:
 
 @pytest.mark.parametrize("with_data", [False, True])
 def test_who_changes_keys_again_and_again_is_cut(pair: Pair, with_data: bool) -> None:
-    """Each takes a thousand times its bytes' worth of work, and is answered: also of one that takes no answer."""
+    """A peer that changes keys again and again is cut, also one that takes no answer: each change takes a thousand
+    times the work of its bytes."""
     changes = KeyChanges(pair)
     pair.stream._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     cut = False
@@ -202,7 +204,7 @@ def test_who_changes_keys_again_and_again_is_cut(pair: Pair, with_data: bool) ->
 
 
 def test_a_few_changes_of_keys_are_nothing_strange(pair: Pair) -> None:
-    """As honest peers make them now and then: what they send is read, and replies come."""
+    """A few changes of keys, as honest peers make them, are no fault: bytes are read, and replies come."""
     changes = KeyChanges(pair)
     for _ in range(3):
         pair.far.sendall(changes.next() + changes.record(b"data"))

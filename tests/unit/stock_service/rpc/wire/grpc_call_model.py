@@ -1,4 +1,4 @@
-"""One call of gRPC as its server is to treat it, remembered whole; for the model of a session."""
+"""A model of one call of gRPC on the server, for the model of a session."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from stock_service.rpc.wire.http2 import ErrorCode
 from tests.unit.stock_service.rpc.wire.grpc_clients_view import StreamView
 
 HTTP_REFUSAL_BYTES = len("content-type: allowed: application/grpc")
-"""Of the words for a content-type that is none of gRPC's."""
+"""Words of the refusal of a content-type that is not gRPC's."""
 
 MESSAGE_BYTES_MAX = 200
 
 SAID_BYTES = 7
-"""What a call says its content has, if it says so."""
+"""Length that a call states for its content; None where it states none."""
 
 Asked = tuple[int, bytes, int]
 """A request's stream, message and flags."""
@@ -29,28 +29,28 @@ class Call:
     def __init__(self, stream: int, kind: Kind, fate: str, view: StreamView) -> None:
         self.stream, self.kind, self.fate, self.view = stream, kind, fate, view
         self.content_bytes = 0
-        """Bytes of all that came of it, without padding."""
+        """Bytes of the call so far, without padding."""
         self.half = b""
         """What came of the next message."""
         self.whole: list[bytes] = []
-        """Of a unary call: its message."""
+        """Message of a unary call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
-        """Of a kept call: messages, and its end."""
+        """Requests of a kept call: messages, and its end."""
         self.first = b""
         self.begun = self.asked = self.finished = self.over = False
-        """Whether a message was given; whether a worker has one; whether all is answered; whether all is said."""
+        """True where a message was given; where a worker has one; where all is answered; where the end was sent."""
         self.owed_bytes = 0
-        """Bytes of DATA in all that was answered."""
+        """Bytes of DATA in all replies."""
         self.taken_bytes = 0
         """Bytes of messages that were given, with their prefixes."""
         self.ends_with: tuple[int | None, int | None] = (None, None)
         """The status, and the reset, that its client is to see."""
         self.ignored = False
-        """Whether frames of it may still come, and mean nothing."""
+        """True where frames of the call may still come, and are ignored."""
 
     @property
     def state(self) -> str:
-        """As the table of ``grpc_session`` has it; *kept*: nothing of it is under way."""
+        """State in the table of ``grpc_session``; *kept*: no request of it is under way."""
         if self.over:
             return "closed"
         if self.asked:
@@ -84,7 +84,7 @@ class Call:
         self.over, self.asked, self.ends_with, self.ignored = True, False, (status, reset), True
 
     def takes(self, body: bytes, ends: bool) -> list[Asked]:
-        """More of its content has come."""
+        """Takes more of its content."""
         self.content_bytes += len(body)
         if self.fate not in ("unknown", "http"):
             self.half += body

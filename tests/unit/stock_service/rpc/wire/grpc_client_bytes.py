@@ -90,7 +90,7 @@ MIXED = HELLO + b"".join(
 
 
 class Talk:
-    """A session, the clock that it is given, and the other end's view of it."""
+    """A session, its clock, and the client's view of it."""
 
     def __init__(self, hello: bytes = HELLO, streams_max: int = STREAMS_MAX) -> None:
         self.now_ns = 0
@@ -102,7 +102,7 @@ class Talk:
             self.said()
 
     def send(self, *pieces: bytes) -> list[GrpcRequest]:
-        """The requests in what is sent; a connection that breaks leaves its ``goaway``."""
+        """Sends bytes. Gives their requests. A connection that breaks leaves its ``goaway``."""
         requests: list[GrpcRequest] = []
         for piece in pieces:
             try:

@@ -13,13 +13,13 @@ class StreamView:
 
     def __init__(self) -> None:
         self.ended_here = False
-        """Whether the client has sent all of it."""
+        """True where the client has sent the whole call."""
         self.reset_here = False
-        """Whether the client has given it up."""
+        """True where the client has given the call up."""
         self.begun = self.ended_there = False
         self.of_grpc = False
         self.status: int | None = None
-        """What the server ended it with: gRPC's status, or HTTP's where it is none of gRPC."""
+        """Status that ended the call: gRPC's, or HTTP's for a call that is not gRPC."""
         self.reset: int | None = None
         """Why the server reset it."""
         self.got_bytes = 0
@@ -31,22 +31,22 @@ class StreamView:
 
 
 class ClientsView:
-    """All that was said on one connection."""
+    """All bytes from the server on one connection."""
 
     def __init__(self) -> None:
         self.streams: dict[int, StreamView] = {}
         self.window = self.initial_window = http2.WINDOW_DEFAULT
-        """What the server may send yet, in all, and on a new stream."""
+        """Bytes that the server may still send, in all, and on a new stream."""
         self.sent_bytes = self.granted = 0
-        """Bytes of DATA that the client sent, and what the server has added to the window for these."""
+        """Bytes of DATA that the client sent, and the bytes by which the server has widened the window for them."""
         self.pings: deque[bytes] = deque()
-        """Those that are not answered."""
+        """PINGs of the client without an answer."""
         self.asked: deque[bytes] = deque()
-        """PINGs of the server, which are not answered either."""
+        """PINGs of the server without an answer."""
         self.settings = 0
-        """How many are not acknowledged."""
+        """Number of SETTINGS that are not acknowledged."""
         self.goaways: list[tuple[int, int]] = []
-        """The last stream that the server takes, and why, each time that it said so."""
+        """The last stream that the server takes, and the reason, for each GOAWAY."""
         self._decoder = Decoder()
 
     def room(self, stream: int) -> int:

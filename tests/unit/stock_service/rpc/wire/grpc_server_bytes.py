@@ -1,4 +1,5 @@
-"""Bytes of gRPC servers, as grpcio, Go and others write them; and a lean codec that such a server has greeted."""
+"""Bytes of gRPC servers, as grpcio, Go and others write them; and a lean codec that has got such a server's
+settings."""
 
 from hpack import Encoder
 
@@ -25,7 +26,7 @@ def prefixed(message: bytes, compressed: int = 0) -> bytes:
 
 
 class GrpcServerBytes:
-    """One connection's server. It puts fields into its header table, as big as ``table_size`` says, as servers do."""
+    """The server of one connection. It puts fields into its header table of ``table_size``, as servers do."""
 
     def __init__(self, table_size: int = 0) -> None:
         self.encoder = Encoder()
@@ -37,7 +38,7 @@ class GrpcServerBytes:
         return frame(http2.HEADERS, flags, stream, self.encoder.encode(fields, huffman=False))
 
     def trailers(self, stream: int, fields: Fields | None = None) -> bytes:
-        """The end of a call; of one that went well, unless told."""
+        """The end of a call, with status OK unless another is given."""
         return self.headers(stream, OK if fields is None else fields, ends=True)
 
     def reply(self, stream: int, message: bytes) -> bytes:
@@ -45,7 +46,7 @@ class GrpcServerBytes:
         return self.headers(stream, BEGIN) + frame(DATA, 0, stream, prefixed(message)) + self.trailers(stream)
 
     def odd_reply(self, stream: int, message: bytes) -> bytes:
-        """The same in another form: interim headers, a block in two frames, DATA in pieces, padded, and more."""
+        """The reply in another form: interim headers, a block in two frames, DATA in pieces, padding, and more."""
         body = prefixed(message)
         block = self.encoder.encode([(b":status", b"103")])
         data = frame(http2.HEADERS, END_HEADERS, stream, block)

@@ -1,4 +1,4 @@
-"""A session of gRPC's server, all that is remembered of it, and what its client sees; for the model's rules."""
+"""A session of gRPC's server, the model of it, and its client's view; for the model's rules."""
 
 from collections.abc import Sequence
 
@@ -43,7 +43,8 @@ class SessionModel:
         self.sends(HELLO + http2.settings((http2.INITIAL_WINDOW_SIZE, window)))
 
     def sends(self, sent: bytes, asked: Sequence[Asked] = (), cuts: Sequence[int] = ()) -> None:
-        """They complete these requests, and those of kept calls that may be given now; or break the connection."""
+        """The bytes complete these requests, and those of kept calls that may be given now; or they break the
+        connection."""
         self.now_ns += 10**9
         requests: list[GrpcRequest] = []
         goaway = b""
@@ -70,13 +71,13 @@ class SessionModel:
         return [] if self.lost else [asked for call in self.calls.values() for asked in call.settle()]
 
     def is_lost(self) -> None:
-        """Calls that are whole are answered, the others forgotten."""
+        """The client is lost: whole calls are answered, the others forgotten."""
         self.lost = True
         for call in self.calls.values():
             call.lost()
 
     def picked(self, pick: int, *states: str) -> Call | None:
-        """One of the calls in these states; *ignored*: one that ended before its client did."""
+        """One of the calls in these states; *ignored*: a call that ended before its client did."""
         found = [each for each in self.calls.values() if each.state in states or (each.ignored and "ignored" in states)]
         return found[pick % len(found)] if found else None
 

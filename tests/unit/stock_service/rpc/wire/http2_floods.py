@@ -20,7 +20,8 @@ HUFFMAN = b"\x00\x01b\xff\xd9\x35" + b"\x1f" * 7000
 
 
 def floods(path: bytes = PATH) -> dict[str, Callable[[int], bytes]]:
-    """By their names, what is sent for the first time, the second, and so on; ``path`` is a method of one message."""
+    """Floods by their names: the bytes of the first time, the second, and so on; ``path`` is a method of one
+    message."""
 
     def _head(stream: int, ends: bool = False) -> bytes:
         return head(stream, path, ends)

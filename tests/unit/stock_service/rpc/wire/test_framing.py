@@ -46,7 +46,7 @@ def test_any_chunking_gives_the_same_requests(frames: list[RequestFrame], sizes:
 
 @given(st.lists(REPLIES, max_size=6), SIZES)
 def test_any_chunking_gives_the_same_replies(frames: list[ReplyFrame], sizes: list[int]) -> None:
-    """Replies likewise."""
+    """Any chunking gives the same replies."""
     decoder = reply_decoder()
     data = b"".join(encode_reply(*frame) for frame in frames)
     assert [frame for chunk in cut(data, sizes) for frame in decoder.feed(chunk)] == frames
@@ -55,7 +55,7 @@ def test_any_chunking_gives_the_same_replies(frames: list[ReplyFrame], sizes: li
 
 @given(st.lists(REQUESTS, min_size=1, max_size=3), SIZES)
 def test_what_is_pending_is_counted(frames: list[RequestFrame], sizes: list[int]) -> None:
-    """At any time the bytes of the frames that came out and those pending are the bytes that went in."""
+    """At any time the bytes of decoded frames and of pending ones add up to the received bytes."""
     decoder = request_decoder()
     fed = came_out = 0
     for chunk in cut(b"".join(encode_request(*frame) for frame in frames), sizes):
@@ -65,7 +65,7 @@ def test_what_is_pending_is_counted(frames: list[RequestFrame], sizes: list[int]
 
 
 def test_a_frame_comes_out_with_its_last_byte() -> None:
-    """Not before, and not only with the next."""
+    """A frame comes out with its last byte: not before, and not with the next frame."""
     data = encode_request(7, 1500, b"/a.B/C", b"payload")
     decoder = request_decoder()
     for number in range(len(data) - 1):
@@ -74,7 +74,7 @@ def test_a_frame_comes_out_with_its_last_byte() -> None:
 
 
 def test_the_bytes_are_those_that_are_documented() -> None:
-    """So that a client in another language can be written from the module's text."""
+    """The bytes are those of the module's text, so that a client in another language can be written from it."""
     assert encode_request(1, 2, b"/m", b"pay") == bytes.fromhex("0000000e 00000001 00000002 02") + b"/mpay"
     assert encode_reply(1, 13, b"why") == bytes.fromhex("00000008 00000001 0d") + b"why"
     assert encode_request(CALL_MAX, CALL_MAX, b"", b"") == bytes.fromhex("00000009 ffffffff ffffffff 00")
@@ -86,7 +86,8 @@ BAD_LENGTHS = [0, 1, 8, FRAME_BYTES_MAX + 1, 2**31 - 1, 2**31, 2**32 - 1]
 @pytest.mark.parametrize("length", BAD_LENGTHS)
 @pytest.mark.parametrize("size", [1, 3, 4])
 def test_a_bad_length_is_refused_with_its_fourth_byte(length: int, size: int) -> None:
-    """Too short for any request or over the limit: refused before a byte more, with both bounds."""
+    """A length that is too short for any request, or over the limit, is refused before a further byte, with both
+    bounds."""
     chunks = [chunk for chunk in cut(length.to_bytes(4, "big"), [size] * 4) if chunk]
     decoder = request_decoder()
     for chunk in chunks[:-1]:
@@ -111,7 +112,7 @@ def test_other_protocols_are_refused(first: bytes) -> None:
 
 @given(st.lists(REQUESTS, max_size=3), st.sampled_from(BAD_LENGTHS), SIZES)
 def test_a_bad_length_is_refused_behind_good_frames(frames: list[RequestFrame], length: int, sizes: list[int]) -> None:
-    """However the stream was chunked, and whatever follows."""
+    """A bad length behind good frames is refused with any chunking, and any bytes behind it."""
     data = b"".join(encode_request(*frame) for frame in frames) + length.to_bytes(4, "big") + bytes(20)
     decoder = request_decoder()
     with pytest.raises(FramingError, match=f"{length} bytes"):
@@ -123,7 +124,7 @@ BAD_TAILS = [(0).to_bytes(4, "big"), b"GET / HTTP/1.1", (9).to_bytes(4, "big") +
 
 @given(st.lists(REQUESTS, max_size=4), st.sampled_from(BAD_TAILS), SIZES)
 def test_frames_before_a_refusal_come_out(frames: list[RequestFrame], bad: bytes, sizes: list[int]) -> None:
-    """Whole frames before what is no frame come out however the stream was chunked: at the latest with the error."""
+    """Whole frames before a refusal come out with any chunking, at the latest with the error."""
     decoder = request_decoder()
     came_out: list[RequestFrame] = []
     refused = False
@@ -157,7 +158,7 @@ def test_a_method_longer_than_its_frame_is_refused(method_length: int) -> None:
 
 @given(st.lists(st.binary(max_size=60), max_size=8))
 def test_any_bytes_are_frames_or_refused(chunks: list[bytes]) -> None:
-    """No bytes end in anything but frames that encode to the same bytes, some left over, or a refusal."""
+    """Any bytes give frames that encode to the same bytes, some rest, or a refusal."""
     decoder = request_decoder(256)
     data = b""
     encoded = b""
@@ -185,7 +186,7 @@ def test_memory_is_bounded_by_the_frame(size: int) -> None:
 
 
 def held_bytes(decoder: Decoder, chunks: list[bytes]) -> int:
-    """The bytes that a decoder holds of chunks that nobody else keeps."""
+    """Bytes that a decoder holds of chunks without any other owner."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

@@ -25,7 +25,7 @@ from tests.unit.stock_service.rpc.wire.streams import cut, frames_of
 
 
 def test_it_is_a_codec() -> None:
-    """Of the protocol that the load client's connections share."""
+    """The codec has the protocol that the load client's connections use."""
     codec: Codec = GrpcCodec(AUTHORITY)
     assert codec.hello
 
@@ -64,7 +64,7 @@ def test_a_request_is_grpcs() -> None:
 
 
 def test_prepared_by_one_is_started_by_all() -> None:
-    """Codecs of the same authority give the same bytes."""
+    """Codecs of the same authority give the same bytes, so that all may start a prepared request."""
     first, second = GrpcCodec(AUTHORITY), GrpcCodec(AUTHORITY)
     assert first.start(second.prepare(PATH, b"x", 1.5)) == second.start(first.prepare(PATH, b"x", 1.5))
 
@@ -88,7 +88,8 @@ def test_a_long_request_keeps_to_the_servers_windows() -> None:
 
 
 def test_short_requests_use_the_connections_window_up() -> None:
-    """Each takes its bytes off it; the one that does not fit any more waits for the server."""
+    """Each short request takes its bytes off the connection's window. The first that does not fit waits for the
+    server."""
     client = Client()
     codec, prepared = client.codec, client.codec.prepare(PATH, bytes(9995), 1.5)
     sent = [codec.start(prepared)[1] for _ in range(6)]
@@ -110,7 +111,8 @@ def test_a_short_request_keeps_to_its_streams_window() -> None:
 
 
 def test_a_request_that_was_given_up_is_sent_no_further() -> None:
-    """There is room again, and the server's window brings nothing more of it."""
+    """A request that was given up is sent no further. There is room again, and a wider window sends nothing more of
+    it."""
     client = Client()
     number, _ = client.codec.start(client.codec.prepare(PATH, bytes(100_000), 1.5))
     assert client.codec.abandon(number) == http2.rst_stream(number, ErrorCode.CANCEL)
@@ -130,7 +132,7 @@ def test_a_call_that_ends_before_its_request_is_sent_is_cancelled() -> None:
 
 
 def test_what_the_protocol_cannot_carry_is_refused() -> None:
-    """Before anything is sent, and with what is allowed."""
+    """A request that the protocol cannot carry is refused before a byte is sent, with the allowed values."""
     codec = GrpcCodec(AUTHORITY)
     with pytest.raises(InvalidRequest, match=f"{REQUEST_BYTES_MAX + 1} bytes, allowed: {REQUEST_BYTES_MAX}"):
         codec.prepare(PATH, bytes(REQUEST_BYTES_MAX + 1), 1.5)
@@ -180,7 +182,7 @@ TABLES = st.lists(st.tuples(st.sampled_from([None] * 5 + [0, 64, 4096]), st.inte
 
 @given(TABLES)
 def test_a_server_that_changes_its_table_is_understood(replies: list[tuple[int | None, int]]) -> None:
-    """Shapes of replies are forgotten when the same bytes begin to mean something else."""
+    """After a change of the server's table remembered replies are forgotten, since the same bytes mean other fields."""
     client = Client(4096)
     for size, choice in replies:
         if size is not None:
@@ -221,7 +223,7 @@ def test_interleaved_replies() -> None:
 
 
 def test_a_long_reply() -> None:
-    """Three hundred thousand bytes in frames of sixteen thousand; the flow control counts all of them."""
+    """A reply of 300,000 bytes comes in frames of 16,000, and the flow control counts all of them."""
     client = Client()
     call, message = client.start(), bytes(range(250)) * 1200
     body = prefixed(message)
@@ -278,7 +280,7 @@ def test_shapes_are_bounded() -> None:
 
 
 def test_a_reply_of_a_known_shape_to_nobody_is_a_fault() -> None:
-    """The short way takes no reply to a call that was never made, nor a second one to the same call."""
+    """The short way takes no reply to a call that was never made, and no second reply to a call."""
     client = Client()
     client.warm()
     with pytest.raises(Unavailable, match="stream 5, which no call has"):
@@ -339,7 +341,8 @@ def test_a_known_shape_does_not_hide_a_call_that_has_begun() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4), SIZES)
 def test_any_bytes_are_replies_or_a_fault(changes: list[tuple[int, int]], sizes: list[int]) -> None:
-    """Replies with bytes changed give each call one outcome at most, or end the connection; nothing else is raised."""
+    """Replies with changed bytes give each call at most one outcome, or end the connection. No other error is
+    raised."""
     client = Client()
     client.warm()
     calls = [client.start() for _ in range(3)]

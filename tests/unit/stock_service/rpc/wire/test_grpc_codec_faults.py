@@ -51,7 +51,8 @@ STATUSES: list[tuple[Fields, type[Fault], str]] = [
 def test_a_status_is_the_fault_that_grpcios_client_gives(
     fields: Fields, fault: type[Fault], detail: str, alone: bool
 ) -> None:
-    """In trailers behind a message, and in headers alone, with its text in any language."""
+    """A status gives the same fault as grpcio's client, in trailers behind a message and in headers alone, with text in
+    any language."""
     client = Client()
     call = client.start()
     if alone:
@@ -94,7 +95,7 @@ def test_a_reply_that_is_not_grpcs(fields: Fields, fault: type[Fault], detail: s
 
 
 def bad_messages() -> list[tuple[bytes, bool, type[Fault], str]]:
-    """DATA, whether it ends the stream, and the fault, or else the one that the status OK behind it gives."""
+    """DATA, if it ends the stream, and its fault, or else that of the status OK behind it."""
     whole = prefixed(b"message")
     return [
         (prefixed(b"message", compressed=1), False, InternalFault, "compressed"),
@@ -139,7 +140,7 @@ def test_a_message_before_its_headers() -> None:
     ],
 )
 def test_a_reset_is_a_fault(code: ErrorCode, fault: type[Fault]) -> None:
-    """With the server's reason in it; the connection goes on."""
+    """A reset is a fault with the server's reason, and the connection goes on."""
     client = Client()
     call = client.start()
     outcome = client.fault(http2.rst_stream(call, code))
@@ -149,7 +150,7 @@ def test_a_reset_is_a_fault(code: ErrorCode, fault: type[Fault]) -> None:
 
 
 def test_a_call_that_was_given_up() -> None:
-    """The server is told once; frames of it that still come are ignored, but for what they do to the header table."""
+    """The server is told once of a call that was given up. Later frames of it only change the header table."""
     client = Client(4096)
     call, other = client.start(), client.start()
     assert client.codec.abandon(call) == http2.rst_stream(call, ErrorCode.CANCEL)
@@ -188,7 +189,7 @@ def test_room_is_for_one_call_until_the_server_has_spoken() -> None:
 
 
 def test_goaway() -> None:
-    """Calls above the server's last one fail at once, the others are answered, and there is room for none."""
+    """After GOAWAY calls above the server's last one fail at once, the others are answered, and no call has room."""
     client = Client()
     calls = [client.start() for _ in range(3)]
     failed = client.codec.feed(http2.goaway(calls[0], ErrorCode.NO_ERROR, "bye\n"))
@@ -204,7 +205,7 @@ def test_goaway() -> None:
 
 
 def test_a_graceful_goaway_lets_all_calls_end() -> None:
-    """A first one whose last stream is the largest number fails nobody; its PING is answered."""
+    """A first GOAWAY with the largest stream number fails no call. Its PING is answered."""
     client = Client()
     call = client.start()
     ping = frame(http2.PING, 0, 0, b"graceful")
@@ -214,7 +215,7 @@ def test_a_graceful_goaway_lets_all_calls_end() -> None:
 
 
 def test_stream_numbers_are_used_up() -> None:
-    """After the last of them there is room for no call, and starting one says so."""
+    """After the last stream number no call has room, and a start says so."""
     client = Client()
     client.codec._next = http2.STREAM_MAX
     assert client.start() == http2.STREAM_MAX
@@ -225,7 +226,7 @@ def test_stream_numbers_are_used_up() -> None:
 
 
 def test_a_broken_connection() -> None:
-    """Bytes that are no HTTP/2 raise Unavailable, then and ever after; the server is told why."""
+    """Bytes that are not HTTP/2 raise Unavailable, then and later. The server gets the reason."""
     codec = GrpcCodec(AUTHORITY)
     for data in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b""):
         with pytest.raises(Unavailable, match="connection to host:1 lost: the peer does not begin with SETTINGS"):
@@ -236,7 +237,7 @@ def test_a_broken_connection() -> None:
 
 
 def test_what_came_before_the_break_is_given() -> None:
-    """A reply in the same bytes is not lost, and the calls that are open then fail with it."""
+    """A reply in the bytes of the break is given, and open calls then fail with the break's fault."""
     client = Client()
     first, second = client.start(), client.start()
     replies = client.codec.feed(client.server.reply(first, b"good") + frame(http2.PING, 0, 7, bytes(8)))
@@ -247,7 +248,7 @@ def test_what_came_before_the_break_is_given() -> None:
 
 
 def test_a_header_block_that_cannot_be_decoded_breaks_the_connection() -> None:
-    """Since none after it can be either."""
+    """A header block that cannot be decoded breaks the connection, since later ones cannot be decoded either."""
     client = Client()
     with pytest.raises(Unavailable, match="table index"):
         client.codec.feed(frame(http2.HEADERS, http2.END_HEADERS, client.start(), b"\xbe"))

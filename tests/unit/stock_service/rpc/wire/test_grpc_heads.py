@@ -73,7 +73,7 @@ def sound(fields: Sequence[Field]) -> bool:
 
 
 def well_formed(fields: Sequence[Field]) -> bool:
-    """True where the fields are a request's, by the same words."""
+    """True where the fields are a request's, by the specification's words."""
     begins = [name for name, _ in fields if name.startswith(b":")]
     values = dict(fields)
     whole = sound(fields) and [name for name, _ in fields[: len(begins)]] == begins and len(set(begins)) == len(begins)
@@ -92,7 +92,7 @@ def test_what_is_malformed(begins: list[Field], others: list[Field], mixed: bool
 
 @given(st.lists(st.tuples(st.lists(FURTHER, max_size=3), st.integers(0, 7), st.booleans()), min_size=2, max_size=4))
 def test_a_head_means_the_same_whatever_came_before(calls: list[tuple[list[Field], int, bool]]) -> None:
-    """A connection's kept head changes nothing: not with fields behind it, nor with fields among its own."""
+    """A connection's kept head changes no meaning, with fields behind it or among its own."""
     kept = Heads({PATH: Kind.UNARY})
     for others, place, behind in calls:
         fields = [*CALL, (b"content-type", b"application/grpc"), (b"x-a-bin", b"YQ,YQ"), (b"te", b"trailers")]
@@ -107,7 +107,7 @@ def test_a_head_means_the_same_whatever_came_before(calls: list[tuple[list[Field
     )
 )
 def test_metadata_is_what_was_sent_besides(fields: list[Field]) -> None:
-    """In its order, however often a name comes; the values of names that end in -bin are bytes."""
+    """Metadata has the order of the request, with repeated names. Values of names that end in -bin are bytes."""
     found = head([*CALL, (b"content-type", b"application/grpc"), *fields])
     expected = list[tuple[str, str | bytes]]()
     for name, value in fields:
@@ -126,20 +126,20 @@ def test_metadata_is_what_was_sent_besides(fields: list[Field]) -> None:
     [(b"1n", 1), (b"0S", 1), (b"1000001n", 2), (b"99u", 1), (b"5S", 5000), (b"99999999H", 99_999_999 * 3_600_000)],
 )
 def test_a_time_limit_is_rounded_up(value: bytes, timeout_ms: int) -> None:
-    """To the next millisecond, and one at least."""
+    """A time limit is rounded up to the next millisecond, and is at least one."""
     assert head([*CALL, (b"content-type", b"application/grpc"), (b"grpc-timeout", value)]).timeout_ms == timeout_ms
 
 
 @pytest.mark.parametrize("value", [b"", b"S", b"5", b"5s", b"-5S", b"5 S", b"123456789S", "\u0665S".encode()])
 def test_what_is_no_time_limit_is_refused(value: bytes) -> None:
-    """By name."""
+    """A value that is not a time limit is refused by name."""
     refusal = head([*CALL, (b"content-type", b"application/grpc"), (b"grpc-timeout", value)]).refusal
     assert refusal is not None
     assert "grpc-timeout" in refusal.detail
 
 
 def test_two_tokens_are_none() -> None:
-    """Nor is a token kept: its digest is."""
+    """Two tokens count as none. Of a token only the digest is kept."""
     field = (b"authorization", b"Bearer " + b"t" * 20)
     shown = [head([*CALL, (b"content-type", b"application/grpc"), *[field] * count]).shown for count in (0, 1, 2)]
     assert (shown[0], len(shown[1] or b""), shown[2]) == (None, 32, b"")

@@ -32,7 +32,7 @@ from tests.unit.stock_service.rpc.wire.streams import cut
 
 
 def test_the_first_words_are_settings() -> None:
-    """They say that there is no header table, how many calls may be open, and how wide a stream's window is."""
+    """The first bytes are settings: no header table, the number of open calls, and a stream's window."""
     talk = Talk(hello=b"")
     assert not talk.send(HELLO)
     first, window, acknowledged = talk.said()
@@ -45,7 +45,8 @@ def test_the_first_words_are_settings() -> None:
 
 
 def test_a_usual_call() -> None:
-    """Its request has its method, stream and message; its reply is three frames; the second takes the short way."""
+    """A usual call has its method, stream and message, and its reply is three frames. The second call takes the short
+    way."""
     talk = Talk()
     for stream in (1, 3):
         (request,) = talk.send(call(stream, b"hello", grpc_timeout="5S"))
@@ -66,7 +67,7 @@ def test_a_usual_call() -> None:
 
 @given(st.lists(st.integers(1, 400), max_size=60))
 def test_any_chunking_gives_the_same(sizes: list[int]) -> None:
-    """However the bytes come, the requests and what is said are the same, and nothing is left."""
+    """Any chunking gives the same requests and replies, and no rest."""
     talk = Talk(hello=b"")
     requests = talk.send(*cut(MIXED, sizes))
     assert [(request[1], len(request[2])) for request in requests] == [
@@ -94,7 +95,7 @@ def test_any_chunking_gives_the_same(sizes: list[int]) -> None:
     first_window=st.integers(0, 70_000),
 )
 def test_replies_leave_as_the_windows_allow(sizes: list[int], grants: list[tuple[int, int]], first_window: int) -> None:
-    """At no time more than the windows; all of it once they are wide; each reply whole, in order, with its trailers."""
+    """Replies never exceed the windows. With wide windows all leave, each whole, in order, with its trailers."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, first_window)))
     streams = [2 * number + 1 for number in range(len(sizes))]
     requests = talk.send(*(call(stream) for stream in streams))
@@ -151,7 +152,7 @@ def test_what_is_held_is_forgotten_with_its_call() -> None:
 
 
 def test_a_cancelled_call_is_not_begun() -> None:
-    """Whoever has its request sees that its stream is none of the open ones, and its reply goes nowhere."""
+    """The stream of a cancelled call is not open, so that its request is not begun, and its reply is dropped."""
     talk = Talk()
     (request,) = talk.send(call(1))
     assert 1 in request[4]
@@ -161,7 +162,7 @@ def test_a_cancelled_call_is_not_begun() -> None:
 
 
 def test_no_more_calls_than_allowed() -> None:
-    """One more is REFUSED_STREAM, whatever state the others are in: half there, with a worker, or held."""
+    """One call over the limit is REFUSED_STREAM, with the others half there, with a worker, or held."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
     (held,) = talk.send(call(1))
     talk.reply(held, b"held")
@@ -174,7 +175,8 @@ def test_no_more_calls_than_allowed() -> None:
 
 
 def test_a_kept_call_has_one_message_answered_at_a_time() -> None:
-    """Its messages and its end are requests, in order, each once the one before it is answered and has left."""
+    """Messages and the end of a kept call are requests in order, each once the one before it is answered and has
+    left."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 5)))
     (first,) = talk.send(head(1, TALKED), data(1, message(b"1") + message(b"2"), ends=False))
     assert (first[2], first[3]) == (b"1", PLAIN)
@@ -197,7 +199,8 @@ def test_a_kept_call_has_one_message_answered_at_a_time() -> None:
 
 
 def test_a_watch_ends_with_the_server() -> None:
-    """Its client has ended it; it stays until the drain, and is then asked for its last word, with its message."""
+    """A watch stays until the drain, though its client has ended it, and is then asked for its last reply with its
+    message."""
     talk = Talk()
     (watch,) = talk.send(call(1, b"name", path=WATCHED))
     talk.session.admit(watch, grpc_replies.begun(1) + grpc_replies.messages(1, b"SERVING"))
@@ -211,7 +214,8 @@ def test_a_watch_ends_with_the_server() -> None:
 
 
 def test_a_drain_finishes_what_is_whole_and_takes_nothing_more() -> None:
-    """GOAWAY names the last call; half ones are UNAVAILABLE; later ones are ignored; what is held leaves yet."""
+    """In a drain GOAWAY names the last call, half calls are UNAVAILABLE, later ones are ignored, and held replies
+    leave."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)))
     (whole,) = talk.send(call(1))
     talk.send(head(3))
@@ -229,7 +233,7 @@ def test_a_drain_finishes_what_is_whole_and_takes_nothing_more() -> None:
 
 
 def test_a_client_that_has_ended_is_answered_what_its_windows_allow() -> None:
-    """Nobody waits for more of them."""
+    """A client that has ended gets the replies that its windows allow, and no further ones are waited for."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 10)))
     short, long = talk.send(call(1), call(3))
     talk.session.lose()
@@ -254,7 +258,8 @@ def test_header_tables_are_kept_for_clients_that_use_them(values: list[str], huf
 
 
 def test_metadata() -> None:
-    """Binary values are bytes, with padding or without; what is no ASCII is shown; what gRPC needs is left out."""
+    """Binary metadata is bytes, with padding or without. Text that is not ASCII is escaped. gRPC's own fields are left
+    out."""
     talk = Talk()
     block = encode_block(
         [*fields(grpc_timeout="3H"), (b"a-bin", b"AAE"), (b"a-bin", b"AAE=, /w"), (b"b", b"\xff\xfe"), (b"b", b"c d")]
@@ -271,7 +276,7 @@ def test_metadata() -> None:
 
 
 def test_a_compressed_message_says_so() -> None:
-    """Whoever answers decompresses it; and may compress the reply where the client takes that."""
+    """A compressed message is marked for decompression. The reply may be compressed if the client accepts this."""
     talk = Talk()
     sent = head(1, grpc_encoding="gzip", grpc_accept_encoding="identity, gzip") + data(1, message(b"zipped", GZIPPED))
     (request,) = talk.send(sent)
@@ -297,7 +302,7 @@ def test_requests_come_in_order() -> None:
 
 
 def test_replies_that_are_held_count_as_calls() -> None:
-    """A client that lets no reply leave, and calls on, has so many calls and no more."""
+    """Held replies count as calls, so that a client that lets none leave has no more calls than allowed."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
     for stream in range(1, 21, 2):
         for request in talk.send(call(stream)):
@@ -306,7 +311,7 @@ def test_replies_that_are_held_count_as_calls() -> None:
 
 
 def test_a_known_call_is_looked_at_all_the_same() -> None:
-    """Its header block came before, and yet a message that says it is compressed is refused as then."""
+    """A known header block does not skip the check: a compressed message is refused as the first time."""
     talk = Talk()
     assert len(talk.send(call(1))) == 1
     assert not talk.send(head(3) + data(3, message(b"1", 1)))
@@ -314,7 +319,7 @@ def test_a_known_call_is_looked_at_all_the_same() -> None:
 
 
 def test_a_kept_call_takes_one_place() -> None:
-    """With a worker, held or idle, it is one call; so the last that a client may open is taken."""
+    """A kept call with a worker, held or idle, is one call, so that the last call of a client is accepted."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
     (first,) = talk.send(head(1, TALKED), data(1, message(b"1"), ends=False))
     assert len(talk.send(call(3), call(5))) == 2
@@ -327,7 +332,7 @@ def test_a_kept_call_takes_one_place() -> None:
 
 
 def test_a_kept_calls_message_may_have_no_answer() -> None:
-    """The next is asked for all the same, and the call goes on until its end is answered."""
+    """After a message without an answer the next one is asked for, and the call goes on until its end is answered."""
     talk = Talk()
     (first,) = talk.send(head(1, TALKED), data(1, message(b"1") + message(b"2"), ends=False))
     assert talk.session.admit(first, grpc_replies.begun(1)) == grpc_replies.begun(1)
@@ -348,7 +353,8 @@ def test_every_call_that_is_allowed_is_taken() -> None:
 
 
 def test_a_client_that_pings_and_updates_windows_beside_its_calls_does_not_toil() -> None:
-    """As gRPC's own clients do: they are read with all others. One that only does so toils, until it asks again."""
+    """A client that sends PINGs and updates windows beside calls, as gRPC's clients do, is read with all others. One
+    without calls is read at low priority, until its next call."""
     talk = Talk()
     update = http2.frame(http2.WINDOW_UPDATE, 0, 0, (1).to_bytes(4))
     assert talk.session.toils  # nothing was answered yet

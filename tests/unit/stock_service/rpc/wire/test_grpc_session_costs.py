@@ -24,7 +24,8 @@ from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
 @pytest.mark.parametrize("size", [16_300, 30_000, 60_000])
 @pytest.mark.parametrize("shut", [False, True])
 def test_a_header_list_that_is_too_long_is_refused_alone(size: int, shut: bool) -> None:
-    """By name, also where it takes several frames, again and again; the calls beside it are served."""
+    """A header list that is too long is refused by name, also in several frames, again and again. Calls beside it are
+    served."""
     talk = Talk()
     long = encode_block([*fields(), (b"x-long", b"x" * size)])
     for stream in range(1, 41, 4):
@@ -38,7 +39,7 @@ def test_a_header_list_that_is_too_long_is_refused_alone(size: int, shut: bool) 
 
 @pytest.mark.parametrize("at_a_time", [1, 8])
 def test_a_client_of_much_metadata_is_no_flood(at_a_time: int) -> None:
-    """15 KiB with each call, never the same: none of 2,000 calls is refused, and no time passes."""
+    """New metadata of 15 KiB with each of 2,000 calls is not refused, in no time."""
     talk, stream = Talk(), 1
     for number in range(0, 2000, at_a_time):
         sent = b""
@@ -52,7 +53,7 @@ def test_a_client_of_much_metadata_is_no_flood(at_a_time: int) -> None:
 
 
 def test_calls_of_much_metadata_may_be_cancelled() -> None:
-    """All that a client has open, now and then: it is late, and no flood."""
+    """A client may cancel all its open calls with much metadata now and then, without being a flood."""
     talk = Talk()
     for stream in range(1, 1601, 32):
         streams = range(stream, stream + 16, 2)
@@ -66,7 +67,7 @@ def test_calls_of_much_metadata_may_be_cancelled() -> None:
 
 
 def test_a_client_whose_headers_differ_pays_its_debt() -> None:
-    """17 windows widened beside calls whose blocks are new, and it is read with all others again after some calls."""
+    """A client that widens 17 windows beside calls with new blocks is read with all others again after some calls."""
     talk = Talk()
     talk.send(*[http2.window_update(0, 1)] * 30)
     for stream in range(1, 101, 2):
@@ -82,13 +83,14 @@ def test_a_client_whose_headers_differ_pays_its_debt() -> None:
 
 
 def zipped(size: int) -> bytes:
-    """A message that unfolds to so many bytes."""
+    """A message that unfolds to this number of bytes."""
     return message(gzip.compress(bytes(size)), 1)
 
 
 @pytest.mark.parametrize("path", [PATH, TALKED])
 def test_what_unfolds_to_much_toils(path: bytes) -> None:
-    """Though it is few bytes, and is answered; one that unfolds to little is read with all others."""
+    """A small message that unfolds to much is answered at low priority. One that unfolds to little is read with all
+    others."""
     for size, toils in ((1000, False), (MESSAGE_BYTES_MAX, True)):
         talk = Talk()
         for stream in range(1, 41, 2):
@@ -101,7 +103,8 @@ def test_what_unfolds_to_much_toils(path: bytes) -> None:
 
 @pytest.mark.parametrize("path", [PATH, TALKED])
 def test_unfolding_takes_as_long_as_a_message_can_be(path: bytes) -> None:
-    """A nanosecond a byte, up to the limit; of a message that says so and is too short for it, nearly nothing."""
+    """Unfolding counts a nanosecond a byte, up to the limit. A message that is marked and too short for it counts
+    nearly nothing."""
     talk, took_ns, short = Talk(), [], message(b"\x1f\x8b\x08\x00" + (1 << 20).to_bytes(4, "little"), 1)
     for stream, body in ((1, zipped(1 << 20)), (3, short)):
         talk.send(head(stream, path, grpc_encoding="gzip") + data(stream, body, path == PATH))

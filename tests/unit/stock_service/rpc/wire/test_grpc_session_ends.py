@@ -37,7 +37,7 @@ def test_an_old_connection_takes_calls_until_its_client_has_heard() -> None:
 
 
 def test_a_call_that_had_begun_to_come_is_taken_whole() -> None:
-    """Until then the connection has not ended; and no call behind it is taken, however usual."""
+    """A call that had begun to come is taken whole before the connection ends. Later calls are not taken."""
     talk = Talk()
     talk.send(call(1), head(3))
     talk.session.retire()
@@ -49,7 +49,7 @@ def test_a_call_that_had_begun_to_come_is_taken_whole() -> None:
 
 
 def test_an_old_connection_with_a_watch_ends_with_it() -> None:
-    """Its client ends the watch; the server's GOAWAY does not."""
+    """An old connection with a watch ends when its client ends the watch. The server's GOAWAY does not end it."""
     talk = Talk()
     (watch,) = talk.send(call(1, b"name", path=WATCHED))
     talk.session.admit(watch, grpc_replies.begun(1) + grpc_replies.messages(1, b"SERVING"))
@@ -62,7 +62,7 @@ def test_an_old_connection_with_a_watch_ends_with_it() -> None:
 
 
 def test_an_answer_to_another_ping_is_none_to_ours() -> None:
-    """Whoever sends it has not heard yet; nor has one who sends an answer before it was asked."""
+    """An answer to another PING, or one before the server's PING, does not show that the client has heard."""
     talk = Talk()
     talk.send(HEARD)
     assert not has_ended(talk)
@@ -73,7 +73,7 @@ def test_an_answer_to_another_ping_is_none_to_ours() -> None:
 
 
 def test_a_stop_ends_an_old_connection_as_any_other() -> None:
-    """GOAWAY names the last call, and half ones are refused, whether its client has heard or not."""
+    """A stop ends an old connection as any other: GOAWAY names the last call, and half ones are refused."""
     for heard in (b"", HEARD):
         talk = Talk()
         talk.send(call(1), head(3))
@@ -85,7 +85,8 @@ def test_a_stop_ends_an_old_connection_as_any_other() -> None:
 
 
 def test_a_watch_is_answered_again_after_a_change() -> None:
-    """Once, however many changes come before its last answer has left; other calls are not, nor one not whole."""
+    """A watch is answered again after a change, once for all changes before its last reply has left. Other calls, and
+    half ones, are not."""
     talk = Talk()
     watch, talked = talk.send(call(1, b"name", path=WATCHED) + head(3, TALKED) + data(3, message(b"hi"), ends=False))
     talk.send(head(5, WATCHED))
@@ -106,7 +107,8 @@ def test_a_watch_is_answered_again_after_a_change() -> None:
 
 
 def test_a_watch_whose_message_is_compressed_is_answered_again_with_it() -> None:
-    """As it was sent, and so it says; at the end, too."""
+    """A watch whose message is compressed is answered again with the same message, marked as compressed, also at the
+    end."""
     talk = Talk()
     sent = head(1, WATCHED, grpc_encoding="gzip") + data(1, message(b"zipped", compressed=1))
     (watch,) = talk.send(sent)

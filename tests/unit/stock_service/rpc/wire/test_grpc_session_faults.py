@@ -54,7 +54,7 @@ def test_a_wrong_call_ends_alone(kind: str) -> None:
 
 
 def test_what_was_on_its_way_of_a_refused_call_is_ignored() -> None:
-    """A message that is too long is refused at its prefix; the rest of it breaks nothing."""
+    """A message that is too long is refused at its prefix. Its later bytes break nothing."""
     talk = Talk()
     talk.send(head(1), data(1, message(b"")[:1] + b"\x7f\xff\xff\xff", ends=False))
     refused, reset = talk.said()
@@ -75,7 +75,7 @@ def test_what_was_on_its_way_of_a_refused_call_is_ignored() -> None:
     ],
 )
 def test_what_is_no_call_gets_a_status_of_http(changed: dict[bytes, bytes], status: bytes) -> None:
-    """And the reason, in text, once it is whole."""
+    """A whole request that is not a call of gRPC gets a status of HTTP with the reason in text."""
     talk = Talk()
     block = encode_block({**dict(fields()), **changed}.items())
     assert not talk.send(http2.headers(1, block, False))
@@ -99,7 +99,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_a_malformed_call_is_reset(kind: str) -> None:
-    """As RFC 9113, 8.1.1, wants it; the connection goes on."""
+    """A malformed call is reset by RFC 9113, 8.1.1, and the connection goes on."""
     talk = Talk()
     assert not talk.send(http2.headers(1, encode_block([*fields(), *MALFORMED[kind]]), True))
     assert talk.said() == frames(http2.rst_stream(1, ErrorCode.PROTOCOL_ERROR))
@@ -144,7 +144,8 @@ FLOODS = floods()
 
 @pytest.mark.parametrize("kind", FLOODS)
 def test_a_flood_is_told_to_calm_down(kind: str) -> None:
-    """Within 500 of what carries nothing, in no time, whatever it is; what costs more, sooner."""
+    """A flood is ended with ENHANCE_YOUR_CALM: after 500 frames without use, in no time, and sooner for costly
+    frames."""
     talk = Talk()
     for number in range(500):
         talk.send(FLOODS[kind](number))
@@ -156,12 +157,13 @@ def test_a_flood_is_told_to_calm_down(kind: str) -> None:
 
 
 SOON = {"380 fields": 2, "Huffman's code": 2, "2,730 settings": 7, "unknown methods": 70, "no calls": 200}
-"""After how many, of floods that cost the server more than others."""
+"""Number of frames after which costly floods are ended."""
 
 
 @pytest.mark.parametrize("window", [0, 1])
 def test_windows_that_widen_by_a_byte_are_a_flood(window: int) -> None:
-    """Of each stream by SETTINGS, with 64 replies held: 13 bytes sent for 64 frames; or of the connection."""
+    """Windows that widen by a byte are a flood: of each stream by SETTINGS, where 13 bytes move 64 held replies, and of
+    the connection."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=64)
     for request in talk.send(*(call(stream) for stream in range(1, 129, 2))):
         talk.reply(request, bytes(90_000))
@@ -178,7 +180,8 @@ def test_windows_that_widen_by_a_byte_are_a_flood(window: int) -> None:
 
 
 def test_a_header_block_that_does_not_end_is_counted() -> None:
-    """Its bytes are held, and what has not come of it is waited for as for any half request."""
+    """Bytes of a header block that does not end are held and counted, and its rest is waited for as for half a
+    request."""
     talk = Talk()
     talk.send(http2.frame(http2.HEADERS, 0, 1, bytes(100)))
     assert talk.session.pending_bytes == 101
@@ -203,10 +206,8 @@ def test_messages_of_a_kept_call_that_wait_are_counted_and_bounded() -> None:
 
 
 def test_frames_that_come_with_work_or_time_are_no_flood() -> None:
-    """A client that sends four with every call, and one that sends 900 a second, are served for ever.
-
-    Of PINGs it is one a second, without a call.
-    """
+    """A client with four frames a call, and one with 900 a second, are served for ever. Without calls one PING a second
+    is allowed."""
     talk = Talk()
     ping = http2.frame(http2.PING, 0, 0, bytes(8))
     for stream in range(1, 6001, 2):
@@ -233,7 +234,7 @@ CARRYING_NOTHING = {"unknown frames": http2.frame(77, 0, 0), "resets": http2.rst
 
 @pytest.mark.parametrize("kind", CARRYING_NOTHING)
 def test_a_fault_earns_as_much_as_any_answer(kind: str) -> None:
-    """After 21 of them so much more that carries nothing is taken than after one, and no more than that."""
+    """After 21 faults as many useless frames are allowed as after 21 answers, and no more."""
     taken = []
     for answers in (1, 21):
         talk, count = Talk(), 0
@@ -248,7 +249,7 @@ def test_a_fault_earns_as_much_as_any_answer(kind: str) -> None:
 
 
 def test_faults_let_a_client_ping_as_any_answer_does() -> None:
-    """Its PINGs are counted anew after each, and it is read with all others from the first on."""
+    """Faults reset the count of PINGs as answers do, and the client is read with all others from the first on."""
     talk, ping = Talk(), http2.frame(http2.PING, 0, 0, bytes(8))
     fail(talk, 1)
     talk.send(ping)
@@ -263,7 +264,8 @@ def test_faults_let_a_client_ping_as_any_answer_does() -> None:
 
 
 def test_keeping_alive_too_often_ends_a_connection() -> None:
-    """Four PINGs a second without a call are too many after some seconds, in words that gRPC's clients know."""
+    """Four PINGs a second without a call are too many after some seconds, and end the connection with words that gRPC's
+    clients know."""
     talk = Talk()
     for number in range(40):
         assert talk.broken_by is None or number > 16
@@ -322,7 +324,7 @@ def answer_all(sent: bytes, sizes: list[int]) -> None:
 
 
 def test_refusals_that_are_held_count_as_calls() -> None:
-    """A request that is no call of gRPC is answered with text; a client that holds the texts back has few of them."""
+    """A request that is not a call of gRPC gets a text. A client that holds the texts back has few of them."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=3)
     block = encode_block({**dict(fields()), b":method": b"GET"}.items())
     assert not talk.send(b"".join(http2.headers(stream, block, True) for stream in (1, 3, 5, 7)))
@@ -330,10 +332,8 @@ def test_refusals_that_are_held_count_as_calls() -> None:
 
 
 def test_who_only_watches_yields_to_who_asks() -> None:
-    """A connection whose calls wait for nothing counts as one on which nothing happens, so that none keeps others out.
-
-    It is not idle, all the same: a server that stops has something to say to it.
-    """
+    """A connection whose calls are all watches counts as one without activity, so that it may be closed for a new one.
+    It is not idle: a server that stops has a reply for it."""
     session = Talk().session
     stream = ServedStream(session, lambda _: b"", 64, 1, session)
     assert stream.take(call(1, path=WATCHED), 5, 5) is not None
@@ -344,7 +344,7 @@ def test_who_only_watches_yields_to_who_asks() -> None:
 
 
 def test_half_a_message_of_a_call_that_was_ended_is_waited_for_no_more() -> None:
-    """Its time is up for nobody: the connection stays."""
+    """Half a message of a call that was ended is waited for no more, and the connection stays."""
     talk = Talk()
     stream = ServedStream(talk.session, lambda _: b"", 100, 5, talk.session)
     request = stream.take(head(1, TALKED) + data(1, message(b"1"), ends=False), 5, 5)
@@ -358,7 +358,7 @@ def test_half_a_message_of_a_call_that_was_ended_is_waited_for_no_more() -> None
 
 
 def test_a_reply_that_may_not_leave_is_owed() -> None:
-    """Its request had its effect: whoever is cut meanwhile is not told otherwise."""
+    """The reply to a request with an effect is kept until it may leave, also while the connection is cut."""
     session = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0))).session
     stream = ServedStream(session, lambda _: b"", 64, 1, session)
     owed = [stream.owes]
@@ -374,7 +374,7 @@ def test_a_reply_that_may_not_leave_is_owed() -> None:
 
 
 def test_a_call_is_reset_after_the_last_of_its_reply() -> None:
-    """The windows hold the reply, until they do not: bytes after a reset are nobody's."""
+    """A call is reset after the last byte of its reply, since bytes after a reset would be dropped."""
     talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)))
     (request,) = talk.send(head(1, TALKED), data(1, message(b"1"), ends=False))
     reply = grpc_replies.begun(1) + grpc_replies.messages(1, b"last") + grpc_replies.ended(1)

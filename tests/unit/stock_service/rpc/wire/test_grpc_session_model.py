@@ -1,8 +1,8 @@
 """A gRPC connection's state machine, against a model of every call and a client that knows what HTTP/2 allows.
 
-The machine is driven as the server drives it. A client sends frames, cut anywhere, in any order that it may choose.
-Workers answer in any order. After each rule every call is in the model's state, what was said is lawful, and nothing
-that the windows allow is held.
+The machine is driven as the server drives it. A client sends frames, cut anywhere, in any allowed order. Workers answer
+in any order. After each rule every call is in the model's state, all sent bytes are lawful, and no bytes are held that
+the windows allow.
 """
 
 import pytest
@@ -24,10 +24,10 @@ PATHS = st.sampled_from([PATH, PATH, PATH, WATCHED, TALKED, LISTED])
 FATES = st.sampled_from([*["good"] * 8, "unknown", "http", "said", "malformed"])
 PICKS = st.integers(0, 7)
 COUNTS = st.sampled_from([1, 7, 100, 70_000])
-"""What a window is widened by."""
+"""Bytes by which a window is widened."""
 
 CUTS = st.lists(st.integers(1, 30), max_size=2)
-"""Of the bytes of a rule, where they are cut."""
+"""Places at which the bytes of a rule are cut."""
 
 TRAILERS = encode_block([(b"name", b"value")])
 
@@ -38,7 +38,7 @@ def body_of(reply: bytes) -> int:
 
 
 class GrpcSessionMachine(RuleBasedStateMachine):
-    """The rules are what a client, the workers, and a server that stops may do."""
+    """Rules for the actions of a client, of the workers, and of a server that stops."""
 
     @initialize(streams_max=st.integers(1, 6), window=st.sampled_from([0, 7, 40, http2.WINDOW_DEFAULT]))
     def connected(self, streams_max: int, window: int) -> None:
@@ -52,7 +52,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
         return not self.model.lost
 
     def has_room(self) -> bool:
-        """Tell whether one call more is allowed: else nearly all would be refused."""
+        """True where one call more is allowed. Else nearly all calls would be refused."""
         return not self.model.lost and sum(1 for _ in live(self.model.calls)) < self.model.streams_max
 
     def has_calls(self) -> bool:
@@ -60,7 +60,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
         return not self.model.lost and bool(self.model.calls)
 
     def may_end(self) -> bool:
-        """Tell whether enough has happened, so that the end does not come before all else."""
+        """True where enough has happened, so that the end does not come too early."""
         return not self.model.lost and len(self.model.calls) > 6
 
     # ---- what a client may do
@@ -114,7 +114,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(has_calls)
     @rule(pick=PICKS, wrong=st.sampled_from([message(bytes(201)), message(b"", 1), message(b"1") + message(b"2")]))
     def client_sends_what_may_be_wrong(self, pick: int, wrong: bytes) -> None:
-        """Too long, compressed, or two."""
+        """The client sends a message that is too long or compressed, or a second message."""
         call = self.model.growing(pick)
         if call is not None:
             self.model.sends(*self.model.sent_of(call, wrong, ends=False))
@@ -122,7 +122,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(has_calls)
     @rule(pick=PICKS, good=st.booleans(), cuts=CUTS)
     def client_ends_with_trailers(self, pick: int, good: bool, cuts: list[int]) -> None:
-        """Or with HEADERS that are none."""
+        """The client ends a call with trailers, or with HEADERS that are not trailers."""
         call = self.model.growing(pick)
         if call is None:
             return
@@ -138,7 +138,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(has_calls)
     @rule(pick=PICKS)
     def client_gives_a_call_up(self, pick: int) -> None:
-        """Whatever state it is in."""
+        """The client gives a call up in any state."""
         call = self.model.picked(pick, "half", "open", "held", "kept", "closed")
         if call is not None:
             if call.state != "closed":
@@ -150,7 +150,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(has_calls)
     @rule(pick=PICKS, count=COUNTS)
     def client_widens_a_calls_window(self, pick: int, count: int) -> None:
-        """Whatever state it is in."""
+        """The client widens a call's window in any state."""
         call = list(self.model.calls.values())[pick % len(self.model.calls)]
         if self.model.view.room(call.stream) + count <= http2.WINDOW_MAX:
             call.view.widened += count
@@ -179,7 +179,8 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(reads)
     @rule(window=st.sampled_from([0, 1, 7, 40, 20_000]), ping=st.binary(min_size=8, max_size=8), cuts=CUTS)
     def client_changes_all_windows(self, window: int, ping: bytes, cuts: list[int]) -> None:
-        """Also to less than was used; with a PING behind it, and PRIORITY, which says nothing."""
+        """The client changes all windows, also to less than was used, with a PING behind it, and PRIORITY, which has no
+        effect."""
         self.model.view.settings += 1
         self.model.view.pings.append(ping)
         self.model.view.initial_window = window
@@ -189,7 +190,8 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(may_end)
     @rule(pick=PICKS, ended=st.booleans())
     def client_breaks_the_connection(self, pick: int, ended: bool) -> None:
-        """By DATA of a call that it has ended or not begun; nothing is read after that."""
+        """The client breaks the connection with DATA of a call that it has ended or not begun. Nothing is read after
+        that."""
         stream, self.model.broken_by = self.model.next, ErrorCode.PROTOCOL_ERROR
         ended_ones = [each for each in self.model.calls.values() if each.view.ended_here and not each.ignored]
         if ended and ended_ones:
@@ -208,7 +210,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.lost)
     @rule()
     def client_sends_what_nobody_reads(self) -> None:
-        """After its end, or what broke the connection."""
+        """The client sends bytes that are not read, after its end or the break of the connection."""
         assert self.model.session.feed(head(self.model.next) + data(self.model.next, message(b""))) == []
 
     @precondition(lambda self: self.may_end() and not self.model.draining)
@@ -222,7 +224,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.reads() and self.model.view.asked)
     @rule()
     def client_hears_that_it_is_old(self) -> None:
-        """Calls that it begins later are not taken; all else is."""
+        """The client learns that the connection is old. Later calls are not taken, and all else is."""
         self.model.draining = True
         self.model.sends(http2.frame(http2.PING, http2.ACK, 0, self.model.view.asked.popleft()))
         assert self.model.view.goaways[-1] == (self.model.last, ErrorCode.NO_ERROR)
@@ -257,7 +259,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
         how=st.sampled_from(["reply", "reply", "more", "nothing", "fault", "metadata"]),
     )
     def worker_answers(self, pick: int, size: int, how: str) -> None:
-        """In any order; a reply to a call that was given up goes nowhere."""
+        """A worker answers, in any order. A reply to a call that was given up is dropped."""
         request = self.model.flying.pop(pick % len(self.model.flying))
         call = self.model.calls[request[1]]
         asked = call.state == "open"
@@ -284,7 +286,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_call_is_where_the_model_has_it(self) -> None:
-        """In one place each."""
+        """Every call is in one place, that of the model."""
         table, endpoint = self.model.session._calls, self.model.session._endpoint
         for stream, call in self.model.calls.items():
             places = {
@@ -297,7 +299,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_ended_was_said_to_end_as_it_did(self) -> None:
-        """Once, and nothing else was; no reply is longer than it was."""
+        """Every ended call got its end once, and no other call did. No reply is longer than it was."""
         for call in self.model.calls.values():
             view = call.view
             if call.state != "closed":
@@ -309,7 +311,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_held_that_may_leave(self) -> None:
-        """And no more is held than that."""
+        """No held bytes may leave, and no more are held."""
         held = [call for call in self.model.calls.values() if call.state == "held"]
         for call in held:
             assert min(self.model.view.window, self.model.view.room(call.stream)) <= 0
@@ -319,7 +321,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
 
     @invariant()
     def windows_are_given_back(self) -> None:
-        """The connection's, whatever became of the bytes; a kept call's with each of its messages."""
+        """The connection's window is given back for all bytes; a kept call's window with each of its messages."""
         if not self.model.lost:
             assert 0 <= self.model.view.sent_bytes - self.model.view.granted < GRANT_BYTES
             for call in live(self.model.calls):
@@ -328,7 +330,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_half_there_is_counted(self) -> None:
-        """So that its time to be whole is bounded; of nothing else it is."""
+        """Half requests are counted, so that their time is bounded, and nothing else is."""
         if self.model.lost:
             assert self.model.session.pending_bytes == 0
         else:
@@ -340,7 +342,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
             assert self.model.session.pending_bytes == half
 
     def teardown(self) -> None:
-        """Once workers are done and windows wide, all that was whole is answered."""
+        """Once workers are done and windows wide, every whole request is answered."""
         if not hasattr(self, "model"):
             return
         while self.model.flying:
@@ -358,7 +360,7 @@ TestGrpcSession.settings = settings(max_examples=100, stateful_step_count=40, de
 
 
 def test_every_state_of_a_call_is_in_the_modules_table() -> None:
-    """And every state of the table, but for idle, is one that the model knows."""
+    """Every state of the table is one of the model, and the reverse, except idle."""
     table = grpc_session.__doc__ or ""
     rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
     known = {"half", "open", "held", "closed"}

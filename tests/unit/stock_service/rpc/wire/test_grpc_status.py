@@ -23,7 +23,7 @@ class Ended(grpc.RpcError):
 
 @pytest.mark.parametrize("status", [status for status in grpc.StatusCode if status is not grpc.StatusCode.OK])
 def test_a_status_is_the_same_fault_for_every_client(status: grpc.StatusCode) -> None:
-    """In kind and in words."""
+    """A status gives every client the same fault and words."""
     one, other = status_fault(status.value[0], "why", "host:1"), _fault(Ended(status), "host:1")
     assert (type(one), one.detail) == (type(other), other.detail)
 
@@ -37,6 +37,6 @@ OTHERS = [
 
 @pytest.mark.parametrize("status", OTHERS)
 def test_what_we_have_no_fault_for_has_grpcs_name(status: grpc.StatusCode) -> None:
-    """The very one that grpcio gives it."""
+    """A status without a fault here has the name that grpcio gives it."""
     fault = status_fault(status.value[0], "why", "host:1")
     assert (type(fault), fault.detail) == (InternalFault, f"{status.name}: why")

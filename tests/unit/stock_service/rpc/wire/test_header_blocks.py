@@ -1,4 +1,4 @@
-"""Header blocks: what is read is what an independent decoder reads; memory is bounded; junk is refused."""
+"""Header blocks: an independent decoder reads the same, memory is bounded, junk is refused."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ CHANGES = st.lists(
 
 
 TEXTS = st.text("0123456789abcdef", max_size=100).map(str.encode) | st.binary(max_size=60)
-"""As long values mostly are, and such as need codes over 15 bits."""
+"""Long values of usual characters, and values with codes over 15 bits."""
 
 
 LIMITED = re.compile("too long|sizes")
@@ -53,7 +53,7 @@ LIMITED = re.compile("too long|sizes")
 
 
 def reader() -> BlockReader[Field, list[Field]]:
-    """One whose meaning of a block is its fields."""
+    """A reader for which the meaning of a block is its fields."""
     return BlockReader(lambda name, value: (name, value), list, LIST_BYTES_MAX)
 
 
@@ -68,7 +68,7 @@ def changed(block: bytes, changes: list[tuple[str, int, int]]) -> bytes:
 
 @given(FIELDS)
 def test_a_block_that_is_sent_needs_no_table(fields: list[Field]) -> None:
-    """An independent decoder reads the same fields from it, and its table stays empty."""
+    """An independent decoder reads the same fields from a sent block, and its table stays empty."""
     decoder = hpack.Decoder()
     assert decoder.decode(encode_block(fields), raw=True) == fields
     assert not decoder.header_table.dynamic_entries
@@ -99,7 +99,7 @@ def test_what_is_read_is_what_was_encoded(
 def test_whatever_comes_is_read_as_an_independent_decoder_reads_it(
     blocks: list[tuple[list[Field], bool, list[tuple[str, int, int]]]], shut: bool
 ) -> None:
-    """The same fields, or a refusal by both; after that no later block counts."""
+    """For any bytes both readers give the same fields, or both refuse. After a refusal no later block counts."""
     encoder, decoder, tried = hpack.Encoder(), hpack.Decoder(1 << 30), reader()
     if shut:
         encoder.header_table_size = 0
@@ -131,7 +131,8 @@ def test_whatever_comes_is_read_as_an_independent_decoder_reads_it(
 def test_a_long_value_in_huffmans_code_is_what_an_independent_decoder_reads(
     text: bytes, further: bytes, changes: list[tuple[str, int, int]], padding: bytes
 ) -> None:
-    """So is a faulty one refused: a wrong padding, a code that is cut short, the code for the end."""
+    """A long value in Huffman's code is read as by an independent decoder. Wrong padding, a cut code and the end's code
+    are refused."""
     encoder = HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH)
     code = changed(encoder.encode(text + further) + padding, changes)
     assume(16 <= len(code) < 0x7F)
@@ -146,7 +147,7 @@ def test_a_long_value_in_huffmans_code_is_what_an_independent_decoder_reads(
 
 
 def test_each_byte_in_a_long_value_is_read() -> None:
-    """Whatever stands around it."""
+    """Each byte in a long value is read, beside any others."""
     for symbol in range(256):
         text = b"abcdefgh" * 3 + bytes((symbol,)) + b"ijklmnop"
         block = hpack.Encoder().encode([(b"a", text)], huffman=True)
@@ -171,7 +172,7 @@ def test_a_plain_block_is_peeked_at() -> None:
 
 
 def test_a_block_put_into_a_table_of_no_size_is_not_known_once_it_has_one() -> None:
-    """The same bytes change a table that has room: what follows refers to it."""
+    """The same bytes change a table that has room, so that a block for a table of no size is not known for it."""
     tried = reader()
     insert = bytes.fromhex("40 01 61 01 62")  # a: b, to be put into the table
     assert tried.read(b"\x20" + insert) == tried.read(insert) == tried.read(insert) == [(b"a", b"b")]
@@ -184,7 +185,7 @@ def test_a_block_put_into_a_table_of_no_size_is_not_known_once_it_has_one() -> N
 
 
 def test_a_field_and_a_block_are_parsed_once() -> None:
-    """One that comes again is looked up, and stays known while others come."""
+    """A field that comes again is looked up, and stays known while others come."""
     told, parsed = list[Field](), list[Sequence[Field]]()
 
     def part(name: bytes, value: bytes) -> Field:
@@ -206,7 +207,7 @@ def test_a_field_and_a_block_are_parsed_once() -> None:
 
 
 def test_what_blocks_begin_with_is_no_more_than_that() -> None:
-    """Blocks whose first fields come again are read whole, and one that has others is, too."""
+    """Blocks with a known beginning are read whole, and so is a block with another beginning."""
     tried = reader()
     begins = [(b":method", b"POST"), (b":path", b"/a"), (b"te", b"trailers")]
     for number in range(9):
@@ -217,7 +218,7 @@ def test_what_blocks_begin_with_is_no_more_than_that() -> None:
 @pytest.mark.parametrize("last", [b"traceparent", b"authorization"])
 @pytest.mark.parametrize("changes", [True, False])
 def test_a_long_beginning_is_parsed_once(last: bytes, changes: bool) -> None:
-    """Fields that are too long for what is remembered of fields need to come twice, before one that is short."""
+    """Fields that are too long for the memory of fields must come twice before one that is short."""
     told = list[bytes]()
 
     def part(name: bytes, _: bytes) -> None:
@@ -233,7 +234,7 @@ def test_a_long_beginning_is_parsed_once(last: bytes, changes: bool) -> None:
 
 
 def test_a_token_is_known_by_a_digest() -> None:
-    """Neither its field's bytes nor its block's are kept, and both are known all the same."""
+    """A token's field and block are known by digests. Their bytes are not kept."""
     tried = BlockReader(lambda name, _: name, list, LIST_BYTES_MAX)
     block = encode_block([(b":method", b"POST"), (b"authorization", b"Bearer secret"), (b"a", b"b")])
     for _ in range(3):
@@ -258,7 +259,8 @@ def test_a_token_before_a_new_field_is_not_kept() -> None:
 
 
 def test_of_a_list_that_is_too_long_nothing_is_kept() -> None:
-    """Neither a token in it, which is not decoded, nor its length: the next block with the same beginning is read."""
+    """Of a list that is too long nothing is kept: no token, which is not decoded, and no length. The next block with
+    the same beginning is read."""
     tried = BlockReader(lambda name, _: name, list, LIST_BYTES_MAX)
     begins = [(b":method", b"POST"), (b":scheme", b"http")]
     token, indexed = encode_block([(b"authorization", b"Bearer secret")]), b"\x40" + encode_block([(b"a", b"b")])[1:]
@@ -269,7 +271,7 @@ def test_of_a_list_that_is_too_long_nothing_is_kept() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Blocks that are always new, and long ones, do not add up."""
+    """Blocks that are always new, and long ones, do not add up in memory."""
     tried = reader()
     for number in range(500):
         block = encode_block([(b"date", b"%d" % number)])
@@ -305,13 +307,13 @@ def test_memory_is_bounded() -> None:
     ],
 )
 def test_what_is_no_block_is_refused(block: str) -> None:
-    """As an error that says so, and no other."""
+    """Bytes that are not a block are refused with the error for it, and no other."""
     with pytest.raises(BlockError, match=r"."):
         reader().read(bytes.fromhex(block))
 
 
 def test_a_list_that_is_too_long_is_refused_alone() -> None:
-    """The table is in step behind it, whatever was put there, and however it was too long."""
+    """After a list that is too long, in any way, the table is in step."""
     tried, decoder = reader(), hpack.Decoder(1 << 30)
     begins = b"\x40\x01a\x7f\xa1\x1e" + bytes(4000)  # into the table
     decoder.decode(begins)

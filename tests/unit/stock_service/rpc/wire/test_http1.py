@@ -1,4 +1,4 @@
-"""HTTP/1.1's messages: any chunking gives the same, and what two readers could read in two ways is refused."""
+"""HTTP/1.1's messages: any chunking gives the same, and a message that can be read in two ways is refused."""
 
 from itertools import pairwise
 
@@ -70,7 +70,8 @@ STREAMS = st.lists(PLAIN | CHUNKED | LAST | WRONG, max_size=5).map(b"".join)
 @given(STREAMS | st.binary(max_size=200), st.lists(st.integers(0, 2000), max_size=20))
 @example(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\r", [])
 def test_any_chunking_gives_the_same(data: bytes, places: list[int]) -> None:
-    """The same requests and the same refusal, at once, in any chunks, and byte by byte; also with heads remembered."""
+    """Any chunking, at once and byte by byte, gives the same requests and the same refusal, also with remembered
+    heads."""
     heads: dict[bytes, RequestHead] = {}
     whole = read([data], request_decoder(heads, BODY_MAX))
     assert read(cut(data, places)) == whole
@@ -80,7 +81,7 @@ def test_any_chunking_gives_the_same(data: bytes, places: list[int]) -> None:
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_the_limit_of_a_head_is_a_byte(extra: int) -> None:
-    """In one piece and byte by byte: as many bytes as the limit says, before the empty line, and not one more."""
+    """A head may have exactly the limit's bytes before its empty line, in one piece and byte by byte."""
     data = b"GET / HTTP/1.1\r\nHost: a\r\nA: "
     data += b"a" * (HEAD_BYTES_MAX + extra - len(data)) + b"\r\n\r\n"
     whole = read([data])
@@ -90,7 +91,7 @@ def test_the_limit_of_a_head_is_a_byte(extra: int) -> None:
 
 @given(st.lists(st.binary(max_size=300), max_size=5))
 def test_requests_come_out_as_they_went_in(payloads: list[bytes]) -> None:
-    """With method, path and timeout; nothing is left over."""
+    """Requests come out with method, path and timeout, and without a rest."""
     of = decoder()
     requests, status = read([b"".join(post(b"/a.B/C", 7, each) for each in payloads)], of)
     assert (status, of.pending_bytes, of.ended) == (0, 0, False)
@@ -146,7 +147,7 @@ HOST = b"Host: a\r\n"
     ],
 )
 def test_what_can_be_read_in_two_ways_is_refused(head: bytes, status: int) -> None:
-    """And what is over a limit; a good request before it comes out."""
+    """A message that can be read in two ways, or is over a limit, is refused. A good request before it comes out."""
     good = post(b"/a.B/C", 0, b"x")
     requests, refused = read([good + head + b"\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\n"])
     assert ([payload for _, payload in requests], refused) == ([b"x"], status)
@@ -168,13 +169,13 @@ def test_what_can_be_read_in_two_ways_is_refused(head: bytes, status: int) -> No
     ],
 )
 def test_a_chunked_body_that_is_none_is_refused(body: bytes, status: int) -> None:
-    """A size that is none, a chunk that does not end where it says, and what is over a limit."""
+    """A chunked body is refused for a bad size, a chunk with a wrong end, and an exceeded limit."""
     head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert read([head + body]) == ([], status)
 
 
 def test_only_a_client_that_waits_is_told_to_go_on() -> None:
-    """Once, and not where the body came with the head."""
+    """Only a client that waits is told to go on, once, and not if the body came with the head."""
     of = decoder()
     head = b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n"
     assert of.feed(head) == []
@@ -194,7 +195,8 @@ def test_only_a_client_that_waits_is_told_to_go_on() -> None:
     ],
 )
 def test_who_closes_is_known(line: bytes, ends: bool) -> None:
-    """By the version, unless the head says otherwise; what follows the last request is not read."""
+    """The version tells if the connection closes, unless the head says otherwise. Bytes behind the last request are not
+    read."""
     of = decoder()
     first = b"GET / " + line + b"\r\n"
     assert len(of.feed(first + first)) == (1 if ends else 2)
@@ -202,7 +204,8 @@ def test_who_closes_is_known(line: bytes, ends: bool) -> None:
 
 
 def test_a_head_is_checked_once_and_one_that_is_refused_each_time() -> None:
-    """With its host, which the first line may have, and its Origin; on every connection that shares the heads."""
+    """A head is checked once, with its host, also in the first line, and its Origin. A refused one is checked each
+    time, on every connection."""
     asked: list[tuple[bytes | None, bytes | None]] = []
 
     def check(host: bytes | None, origin: bytes | None) -> None:
@@ -223,13 +226,13 @@ def test_a_head_is_checked_once_and_one_that_is_refused_each_time() -> None:
     [(b"GET", b"", b""), (b"POST", b"", JSON), (b"POST", b"{}", JSON), (b"PUT", b"{}", JSON)],
 )
 def test_a_routes_request_names_its_type(verb: bytes, payload: bytes, kind: bytes) -> None:
-    """With a body, and with every POST, which servers refuse without."""
+    """A route's request must name its type with a body, and with every POST, which servers refuse without one."""
     ((head, body),), _ = read([encode_request(verb, b"/x", JSON, payload, HOST)])
     assert (head.verb, head.kind, body) == (verb, kind, payload)
 
 
 def test_what_is_pending_is_seen() -> None:
-    """From the first byte of a request to its last: its time to be whole is bounded."""
+    """A request is pending from its first byte to its last, so that its time is bounded."""
     of = decoder()
     data = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked([1, 2])
     seen = []
@@ -241,7 +244,7 @@ def test_what_is_pending_is_seen() -> None:
 
 @given(st.integers(0, 3).flatmap(lambda count: st.lists(st.binary(max_size=50), min_size=count, max_size=count)))
 def test_responses_are_read_too(payloads: list[bytes]) -> None:
-    """With their status and the fault's name, behind a response that is no last one."""
+    """Responses are read with their status and the fault's name, also behind an interim response."""
     of = response_decoder(BODY_MAX)
     data = CONTINUE + b"".join(encode_response(404, PROTOBUF, each, b"Fault: NOT_FOUND\r\n") for each in payloads)
     heads = [ResponseHead(0, False, False, 100, b"")]

@@ -1,7 +1,7 @@
 """HTTP/1.1's decoder against a model of where in a message each byte stands.
 
-The model is given no bytes to understand: a client plans its messages part by part, and sends them in pieces of any
-size. So the model knows in which part the next byte falls, which messages are whole, and what is held of the others.
+The model decodes no bytes: a client plans its messages part by part, and sends them in pieces of any size. So the model
+knows in which part the next byte falls, which messages are whole, and which bytes are held of the others.
 """
 
 from collections import deque
@@ -28,9 +28,9 @@ class Part(NamedTuple):
     whole: bytes | None = None
     """The body of the message that ends with it."""
     asks: bool = False
-    """Whether it is a head that asks to be told to go on."""
+    """True for a head that asks to be told to go on."""
     last: bool = False
-    """Whether it ends the last message."""
+    """True where the part ends the last message."""
 
 
 WRONG = {
@@ -40,11 +40,11 @@ WRONG = {
     "TRAILER": [(b" folded: x\r\n", 400), (b"a" * (http1.HEAD_BYTES_MAX + 2), 431)],
     "BODY": [],
 }
-"""What is refused where a part should begin, and the status. In a body every byte is good."""
+"""Bytes that are refused at the begin of a part, and the status. In a body every byte is good."""
 
 
 class HttpDecoderMachine(RuleBasedStateMachine):
-    """The rules are what a client may do."""
+    """Rules for the actions of a client."""
 
     @initialize()
     def connected(self) -> None:
@@ -66,7 +66,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
         return not (self.lost or self.ended)
 
     def may_plan(self) -> bool:
-        """Tell whether not too much is planned already."""
+        """True where not too much is planned already."""
         return self.goes_on() and len(self.parts) < 12
 
     def may_err(self) -> bool:
@@ -79,7 +79,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
         return self.parts[0].state if self.parts else "HEAD"
 
     def advanced(self, count: int) -> list[bytes]:
-        """So many bytes came: the bodies of what is whole with them."""
+        """This number of bytes came. Gives the bodies of the messages that are whole with them."""
         bodies = []
         self.came += count
         while self.parts and self.came >= len(self.parts[0].sent) and not self.ended:
@@ -99,7 +99,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
     @precondition(may_plan)
     @rule(size=st.integers(0, 20), asks=st.booleans(), last=st.booleans())
     def client_plans_a_message(self, size: int, asks: bool, last: bool) -> None:
-        """One with a length."""
+        """The client plans a message with a length."""
         body, last = b"b" * size, last and self.done > 2
         head = b"PUT /a HTTP/1.1\r\nHost: a\r\n%s%sContent-Length: %d\r\n\r\n" % (
             b"Expect: 100-continue\r\n" if asks else b"",
@@ -111,7 +111,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
     @precondition(may_plan)
     @rule(sizes=st.lists(st.integers(1, 20), max_size=4), trailers=st.integers(0, 2), word=st.booleans())
     def client_plans_a_message_in_chunks(self, sizes: list[int], trailers: int, word: bool) -> None:
-        """One without."""
+        """The client plans a message in chunks."""
         self.parts.append(Part("HEAD", b"PUT /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 1))
         for size in sizes:
             self.parts.append(Part("SIZE", b"%x%s\r\n" % (size, b";a=b" if word else b"")))
@@ -129,14 +129,14 @@ class HttpDecoderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.goes_on() and self.parts)
     @rule(count=st.one_of(st.integers(1, 30), st.just(400)))
     def client_sends(self, count: int) -> None:
-        """Some bytes of what it planned, of several messages perhaps."""
+        """The client sends some of its planned bytes, also of several messages."""
         sent = b"".join(part.sent for part in self.parts)[self.came :][:count]
         self.sends(sent)
 
     @precondition(lambda self: self.goes_on() and self.parts)
     @rule()
     def client_sends_the_rest_of_a_part(self) -> None:
-        """So that the next bytes begin one."""
+        """The client sends the rest of a part, so that the next bytes begin one."""
         sent = self.parts[0].sent[self.came :]
         self.sends(sent)
 
@@ -159,7 +159,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.may_err() and self.state == "DATA")
     @rule()
     def client_sends_a_chunk_that_is_too_long(self) -> None:
-        """Its line does not end where its size says."""
+        """The client sends a chunk whose line does not end at its size."""
         with pytest.raises(HttpError, match="longer than its size"):
             self.decoder.feed(self.parts[0].sent[:-2] + b"cc")
         self.lost = True
@@ -167,13 +167,14 @@ class HttpDecoderMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.goes_on())
     @rule(sent=st.binary(max_size=20))
     def client_sends_after_its_last_message(self, sent: bytes) -> None:
-        """Nobody reads it; after what is wrong, nobody asks."""
+        """The client sends after its last message, which is not read. After a fault nothing more is asked."""
         assert self.lost or self.decoder.feed(sent) == []
 
     @precondition(lambda self: self.goes_on())
     @rule()
     def server_asks_what_to_say(self) -> None:
-        """Once for a client that waits, and has sent no byte of the body with its head."""
+        """The server asks for its words once, for a client that waits and has sent no byte of the body with its
+        head."""
         assert self.decoder.take_interim() == (CONTINUE if self.interim else b"")
         self.interim = False
 
@@ -181,7 +182,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_next_byte_falls_where_the_model_says(self) -> None:
-        """Until the stream is lost."""
+        """The next byte falls where the model says, until the stream is lost."""
         if self.goes_on():
             assert self.decoder._state.name == self.state
 
@@ -195,7 +196,7 @@ class HttpDecoderMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_last_message_is_known(self) -> None:
-        """By its head."""
+        """The last message is known by its head."""
         assert self.decoder.ended == self.ended
 
 
@@ -204,7 +205,7 @@ TestHttpDecoder.settings = settings(max_examples=80, stateful_step_count=40, dea
 
 
 def test_every_state_is_in_the_modules_table() -> None:
-    """And every state of the table exists, and the model knows it."""
+    """Every state of the module's table exists and is one of the model."""
     table = http1.__doc__ or ""
     rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
     known = {state.name for state in http1._State}

@@ -1,4 +1,4 @@
-"""HTTP/2: frames cut anywhere give the same events; windows are kept; every fault of a peer has its code."""
+"""HTTP/2: frames cut anywhere give the same events, windows are kept, and every fault of a peer has its code."""
 
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ ACK = bytes.fromhex("000000 04 01 00000000")
 
 
 def endpoint(*greeting: tuple[int, int]) -> Endpoint:
-    """One whose peer has sent its settings, and got its acknowledgement."""
+    """An endpoint whose peer has sent its settings, and got the acknowledgement."""
     tried = Endpoint(WINDOW, BLOCK_BYTES_MAX)
     assert take(tried, settings(*greeting)) == []
     assert tried.take_outgoing() == ACK
@@ -75,7 +75,7 @@ def test_frames_are_those_of_the_specification() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, FRAME_BYTES_MAX, FRAME_BYTES_MAX + 1, 2 * FRAME_BYTES_MAX, 50_000])
 def test_a_block_of_any_length_arrives(size: int) -> None:
-    """In as many frames as it needs, none too long."""
+    """A block of any length arrives in as many frames as it needs, none too long."""
     block = bytes(size)
     tried = Endpoint(WINDOW, 50_000)
     assert all(len(payload) <= FRAME_BYTES_MAX for *_, payload in frames_of(headers(1, block, True)))
@@ -141,7 +141,8 @@ def headers_piece(draw: st.DrawFn) -> Piece:
 
 @st.composite
 def other_piece(draw: st.DrawFn) -> Piece:
-    """Frames that streams' owners see, and frames for nobody: unknown kinds and flags, priorities, the reserved bit."""
+    """Frames that streams' owners see, and frames that are ignored: unknown kinds and flags, priorities, the reserved
+    bit."""
     stream = draw(STREAMS)
     four = draw(st.integers(1, 9)).to_bytes(4, "big")
     kind = draw(st.sampled_from([10, 99, 255]))
@@ -168,14 +169,14 @@ def other_piece(draw: st.DrawFn) -> Piece:
     st.lists(st.integers(0, 300) | st.integers(0, 12), max_size=40),
 )
 def test_frames_cut_anywhere_give_the_same_events(pieces: list[Piece], sizes: list[int]) -> None:
-    """However a stream of frames is chunked, its events are those of the frames, in order, and nothing is left over."""
+    """A stream of frames with any chunking gives the frames' events, in order, and no rest."""
     data = GREETING + b"".join(piece.data for piece in pieces)
     events = [event for piece in pieces for event in piece.events]
     assert take(Endpoint(WINDOW, BLOCK_BYTES_MAX), *cut(data, sizes)) == events
 
 
 def test_a_ping_is_answered_and_an_answer_is_not() -> None:
-    """With its own eight bytes."""
+    """A PING is answered with its own eight bytes, and an answer is not."""
     tried = endpoint()
     take(tried, frame(http2.PING, 0, 0, b"question"), frame(http2.PING, http2.ACK, 0, b"answer !"))
     assert frames_of(tried.take_outgoing()) == [(http2.PING, http2.ACK, 0, b"question")]
@@ -276,7 +277,7 @@ def test_every_fault_has_its_code(data: bytes, code: ErrorCode) -> None:
     ids=["HTTP/1", "TLS", "acknowledgement", "WINDOW_UPDATE", "unknown frame"],
 )
 def test_settings_come_first(data: bytes) -> None:
-    """Whoever begins with anything else is not spoken to."""
+    """A peer whose first frame is not SETTINGS gets no answer."""
     with pytest.raises(Http2Error, match="SETTINGS") as caught:
         take(Endpoint(WINDOW, BLOCK_BYTES_MAX), data)
     assert caught.value.code == ErrorCode.PROTOCOL_ERROR
@@ -284,7 +285,7 @@ def test_settings_come_first(data: bytes) -> None:
 
 @given(st.binary(max_size=60) | st.lists(st.tuples(st.integers(0, 11), st.integers(0, 63), st.binary(max_size=9))))
 def test_any_bytes_are_taken_or_refused(junk: bytes | list[tuple[int, int, bytes]]) -> None:
-    """No other error comes out than the one that says what is wrong."""
+    """Any bytes are taken, or refused with the error for them. No other error comes out."""
     frames = (
         junk if isinstance(junk, bytes) else b"".join(frame(kind, flags, flags & 3, data) for kind, flags, data in junk)
     )
@@ -313,7 +314,8 @@ GROW = st.lists(st.tuples(st.sampled_from(["connection", "stream", "initial"]), 
 
 @given(st.integers(1, 200_000), st.integers(0, 100_000), GROW)
 def test_a_body_is_never_sent_past_a_window(size: int, initial: int, changes: list[tuple[str, int]]) -> None:
-    """At any time what was sent is as much as both windows allow, and no more; in the end it is all of it, in order."""
+    """At any time both windows allow the sent bytes, and no more leave. At the end the whole body has left, in
+    order."""
     body = bytes(number % 251 for number in range(size))
     tried = endpoint((http2.INITIAL_WINDOW_SIZE, initial))
     connection, credit = WINDOW_DEFAULT, 0
@@ -341,7 +343,7 @@ def test_a_body_is_never_sent_past_a_window(size: int, initial: int, changes: li
 
 
 def test_bodies_share_the_connections_window() -> None:
-    """The older one goes first; one that is dropped takes nothing."""
+    """The older body goes first. A dropped body takes nothing of the window."""
     tried = endpoint((http2.INITIAL_WINDOW_SIZE, 1 << 20))
     assert body_of(tried.send_body(1, bytes(WINDOW_DEFAULT + 10), True)) == (bytes(WINDOW_DEFAULT), False)
     assert [tried.send_body(stream, bytes(10), True) for stream in (3, 5)] == [b"", b""]
@@ -353,7 +355,7 @@ def test_bodies_share_the_connections_window() -> None:
 
 
 def test_a_streams_window_that_overflows_is_a_fault() -> None:
-    """Of a body that waits; the windows of others are their owner's."""
+    """A window that overflows is a fault of a waiting body's stream. Windows of other streams belong to their owner."""
     tried = endpoint((http2.INITIAL_WINDOW_SIZE, WINDOW_MAX))
     tried.send_body(1, bytes(WINDOW_DEFAULT + 10), True)
     with pytest.raises(Http2Error) as caught:

@@ -1,7 +1,7 @@
 """A served connection's state machine, against a model that remembers everything.
 
-The model is a list of what the client sent, and what the server has done with it. The machine is driven as the server
-drives it. The reading thread looks whenever it is told to, and at other times too. Workers answer in any order.
+The model is a list of the client's requests, and the server's actions for each. The machine is driven as the server
+drives it. The reading thread looks when it is told to, and at other times. Workers answer in any order.
 """
 
 import tracemalloc
@@ -42,12 +42,12 @@ def request(call: int) -> bytes:
 
 
 def objection(error: FramingError) -> bytes:
-    """The objection to bytes that are no frame."""
+    """The objection to bytes that are not a frame."""
     return encode_reply(0, FaultCode.INVALID_ARGUMENT, str(error).encode())
 
 
 class ServedStreamMachine(RuleBasedStateMachine):
-    """The rules are what a client, the workers and time may do."""
+    """Rules for the actions of a client, of the workers, and of time."""
 
     tasks = Bundle("tasks")
     """Requests that were dispatched and not answered."""
@@ -153,7 +153,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.reads() and not self.unread)
     @rule(target=tasks, before=st.integers(0, 3), what=st.sampled_from([request(0), b"GET / HTTP/1.1\r\n\r\n"]))
     def client_sends_what_is_no_request(self, before: int, what: bytes) -> object:
-        """After some that are; what comes after it is nobody's any more."""
+        """The client sends bytes that are not a request, behind some requests. Later bytes are ignored."""
         calls = list(range(self.next_call, self.next_call + before))
         self.next_call += before
         self.sent += calls
@@ -162,25 +162,26 @@ class ServedStreamMachine(RuleBasedStateMachine):
 
     @rule(task=consumes(tasks), taken=st.booleans())
     def worker_answers(self, task: int, taken: bool) -> None:
-        """In any order; the client may not take the reply."""
+        """A worker answers, in any order. The client may not take the reply."""
         self.flying -= 1
         unsent = self.stream.unsent or (not taken and self.stream.state not in (BROKEN, CLOSED))
         self.asked = self.stream.replied(unsent) or self.asked
 
     @rule(target=tasks, task=consumes(tasks), unseen=st.booleans())
     def worker_answers_while_the_server_looks(self, task: int, unseen: bool) -> object:
-        """The last moment for which nobody would look again, if the server did not announce itself first."""
+        """A worker answers at the last moment at which no further look would come, if the server did not announce
+        itself first."""
         return _several(self.look(answered_meanwhile=True, unseen=unseen))
 
     @precondition(lambda self: self.asked)
     @rule(target=tasks)
     def server_looks_because_it_was_asked(self) -> object:
-        """As it does soon after."""
+        """The server looks because it was asked, soon after."""
         return _several(self.look())
 
     @rule(target=tasks, share=st.sampled_from([0, 1, 2, 1000]), room=st.sampled_from([0, 1, 1000]))
     def server_has_less_room(self, share: int, room: int) -> object:
-        """A turn that lets some requests through; of what was released, some may have to be put back."""
+        """A turn lets some requests through. Some of the released ones may have to be put back."""
         self.share, self.room = share, room
         begun = self.look()
         self.share, self.room = 1000, 1000
@@ -232,7 +233,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.stream.state is not CLOSED)
     @rule(target=tasks, passed_ns=st.sampled_from([1, READ_NS + 1, IDLE_NS + 1]))
     def time_passes(self, passed_ns: int) -> object:
-        """And the server sweeps."""
+        """Time passes, and the server sweeps."""
         self.now_ns += passed_ns
         before, half, flying, unsent = self.stream.state, bool(self.unread), self.flying, self.stream.unsent
         overdue = self.stream.overdue(self.now_ns, IDLE_NS, READ_NS)
@@ -264,7 +265,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_more_are_under_way_than_the_pipeline_takes(self) -> None:
-        """And the machine's count is the true one."""
+        """No more requests are under way than the pipeline takes, and the machine's count is right."""
         assert self.flying <= self.pipeline_max
         assert self.stream.in_flight == self.flying
 
@@ -277,19 +278,21 @@ class ServedStreamMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_for_ever(self) -> None:
-        """Nothing is under way or unsent, and nobody was asked to look, so there is nothing to look for."""
+        """If nothing is under way or unsent, and no look was asked for, there is nothing to look for."""
         if not (self.asked or self.flying or self.stream.unsent or self.stream.queued):
             assert self.stream.state in (READING, LEAVING, CLOSED)
 
     @invariant()
     def a_fault_is_said_once_and_last(self) -> None:
-        """One at most; what is no request gets one, unless the client is gone first."""
+        """A fault is sent once at most, as the last bytes. Bytes that are not a request get one, unless the client has
+        gone."""
         assert len(self.said) <= 1
         if self.wrong:
             assert self.stream.state is not READING
 
     def teardown(self) -> None:
-        """Once the workers are done and the client takes all, what has ended is closed, with its fault said."""
+        """Once the workers are done and the client takes all bytes, an ended connection is closed, with its fault
+        sent."""
         if not hasattr(self, "stream"):
             return
         gone = self.stream.state in (BROKEN, CLOSED)
@@ -308,7 +311,7 @@ class ServedStreamMachine(RuleBasedStateMachine):
 
 
 def _several(calls: list[int]) -> object:
-    """For a bundle: each of them."""
+    """Each item of a bundle."""
     return multiple(*calls)
 
 
@@ -317,7 +320,7 @@ TestServedStream.settings = settings(max_examples=400, stateful_step_count=30, d
 
 
 def test_every_state_is_in_the_modules_table() -> None:
-    """And every state of the table exists."""
+    """Every state of the module's table exists."""
     table = served_stream.__doc__ or ""
     rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
     known = {state.name for state in (READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED)}

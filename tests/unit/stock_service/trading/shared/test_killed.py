@@ -1,7 +1,8 @@
-"""A process that is killed at any store to the memory: what others find then. Here it is a catalog that stops there.
+"""A process that is killed at any store to the memory, and the state that others find. Here it is a catalog that stops
+there.
 
-``Dying`` is the memory of a process that is killed at its n-th store. A store of many bytes is cut in half. From then
-on nothing of that process reaches the memory, and its locks are let go, as the kernel would.
+``Dying`` is the memory of a process that is killed at its n-th store. A store of many bytes is cut in half. After it
+nothing of that process reaches the memory, and its locks are released, as the kernel would do.
 """
 
 from collections.abc import Callable, Iterator
@@ -80,7 +81,7 @@ ACTS: dict[str, Act] = {
 
 
 def dies(descriptor: int, act: Act, at: int) -> bool:
-    """Has a process act that is killed at the store of that number; whether there was such a store."""
+    """Runs the actions of a process that is killed at the store of this number. True where there was such a store."""
     with closing(Dying(descriptor)) as memory:  # and so lets its locks go
         catalog = SharedCatalog(memory)
         memory.at = at
@@ -134,7 +135,7 @@ def test_a_death_at_any_store_leaves_all_or_nothing(act: Act, ids: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ids", [0, 3])
 def test_a_death_at_any_store_of_a_trade_with_an_id_leaves_one_effect(ids: int) -> None:
-    """Whoever sends it again gets its reply, and it is done once; also where that one dies at any store in turn."""
+    """A retry of a trade gets its reply, and the trade is done once, also if the retry's process dies at any store."""
     act = ACTS["a trade with an id"]
     for survivor, descriptor in deaths(act, ids, window=3):
         for at in count():
@@ -149,7 +150,7 @@ def test_a_death_at_any_store_of_a_trade_with_an_id_leaves_one_effect(ids: int) 
 
 
 def without_a_journal(memory: Memory, changes: list[int]) -> None:
-    """Stores words one after the other."""
+    """Planted: stores words one after the other."""
     for place in range(0, len(changes), 2):
         memory.words[changes[place]] = changes[place + 1]
 

@@ -16,7 +16,7 @@ STOCKS = (Stock("A", 100, INT64_MAX), Stock(WIDE * NAME_LENGTH_MAX, INT64_MAX, I
 
 
 def test_one_catalog_sees_what_another_one_did() -> None:
-    """Stocks, numbers and ids, each made through one and read through the other."""
+    """One catalog sees another one's stocks, numbers and ids."""
     with Shared() as shared:
         descriptor = shared.memory(STOCKS)
         one, other = (Exchange(shared.catalog(descriptor)) for _ in range(2))
@@ -57,7 +57,7 @@ def test_a_step_may_change_price_and_volume_alone() -> None:
 
 @pytest.mark.parametrize("size", [0, 8, 8192])
 def test_a_memory_that_holds_no_catalog_is_refused(size: int) -> None:
-    """An empty one, and one that is full of something else."""
+    """A memory without a catalog, empty or with other content, is refused."""
     with Shared() as shared:
         descriptor = os.memfd_create("none")
         shared.callback(os.close, descriptor)
@@ -75,7 +75,7 @@ def test_what_cannot_be_allotted_leaves_nothing_open() -> None:
 
 
 def test_a_memory_that_cannot_be_finished_leaves_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever finds it so is told, and so is the next one, who does not wait for ever."""
+    """A memory that cannot be finished is refused for each process, and leaves no lock to wait for."""
 
     def fails(_: Memory) -> None:
         raise IndexError("no such word")

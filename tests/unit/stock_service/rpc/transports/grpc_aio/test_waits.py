@@ -7,7 +7,7 @@ from stock_service.rpc.waiting import Wait, Waiting, here
 
 
 def test_requests_that_begin_together_are_settled_once() -> None:
-    """And all are answered; the loop does not do it itself."""
+    """Requests that begin together are settled once and answered. The loop does not settle them itself."""
     waiting: list[Wait] = []
     settled: list[tuple[int, bool]] = []
 

@@ -18,7 +18,7 @@ WAIT_S = 10.0
 def pool_on(
     execute: Callable[[Task], None], submit: Callable[[Task], Future[None]] | None = None
 ) -> Iterator[CallPool]:
-    """A pool on an executor, shut down in the end."""
+    """A pool on an executor, shut down at the end."""
     pool = CallPool(execute, submit)
     try:
         yield pool
@@ -27,7 +27,7 @@ def pool_on(
 
 
 def test_a_call_waits_until_a_thread_has_it() -> None:
-    """The Future is done behind the call, whatever becomes of it: grpcio counts by it."""
+    """The Future is done after the call, for any end of the call: grpcio counts by it."""
     tasks: list[Task] = []
     with pool_on(tasks.append) as pool:
         seen: list[tuple[int, bool]] = []
@@ -56,7 +56,8 @@ def test_a_call_that_finds_no_room_is_offered_again() -> None:
 
 
 def test_an_executors_own_future_is_what_grpcio_gets() -> None:
-    """By its end there is room for another call; where it takes none, the call is offered again."""
+    """grpcio gets the executor's own future, whose end makes room for another call. If the executor refuses, the call
+    is offered again."""
     own: Future[None] = Future()
     taken: list[Task] = []
 
@@ -74,7 +75,7 @@ def test_an_executors_own_future_is_what_grpcio_gets() -> None:
 
 @pytest.mark.parametrize("fault", [Overloaded, Unavailable])
 def test_submit_never_raises(fault: type[Fault]) -> None:
-    """A raise would kill grpcio's serving thread. An executor that was stopped ends the offers, too."""
+    """Submit never raises, which would kill grpcio's serving thread. A stopped executor ends the offers, too."""
     stopped = [Unavailable("stopped"), fault("first")]
 
     def execute(_: Task) -> None:
@@ -85,7 +86,8 @@ def test_submit_never_raises(fault: type[Fault]) -> None:
 
 
 def test_a_call_that_comes_once_calls_are_refused_is_not_waited_for() -> None:
-    """Its thread is told why; a call from before is still counted and begun."""
+    """A call that comes after the refusals began is not waited for, and its thread gets the reason. Earlier calls are
+    counted and begun."""
     tasks: list[Task] = []
     with pool_on(tasks.append) as pool:
         whys: list[Fault | None] = []

@@ -18,7 +18,7 @@ PATH = "/tests.v1.Probe/Echo"
 
 
 class Aborted(Exception):
-    """As grpcio's ``abort`` raises it."""
+    """Exception of grpcio's ``abort``."""
 
 
 class Context:
@@ -102,7 +102,8 @@ def test_a_call_that_waited_past_the_target_is_not_begun(
 
 
 def test_a_call_is_under_way_until_its_reply_has_left() -> None:
-    """Which grpcio says by its callback. One that has ended before is not begun."""
+    """A call is under way until grpcio's callback says that its reply has left. A call that has ended before is not
+    begun."""
     handled, context = Handled(), Context()
     handled.call(context)
     assert len(handled.handlers.under_way) == 1
@@ -115,7 +116,7 @@ def test_a_call_is_under_way_until_its_reply_has_left() -> None:
 
 
 def test_a_refusal_is_counted() -> None:
-    """Once the server stops, and for the other reasons: it was no request for the service."""
+    """Refusals are counted: once the server stops, and for other reasons. They are not requests of the service."""
     metrics = Metrics()
     handled = Handled(metrics=metrics)
     handled.arrival.refused = Unavailable("the server is stopping")

@@ -16,7 +16,7 @@ WAIT_S = 5.0
 
 
 def served(listener: socket.socket, *said: bytes) -> None:
-    """Takes connections one after the other; on each it reads a request, says this much, and closes."""
+    """Accepts connections in sequence. On each it reads a request, sends these bytes, and closes."""
     for words in said:
         connection, _ = listener.accept()
         with connection:
@@ -25,7 +25,8 @@ def served(listener: socket.socket, *said: bytes) -> None:
 
 
 def test_a_goodbye_behind_a_reply_is_heeded() -> None:
-    """The next request has a connection of its own: on this one it would be lost, and nobody would know its fate."""
+    """After a goodbye behind a reply the next request has a new connection. On the old one its fate would be
+    unknown."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
         done = threads.submit(served, listener, encode_reply(1, 0, b"one") + GOODBYE, encode_reply(1, 0, b"two"))
         client = connect(listener.getsockname(), WAIT_S)
@@ -35,7 +36,7 @@ def test_a_goodbye_behind_a_reply_is_heeded() -> None:
 
 
 def test_a_request_that_meets_a_goodbye_was_not_begun() -> None:
-    """One that meets the bare end of the connection may have been."""
+    """A request that meets a goodbye was not begun. One that meets the bare end of the connection may have been."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
         done = threads.submit(served, listener, GOODBYE, b"")
         client = connect(listener.getsockname(), WAIT_S)

@@ -11,7 +11,7 @@ PATH = "/a.B/C"
 
 
 def started(count: int = 1) -> SocketCodec:
-    """A codec with so many calls under way: 1, 2 and so on."""
+    """A codec with this number of calls under way: 1, 2 and so on."""
     codec = SocketCodec(("a", 1))
     prepared = codec.prepare(PATH, b"payload", 2.5)
     for number in range(1, count + 1):
@@ -20,7 +20,7 @@ def started(count: int = 1) -> SocketCodec:
 
 
 def test_a_request_is_the_wires() -> None:
-    """Its number, the timeout, the method and the message; encoded once, started often."""
+    """A request has the wire's number, timeout, method and message. It is encoded once and started often."""
     codec: Codec = SocketCodec(("a", 1))
     prepared = codec.prepare(PATH, b"payload", 2.5)
     sent = b"".join(codec.start(prepared)[1] for _ in range(2))
@@ -38,7 +38,7 @@ def test_replies_come_in_any_order_and_in_any_pieces() -> None:
 
 
 def test_a_reply_that_comes_alone_is_told_from_others() -> None:
-    """Of one in pieces, or of two, it is said that something may have come before the last of it."""
+    """A single reply is told from others: after one in pieces, or two, earlier bytes may have come before the last."""
     reply, others = encode_reply(1, 0, b"reply"), encode_reply(2, 0, b"reply")
     for data, preceded in ((reply, False), (reply[:9], True), (reply + others, True)):
         codec = started(2)
@@ -47,7 +47,7 @@ def test_a_reply_that_comes_alone_is_told_from_others() -> None:
 
 
 def test_a_fault_of_a_call_is_given_with_its_code() -> None:
-    """The others go on; a code that nobody knows is INTERNAL."""
+    """A call's fault has its code, and the other calls go on. An unknown code is INTERNAL."""
     codec = started(3)
     ((call, fault),) = codec.feed(encode_reply(2, FaultCode.RESOURCE_EXHAUSTED, b"full"))
     assert (call, type(fault), str(fault)) == (2, Overloaded, "RESOURCE_EXHAUSTED: full")
@@ -76,14 +76,14 @@ def test_a_fault_of_the_connection_is_that_of_every_call_under_way() -> None:
 
 
 def test_a_fault_of_the_connection_with_no_call_under_way_is_raised() -> None:
-    """As Unavailable: nobody's outcome."""
+    """A fault of the connection without calls under way is raised as Unavailable, and is no call's outcome."""
     with pytest.raises(Unavailable, match="stopping"):
         started(0).feed(encode_reply(0, FaultCode.UNAVAILABLE, b"stopping"))
 
 
 @pytest.mark.parametrize("number", [0, 2, 7])
 def test_a_reply_to_no_call_ends_the_connection(number: int) -> None:
-    """INTERNAL for all that are under way, since nobody knows what else is wrong."""
+    """A reply to no call is INTERNAL for all calls under way, since more may be wrong."""
     codec = started(1)
     assert faults(codec.feed(encode_reply(number, 0, b"reply"))) == {
         1: (InternalFault, "INTERNAL: the server sent a reply to no request")
@@ -92,7 +92,8 @@ def test_a_reply_to_no_call_ends_the_connection(number: int) -> None:
 
 
 def test_a_second_reply_to_a_call_is_seen_though_none_is_under_way() -> None:
-    """The call that it follows ends with the fault, or nobody would count it."""
+    """A second reply to a call is seen without calls under way: the call before it ends with the fault, so that it is
+    counted."""
     codec = started(1)
     assert faults(codec.feed(encode_reply(1, 0, b"reply") * 2)).keys() == {1}
     with pytest.raises(Unavailable):
@@ -122,7 +123,7 @@ def test_the_late_reply_to_a_call_given_up_is_not_given() -> None:
 
 
 def test_calls_not_answered_are_bounded() -> None:
-    """Calls given up count too: a server that answers none is not asked for ever on one connection."""
+    """Unanswered calls are bounded, with those given up, so that a silent server does not get calls for ever."""
     codec = started(CALLS_MAX)
     assert not codec.room()
     codec.abandon(1)
