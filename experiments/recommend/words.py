@@ -11,7 +11,7 @@ from experiments.show.figures import advice as figure
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
-DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.25, 0.25
+DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.25, 0.35
 """Errors of the model's rates and tails, as shares, that nine of ten cases with known demands keep.
 
 In the recording of the study ``pool_size`` six rates of seven are within 10 %.
