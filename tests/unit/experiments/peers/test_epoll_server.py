@@ -134,7 +134,8 @@ def test_every_request_waits_for_the_disk(tmp_path: Path) -> None:
     """With ``--fdatasync`` every request waits for the disk, for every method, also in one packet."""
     log = tmp_path / "log"
     command = (sys.executable, "-m", "experiments.peers.python.epoll_server", "--port", "0", "--fdatasync")
-    strace = ("strace", "-f", "-e", "trace=fdatasync", "-o", str(log), *command)
+    # -D: the server is our own child, so that it is the server, and not strace alone, that is stopped
+    strace = ("strace", "-D", "-f", "-e", "trace=fdatasync", "-o", str(log), *command)
     with Server(strace, program=()) as running:
         with socket.create_connection(running.address, WAIT_S) as connection:
             connection.sendall(encode_request(1, 0, b"/x", KNOWN) * 20)
