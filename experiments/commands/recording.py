@@ -19,6 +19,7 @@ from experiments.show import content, gallery, report
 from experiments.show.content import Content
 from experiments.show.figures.style import Picture, data_of
 from experiments.studies import PARTS
+from experiments.studies.by_clients import SUFFIX
 from experiments.studies.study import Part, Scale, Study
 from experiments.verify import Design, Expected
 from stock_service.rpc.process.command_line import Parser
@@ -96,15 +97,16 @@ def beside(part: Part) -> tuple[str, ...]:
 
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
-    """Sweeps of a part at every scale that ``run`` could have had: by profile, clients, blocks and peers."""
+    """Sweeps of a part at every scale that ``run`` could have had: by profile, senders, clients, blocks and peers."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     counts = sorted({arm.connections for arm in sweep.arms})
     foretell = None
     if part.first and part.foretell and (folder / part.first / SWEEP_FILE).exists():
         foretell = partial(part.foretell, content.judged(folder / part.first))
-    for usual in study.scales.values():
-        scale = replace(usual, seed=sweep.seed, peers=peers, foretell=foretell)
+    senders = (False, True) if sweep.part.endswith(SUFFIX) else (False,)
+    for usual, hosts in product(study.scales.values(), senders):
+        scale = replace(usual, seed=sweep.seed, peers=peers, foretell=foretell, hosts=hosts)
         several = [scale, *(replace(scale, clients=tuple(counts[:most])) for most in range(1, len(counts) + 1))]
         looks = {usual.looks, *_few_blocks(study, part, usual), *([sweep.looks] if sweep.fixed else [])}
         for each, at in product(several, looks):

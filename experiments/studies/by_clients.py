@@ -48,6 +48,12 @@ LINES_MAX = 6
 FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
 """Windows of a load from other hosts, which may begin 0.1 s apart, and the rounds of a block."""
 
+BEYOND = (
+    "How the servers compare without the way to the hosts: each latency has the round trip in it, and a long round "
+    "trip makes all ratios nearly 1."
+)
+"""A limit of every answer where other hosts sent the load."""
+
 _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
 """Factors of a part's own load that the numbers of clients take the place of."""
 
@@ -84,6 +90,8 @@ def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
         raise UsageError("--cluster", f"with {name}", "a part with servers of ours under our own load client")
     of = part.sweep(scale)
     bases = tuple(base for base in _bases(of) if not scale.hosts or _reachable(base))
+    if not bases:
+        raise ValueError(f"{name} has no server here")
     labels, few, most = _labels(bases), min(scale.clients), max(scale.clients)
     groups, comparisons = list[Group](), list[Comparison]()
     for base in bases:
@@ -115,9 +123,10 @@ def unreachable(part: Part, scale: Scale) -> Sequence[str]:
 
 
 def _reachable(base: Setting) -> bool:
-    """True for a server of ours, which may listen beyond the loopback, under our own load client."""
+    """True for a server of ours, which may listen beyond the loopback, under our own load client and without a price
+    updater: only this machine has one."""
     ours = base["language"] == PYTHON and base["build"] == RELEASE and base["service"] in (STOCK, *SERVICES)
-    return ours and base["transport"] in TRANSPORTS and base["client"] in CLIENT_KINDS
+    return ours and base["transport"] in TRANSPORTS and base["client"] in CLIENT_KINDS and not base["updater"]
 
 
 def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
@@ -190,11 +199,13 @@ def _pictures(seen: Seen) -> Sequence[Picture]:
 def _answers(seen: Seen) -> Sequence[Answer]:
     judged = tuple(seen.main.judged.values())
     growths = tuple(each for each in judged if each.comparison.kind == "growth")
-    told = [_growth(each) for each in growths] or list(_means(_lines(seen)))
-    answers = [Answer("How does latency change as clients are added?", " ".join(told), growths, figure=FIGURE)]
+    told, beyond = [_growth(each) for each in growths] or list(_means(_lines(seen))), (BEYOND,) * _is_from_hosts(seen)
+    question = "How does latency change as clients are added?"
+    answers = [Answer(question, " ".join(told), growths, not_concluded=beyond, figure=FIGURE)]
     if others := tuple(each for each in judged if each not in growths):
         sooner = " ".join(_sooner(each) for each in others)
-        answers.append(Answer("Which transport answers sooner, under the most clients?", sooner, others))
+        question = "Which transport answers sooner, under the most clients?"
+        answers.append(Answer(question, sooner, others, not_concluded=beyond))
     return answers
 
 
@@ -229,6 +240,10 @@ def _sections(seen: Seen) -> Sequence[Section]:
         lines.append((labels[base], str(arm.connections), *means))
     table = Table(("Server", "Clients on all hosts", *names), tuple(lines), 1)
     return (Section("Hosts that sent the load", f"{text}\n\n{table.markdown}"),)
+
+
+def _is_from_hosts(seen: Seen) -> bool:
+    return any(window.hosts for block in seen.main.blocks for arm in block.arms for window in arm.windows)
 
 
 def _shares(seen: Seen, place: int) -> Iterator[HostSeen]:

@@ -179,7 +179,7 @@ def _drawn(judgement: Judgement) -> Iterator[str]:
     if first is None:
         return
     server, load = (", ".join(map(str, each)) for each in (first.server_cores, first.load_cores))
-    drew = f"servers have core {server}, the load has core {load}"
+    drew = f"servers have core {server}" + f", the load has core {load}" * bool(load)
     yield f"Seed {judgement.sweep.seed} drew cores ({drew}), requests, and the order of starts and slices."
 
 

@@ -1,15 +1,18 @@
 """Numbers of clients for parts whose loads are their own."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from experiments.commands import recording
 from experiments.judge.verdicts import judge
 from experiments.peers import PEER_CLIENT
 from experiments.results.observed import HostSeen, Window
+from experiments.show import report
 from experiments.show.content import Seen, content
 from experiments.studies import PARTS
-from experiments.studies.by_clients import FROM_HOSTS, ROUNDS_FROM_HOSTS, SUFFIX, is_fixed, unreachable
+from experiments.studies.by_clients import BEYOND, FROM_HOSTS, ROUNDS_FROM_HOSTS, SUFFIX, is_fixed, unreachable
 from experiments.studies.study import Scale
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import block
@@ -155,10 +158,36 @@ def test_a_section_has_each_hosts_own_latency() -> None:
         for count, mean_us in ((100, 10.0), (300, 50.0))
     ]
     first = replace(blocks[0], arms=[replace(blocks[0].arms[0], windows=shares), *blocks[0].arms[1:]])
-    (section,) = content(part, Seen(judge(sweep, [first, *blocks[1:]]))).sections
+    first = replace(first, server_cores=(0,), load_cores=())
+    page = content(part, Seen(judge(sweep, [first, *blocks[1:]])))
+    (section,) = page.sections
     assert (
         "the hosts a, b. In a window each host began at most 4.0 ms after the first host (median: 2.5 ms)"
         in section.text
     )
     assert "| sockets mix=trade | 2 | 40.0 | – |" in section.text
     assert "| sockets | 2 | – | – |" in section.text
+    assert all(BEYOND in answer.not_concluded for answer in page.answers)
+    assert "drew cores (servers have core 0), requests" in report.markdown(page)
+    here = content(part, Seen(judge(sweep, blocks)))
+    assert here.answers
+    assert not any(answer.not_concluded for answer in here.answers)
+
+
+@pytest.mark.parametrize("hosts", [False, True])
+def test_a_run_is_verified_by_its_design_with_hosts_or_without(hosts: bool, tmp_path: Path) -> None:
+    """The designs that a folder may have include those of a load from other hosts."""
+    sweep = PARTS[f"socket_trade{SUFFIX}"][1].sweep(replace(asked("socket_trade", 2, 4), hosts=hosts))
+    assert sweep in [each.sweep for each in recording._designs(tmp_path, sweep)]
+
+
+def test_an_updater_stays_on_this_machine() -> None:
+    """Hosts send no price updates, so a server with an updater is left out."""
+    sweep = PARTS[f"updater{SUFFIX}"][1].sweep(from_hosts("updater"))
+    assert not any(arm.setting["updater"] for arm in sweep.arms)
+
+
+def test_a_part_without_any_server_here_is_refused() -> None:
+    """All servers of the greeter are peers, which may not be built."""
+    with pytest.raises(ValueError, match="greeter has no server here"):
+        PARTS[f"greeter{SUFFIX}"][1].sweep(replace(from_hosts("greeter"), peers=frozenset()))
