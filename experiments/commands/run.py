@@ -8,12 +8,13 @@ import argparse
 import shlex
 import sys
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import get_args
 
@@ -32,6 +33,7 @@ from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.progress import Progress
 from experiments.measure.runner import check_free, run_beside
 from experiments.peers import is_built, why_absent
+from experiments.results.files import read_blocks
 from experiments.results.machine import TICK_S
 from experiments.results.observed import Block
 from experiments.show import report
@@ -59,7 +61,9 @@ INTERRUPTED_EXIT = 130
 BY_CLIENTS = "The loads of {name} are its own. In their place each of its servers gets the numbers of --clients."
 """Line said where numbers of clients are asked of a part with fixed loads."""
 
-BEYOND = "left out: {name}: other hosts cannot reach this server, or its load program is not our client"
+BEYOND = (
+    "left out: {name}: other hosts cannot reach this server, its load program is not our client, or it has an updater"
+)
 """Line said of a server that a load from other hosts leaves out."""
 
 
@@ -95,7 +99,7 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measures, draws, reports; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
-    _check_cluster(options)
+    options.hosts = _hosts(options)
     folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
     if options.resume and (options.out is None or not options.out.exists()):
         given = "no folder" if options.out is None else f"{options.out}, which is not there"
@@ -114,7 +118,7 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
     name = part_for(options.name, options)
     if name != options.name and options.cluster is None:
         print(BY_CLIENTS.format(name=options.name), file=sys.stderr)
-    for line in (*_left_out([PARTS[name][1]]), *_unreachable(options)):
+    for line in (*_left_out([PARTS[name][1]]), *_unreachable([options.name], options)):
         print(line, file=sys.stderr)
     found = _measured(name, options, folder, options.resume)
     print("\n".join(conclusion(found)))
@@ -126,7 +130,7 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
     if not options.resume:
         run_all.check_new(folder)
     to_do = [planned(part_for(name, options), options, folder / name) for name in STUDIES]
-    left_out = _left_out([study.parts[name] for name, study in STUDIES.items()])
+    left_out = [*_left_out([study.parts[name] for name, study in STUDIES.items()]), *_unreachable(STUDIES, options)]
 
     def measure(name: str, own: Path) -> Content:
         return _measured(name, options, own, options.resume and own.exists())
@@ -139,7 +143,9 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
     study, part = PARTS[name]
     on = bench(CATALOG, seed=options.seed)
     if options.cluster is not None:
-        on = replace(on, load_cores=None, hosts=Hosts(shown_address(options.cluster), options.host))
+        if resume:
+            _check_hosts(folder, options.hosts)
+        on = replace(on, load_cores=None, hosts=Hosts(shown_address(options.cluster), options.host, options.hosts))
     _measure(study, part, scale_of(study, part, options), on, folder, resume)
     found = read(folder)
     report.write(folder, found)
@@ -325,31 +331,50 @@ def _left_out(parts: Iterable[Part]) -> list[str]:
     return [f"left out: {why_absent(name)}" for name in peers if not is_built(name)]
 
 
-def _check_cluster(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--cluster`` and ``--host`` do not go together, or a host would have no client."""
+def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
+    """Names of the hosts of ``--cluster``; none without it. Raises UsageError where ``--cluster`` and ``--host`` do not
+    go together, or a host would have no client."""
     if (options.cluster is None) != (options.host is None):
         lacking, given = ("--host", "--cluster") if options.host is None else ("--cluster", "--host")
         raise UsageError(lacking, "nothing", f"an address beside {given}")
     if options.cluster is None:
-        return
+        return ()
+    with suppress(ValueError):  # a name of a host
+        if ip_address(options.host).is_unspecified:
+            raise UsageError("--host", options.host, "the one address of this machine that the hosts reach")
     if find_spec("distributed") is None:
         raise UsageError("--cluster", "no Dask here", "with the library of the extra cluster (pip install distributed)")
     from clients.load.hosts.cluster import names  # which needs Dask
 
     hosts = names(shown_address(options.cluster))
-    few = min(options.clients or (1,))
-    if few < len(hosts):
-        raise UsageError(
-            "--clients", few, f"{len(hosts)} or more: one for each host of the cluster ({', '.join(hosts)})"
-        )
+    if min(options.clients or (1,)) < len(hosts):
+        given = min(options.clients) if options.clients else "nothing, which is 1"
+        allowed = f"{len(hosts)} or more: one for each host of the cluster ({', '.join(hosts)})"
+        raise UsageError("--clients", given, allowed)
+    return tuple(hosts)
 
 
-def _unreachable(options: argparse.Namespace) -> list[str]:
-    """A line for each server of the part that a load from other hosts leaves out."""
-    if options.cluster is None:
-        return []
-    study, part = PARTS[options.name]
-    return [BEYOND.format(name=name) for name in unreachable(part, scale_of(study, part, options))]
+def _check_hosts(folder: Path, hosts: Sequence[str]) -> None:
+    """Refuses to add blocks of other hosts. Raises UsageError."""
+    shares = (
+        {share.name for share in window.hosts}
+        for block in read_blocks(folder)
+        for arm in block.arms
+        for window in arm.windows
+    )
+    began = set().union(*shares)
+    if began and began != set(hosts):
+        given = f"blocks of the hosts {', '.join(sorted(began))}, and these are {', '.join(hosts)}"
+        raise UsageError(f"--resume {folder}", given, "the same hosts for all blocks (or another folder)")
+
+
+def _unreachable(names: Iterable[str], options: argparse.Namespace) -> list[str]:
+    """A line for each server of these parts that a load from other hosts leaves out."""
+    found = []
+    for study, part in (PARTS[name] for name in names if options.cluster is not None):
+        with suppress(ValueError):  # of a scale without servers: measuring it prints the line
+            found += [BEYOND.format(name=name) for name in unreachable(part, scale_of(study, part, options))]
+    return found
 
 
 def _new(folder: Path) -> Path:

@@ -53,6 +53,8 @@ class Hosts:
     """Address of the cluster's scheduler, HOST:PORT."""
     listen: str
     """Address of this machine at which the hosts reach the servers."""
+    names: tuple[str, ...]
+    """Names of the hosts. The same hosts send in every window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ def sent(plan: LoadPlan, hosts: Hosts) -> tuple[LoadResult, tuple[HostSeen, ...]
 
     Each host keeps to the cores that its worker has. Raises UsageError where no scheduler answers; Refused.
     """
-    result, each = cluster.run(replace(plan, cpus=None), hosts.scheduler, lambda _: None)
+    result, each = cluster.run(replace(plan, cpus=None), hosts.scheduler, lambda _: None, hosts.names)
     return result, tuple(map(_seen, each))
 
 
 def _seen(host: HostResult) -> HostSeen:
-    every, cores = host.result.requests[ALL], host.result.cores or 1
-    return HostSeen(host.name, host.began_within_s, every.count, every.mean_us, host.result.client_cpu_s / cores)
+    result, every = host.result, host.result.requests[ALL]
+    core_s = max((*result.client_cpu_each_s, result.client_cpu_s / (result.cores or 1)))
+    return HostSeen(host.name, host.began_within_s, every.response.get_total_count(), every.mean_us, core_s)

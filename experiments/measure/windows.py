@@ -213,7 +213,7 @@ def _turn(
 def _window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...], columns: Columns) -> None:
     """Runs one window with our own client, and fills its place in the columns.
 
-    Where other hosts send, the load's processor time is that of the busiest host on one of its cores. Bytes are as if
+    Where other hosts send, the load's processor time is that of the busiest core of any host. Bytes are as if
     they could not be read. Raises Refused where a host did not do its share.
     """
     cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()

@@ -70,10 +70,12 @@ class HostSeen:
     began_within_s: float
     """The host began at most this long after the first host."""
     requests: int
+    """Requests that the mean is over: answered, or ended by an error."""
     mean_us: float | None
-    """Mean response time; None where no request was answered."""
+    """Mean response time; None without requests."""
     core_s: float
-    """Processor time of the host's clients on each of the cores that they may use."""
+    """Processor time of the busiest client, which has one core at most; or of all clients on each of the cores that
+    they may use, if that is more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
 """A host lags if it may have begun later than the first host by over this share of the window, and by over this
 time."""
 
+_NOT_READY = " before it was ready: start its worker in the project's folder, with the project's packages"
+
 _PAUSE_S = 0.1
 """Pause between two looks at the hosts."""
 
@@ -67,13 +69,16 @@ class _Host:
     result: LoadResult | None = None
 
 
-def run(plan: LoadPlan, scheduler: str, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
+def run(
+    plan: LoadPlan, scheduler: str, watch: Watch, expected: Sequence[str] = ()
+) -> tuple[LoadResult, tuple[HostResult, ...]]:
     """The result of all hosts, and of each. Blocks as ``fleet.run``, and while the hosts make ready.
 
-    Raises UsageError where there is no scheduler, or where there are fewer clients than hosts; and Refused. An
-    exception of ``watch`` ends the run on all hosts.
+    ``expected``: names of the hosts that are to send; none: all hosts that are there. Raises UsageError where there is
+    no scheduler, or where there are fewer clients than hosts; and Refused. An exception of ``watch`` ends the run on
+    all hosts.
     """
-    with _connected(scheduler) as client, _Run(client, plan, watch) as running:
+    with _connected(scheduler) as client, _Run(client, plan, watch, expected) as running:
         hosts = running.results()
     for host in hosts:
         check(host, plan)
@@ -123,9 +128,16 @@ def _connected(scheduler: str) -> Iterator[Client]:
         client.close()
 
 
-def hosts_of(client: Client, plan: LoadPlan) -> list[_Host]:
-    """Every worker, by name, with its share of the plan. Raises UsageError and Refused."""
+def hosts_of(client: Client, plan: LoadPlan, expected: Sequence[str] = ()) -> list[_Host]:
+    """Every worker, by name, with its share of the plan. Raises UsageError; Refused, also where the workers are not the
+    expected hosts."""
     workers = _some_workers(client)
+    if expected:
+        here = {str(worker["name"]) for worker in workers.values()}
+        changes = [f"host {name} is gone" for name in expected if name not in here]
+        changes += [f"host {name} came later" for name in sorted(here.difference(expected))]
+        if changes:
+            raise Refused(f"{', '.join(changes)}: the run began with {', '.join(expected)}")
     if len(workers) > plan.clients:
         raise UsageError("--clients", plan.clients, f"{len(workers)} or more: one for each host of the cluster")
     hosts, named = [], sorted((str(worker["name"]), address) for address, worker in workers.items())
@@ -166,10 +178,10 @@ def _ask(client: Client, question: str, **words: object) -> Any:
 class _Run:
     """One run on the hosts of a cluster. Leaving ``with`` ends it on every host."""
 
-    def __init__(self, client: Client, plan: LoadPlan, watch: Watch) -> None:
+    def __init__(self, client: Client, plan: LoadPlan, watch: Watch, expected: Sequence[str]) -> None:
         self._client, self._plan, self._watch = client, plan, watch
         self._name = f"load-{secrets.token_hex(6)}"
-        self.hosts = hosts_of(client, plan)
+        self.hosts = hosts_of(client, plan, expected)
         self._said = Queue(self._name, client)
         self._tokens = [Queue(share.token(self._name, host.number), client) for host in self.hosts]
         self._go_s = 0.0
@@ -249,7 +261,7 @@ class _Run:
             if host.result is not None:
                 continue
             if host.address not in here:
-                raise Refused(f"host {host.name} ({host.address}) died")
+                raise Refused(f"host {host.name} ({host.address}) died" + _NOT_READY * (not host.ready))
             if future.done():
                 try:
                     host.result = future.result(timeout=SILENT_S)

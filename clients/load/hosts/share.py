@@ -34,6 +34,9 @@ SAID_EVERY_S = 1.0
 READY, HEARD, BEGUN, LIVES, AGAIN = "ready", "heard", "begun", "lives", "again"
 """Words of a host to the coordinator: ``BEGUN`` with the nanoseconds since ``HEARD``, ``LIVES`` with its requests."""
 
+FOLDERS = ("clients", "stock_service", "experiments/services")
+"""Folders with all code that a host runs. A study's load checks replies by functions of ``experiments/services``."""
+
 _LOOK_S = 0.2
 """Time between two looks if the share is still wanted."""
 
@@ -64,7 +67,7 @@ def token(run: str, number: int) -> str:
 def _sources() -> str:
     """Digest of this program's sources, as they are loaded."""
     root, digest = Path(__file__).resolve().parents[3], hashlib.sha256()
-    for path in sorted((*root.glob("clients/**/*.py"), *root.glob("stock_service/**/*.py"))):
+    for path in sorted(path for folder in FOLDERS for path in root.glob(f"{folder}/**/*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
@@ -84,7 +87,7 @@ def run(share: Share) -> LoadResult:
             say(AGAIN)
             raise NotStarted("started a second time")
         if share.sources != SOURCES:
-            raise NotStarted("its clients/ or stock_service/ are others: use one version, and start its worker anew")
+            raise NotStarted(f"its {', '.join(FOLDERS)} differ: use one version, and start its worker anew")
         if not _one.acquire(blocking=False):
             raise NotStarted("it runs another load")
         try:

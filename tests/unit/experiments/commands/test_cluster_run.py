@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,14 @@ import pytest
 from clients.load.hosts import cluster
 from experiments.__main__ import parser
 from experiments.commands import run
+from experiments.design.arms import Arm, Group
+from experiments.design.setting import setting
+from experiments.design.sweep import Sweep
+from experiments.results import files
+from experiments.results.observed import HostSeen, Window
 from experiments.studies import PARTS
 from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.judge.synthetic_blocks import block
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +47,9 @@ HOSTS = ("--cluster", "192.0.2.1:8786", "--host", "192.0.2.9")
             (*HOSTS, "--clients", "1", "4"),
             "--clients: got 1, allowed: 2 or more: one for each host of the cluster (a, b)",
         ),
-        (HOSTS, "--clients: got 1, allowed: 2 or more"),
+        (HOSTS, "--clients: got 'nothing, which is 1', allowed: 2 or more"),
+        ((*HOSTS[:3], "0.0.0.0"), "--host: got '0.0.0.0', allowed: the one address of this machine"),
+        ((*HOSTS[:3], "::"), "--host: got '::', allowed: the one address of this machine"),
     ],
 )
 def test_a_load_from_hosts_needs_both_addresses_and_a_client_for_each_host(words: Sequence[str], said: str) -> None:
@@ -50,6 +59,20 @@ def test_a_load_from_hosts_needs_both_addresses_and_a_client_for_each_host(words
     assert said in str(refused.value)
 
 
+def test_a_run_goes_on_with_the_same_hosts_alone(tmp_path: Path) -> None:
+    """Blocks of other hosts have the delays of other machines."""
+    sweep = Sweep("try", "try", (Group((Arm(setting(clients=2)),)),), (), 2, (1,))
+    made = block(sweep, dict.fromkeys(sweep.arms, 100.0), 1, 0.01)
+    shares = tuple(HostSeen(name, 0.001, 10, 5.0, 0.1) for name in ("a", "c"))
+    window = Window(None, 1, 1, 0, 0, None, 1, hosts=shares)
+    files.write_plan(tmp_path, files.SWEPT, sweep)
+    run._check_hosts(tmp_path, ("a", "b"))
+    files.append_block(tmp_path, replace(made, arms=[replace(made.arms[0], windows=[window])]))
+    run._check_hosts(tmp_path, ("a", "c"))
+    with pytest.raises(UsageError, match="got 'blocks of the hosts a, c, and these are a, b'"):
+        run._check_hosts(tmp_path, ("a", "b"))
+
+
 def test_a_part_is_measured_by_its_clients_and_what_hosts_cannot_reach_is_named() -> None:
     """A part is measured by its clients, with loads of its own or not. Servers that hosts cannot reach are named."""
     options = asked(*HOSTS, "--clients", "2", "4")
@@ -57,7 +80,13 @@ def test_a_part_is_measured_by_its_clients_and_what_hosts_cannot_reach_is_named(
     assert run.part_for("languages", options) == "languages_clients"
     assert run.part_for("executors", options) == "executors_clients"
     assert run.scale_of(*PARTS["languages_clients"], options).hosts
-    assert [line.split(":")[1] for line in run._unreachable(options)] == [" grpc language=go", " grpc language=rust"]
-    assert run._unreachable(asked()) == []
+    left_out = run._unreachable(["languages", "updater"], options)
+    assert [line.split(":")[1] for line in left_out[:2]] == [" grpc language=go", " grpc language=rust"]
+    assert all("updater=yes" in line for line in left_out[2:])
+    assert len(left_out) > 2
+    assert run._unreachable(["languages"], asked()) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "is_built", lambda _name: False)
+        assert run._unreachable(["greeter"], options) == [], "measuring says that no server is built"
     again = run._again(options, Path("here"))
     assert "--clients 2 4 --cluster 192.0.2.1:8786 --host 192.0.2.9 --out here --resume" in again

@@ -94,7 +94,7 @@ def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
     """The block's counts are the sums of the hosts' counts; bytes on this machine's loopback are not told."""
     arm = Arm(setting(clients=3, mix="trade"))
     sweep = Sweep("try", "try", (Group((arm,)),), (), 2, (1,), turns=Windows(0.1, 0.5), limits=BESIDE_OTHERS)
-    on = replace(bench(CATALOG), hosts=Hosts(scheduler(hosts), "127.0.0.1"))
+    on = replace(bench(CATALOG), hosts=Hosts(scheduler(hosts), "127.0.0.1", HOSTS))
     block = windows.measure(sweep, 1, 1, on, lambda _: None)
     (seen,) = block.arms
     assert [[host.name for host in window.hosts] for window in seen.windows] == [list(HOSTS)] * 2
@@ -109,6 +109,9 @@ def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
     ]
     assert block.slices.wire_bytes == [0, 0]
     assert [each.foreign_ticks for each in block.rounds] == [None, None]
+    lacking = replace(on, hosts=Hosts(scheduler(hosts), "127.0.0.1", (*HOSTS, "third")))
+    with pytest.raises(Refused, match="host third is gone"):
+        windows.measure(sweep, 1, 1, lacking, lambda _: None)
 
 
 def in_window_ns(host: LoadResult) -> Nanoseconds:
@@ -290,6 +293,25 @@ def test_a_nanny_is_refused() -> None:
     """A nanny is refused: it would start a dead worker again, and its worker may start no processes."""
     with pytest.raises(Refused, match="host b has a nanny"):
         cluster.hosts_of(FakeClient(a=None, b="tcp://b:2"), replace(PLAN, clients=2))  # type: ignore[arg-type]
+
+
+def test_hosts_that_changed_between_two_windows_are_refused() -> None:
+    """A lost host and a later host are refused by name: else other hosts would send their clients."""
+    asked, here = replace(PLAN, clients=2), FakeClient(a=None, c=None)
+    assert len(cluster.hosts_of(here, asked, ["a", "c"])) == 2  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="host b is gone, host c came later: the run began with a, b"):
+        cluster.hosts_of(here, asked, ["a", "b"])  # type: ignore[arg-type]
+
+
+def test_a_host_that_dies_before_it_is_ready_is_told_where_to_start() -> None:
+    """A worker that was started elsewhere, or lacks a package, ends before it is ready."""
+    lost = cluster._Host("b", "tcp://b:1", 0, PLAN)
+    run = SimpleNamespace(_client=FakeClient(a=None), hosts=[lost], _futures={0: None})
+    with pytest.raises(Refused, match="died before it was ready: start its worker in the project's folder"):
+        cluster._Run._take(run)  # type: ignore[arg-type]
+    lost.ready = True
+    with pytest.raises(Refused, match=r"died$"):
+        cluster._Run._take(run)  # type: ignore[arg-type]
 
 
 def test_no_workers_are_refused() -> None:
