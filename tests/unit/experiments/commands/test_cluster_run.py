@@ -87,6 +87,6 @@ def test_a_part_is_measured_by_its_clients_and_what_hosts_cannot_reach_is_named(
     assert run._unreachable(["languages"], asked()) == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "is_built", lambda _name: False)
-        assert run._unreachable(["greeter"], options) == [], "measuring says that no server is built"
+        assert run._unreachable(["sockets"], options) == [], "measuring says that no server is built"
     again = run._again(options, Path("here"))
     assert "--clients 2 4 --cluster 192.0.2.1:8786 --host 192.0.2.9 --out here --resume" in again
