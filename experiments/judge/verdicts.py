@@ -96,6 +96,8 @@ class Judged:
     """Blocks that gates left out of it, with the refusals."""
     equivalent: tuple[float, float] = (0.95, 1.05)
     """Both ends of the zone in which a ratio counts as no difference."""
+    confidence: float = 0.95
+    """Confidence of both intervals."""
     load_share: float | None = None
     """Share of its core that the load took, where the load was the limit. Then there are no rulings …"""
     together: tuple[Ruling, ...] = ()
@@ -320,6 +322,7 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
         refusals=one.refusals,
         dropped=one.dropped,
         equivalent=(sweep.limits.equivalent_low, sweep.limits.equivalent_high),
+        confidence=confidence,
     )
 
 

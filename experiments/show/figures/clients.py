@@ -9,6 +9,7 @@ scale, above its number of clients. Left out: N ÷ throughput, which in a closed
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -86,7 +87,7 @@ def picture(
     name: str, title: str, panels: Sequence[Panel], percentiles: bool = False, alike: Sequence[Panel] = ()
 ) -> Picture:
     """The figure with its words, to be drawn when it is wanted. ``percentiles``: the first panel's are drawn too.
-    ``alike``: panels of figures that share its scale."""
+    ``alike``: panels of all figures that share its scale and its lines' looks, this figure's among them."""
     return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, percentiles, alike))
 
 
@@ -97,7 +98,10 @@ def draw(title: str, panels: Sequence[Panel], percentiles: bool = False, alike: 
     height = 3.4 + 0.35 * max((len(panel.below) for panel in panels), default=0)
     widths = [1.4] * len(panels) + [1.0] * percentiles if panels else None
     figure, ((*row,),) = grid(title, height, 1, columns, sharey=True, width_ratios=widths)
-    drawn = overlaid(strokes((line.transport, line.label) for panel in panels for line in panel.lines))
+    every, own = (
+        [(line.transport, line.label) for panel in of for line in panel.lines] for of in (alike or panels, panels)
+    )
+    drawn = {line: stroke for line, stroke in overlaid(strokes(every)).items() if line in own}
     unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
     tails = [tail for point in shown for tail in (point.percentile_us(99),) if percentiles and tail]
     top = max([1.06 * highest(point.mean_us for point in shown if point.mean_us), *(1.06 * each for each in tails)])
@@ -206,7 +210,8 @@ def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], perc
         yield key_of(stroke, text if measured else f"{text}: nothing was measured")
     if percentiles and names:
         lacks = any(point.percentile_us(99) is None for point in panels[0].points)
-        yield key("99th percentile" + ", where known" * lacks, **PERCENTILES[99], linewidth=1.1)
+        alone = {} if _is_joined(panels[0], 99) else {"linestyle": ""}
+        yield key("99th percentile" + ", where known" * lacks, **{**PERCENTILES[99], **alone}, linewidth=1.1)
         yield key("median", **PERCENTILES[50], linewidth=1.1)
     if any(point.mean_us and has_interval(point.mean_us) for point in points):
         yield interval_key()
@@ -218,6 +223,12 @@ def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], perc
         yield limited_key()
     if any(point.refusals for point in points):
         yield refused_key()
+
+
+def _is_joined(panel: Panel, percent: int) -> bool:
+    """True where two neighbouring points of a line have the percentile, so that a line joins them."""
+    known = [[point.percentile_us(percent) is not None for point in each.points] for each in panel.lines]
+    return any(one and other for each in known for one, other in pairwise(each))
 
 
 def alternative(title: str, panels: Sequence[Panel]) -> str:

@@ -1,8 +1,9 @@
 """Judged comparisons as a forest: each ratio with its interval around 1, and its verdict in words.
 
 The axis is logarithmic, so that a half and a double are equally far from 1. The band is the zone in which a ratio
-counts as no difference. Beside the typical ratio, which is judged, stands a thin line: the ratio of whole means. A
-ratio without a verdict is grey and hollow. An interval that reaches out of the figure ends in an arrow.
+counts as no difference. A diamond in it is a difference that is sure, and under 5 %. Beside the typical ratio, which is
+judged, stands a thin line: the ratio of whole means. A ratio without a verdict is grey and hollow. An interval that
+reaches out of the figure ends in an arrow.
 """
 
 import math
@@ -87,7 +88,7 @@ def _draw_row(axes: Axes, row: int, judged: Judged, limits: tuple[float, float])
     span(axes, row, judged.typical, colour, limits, across=True, width=2.0)
     face = "white" if colour == QUIET else colour
     value = min(max(judged.typical.value, limits[0]), limits[1])
-    axes.plot([value], [row], marker="o", color=colour, mfc=face, linestyle="", zorder=5)
+    axes.plot([value], [row], marker=_marker(judged), markersize=4, color=colour, mfc=face, linestyle="", zorder=5)
     if judged.comparison.kind in ("growth", "per client"):
         axes.plot([judged.comparison.clients_ratio], [row], marker="|", markersize=12, color=INK, zorder=4)
 
@@ -114,6 +115,10 @@ def _colour(judged: Judged) -> str:
     return SAME if judged.verdict in _SAME_VERDICTS else DIFFERENT
 
 
+def _marker(judged: Judged) -> str:
+    return "D" if _colour(judged) == DIFFERENT and judged.by_less_than_5 else "o"
+
+
 def _said(judged: Judged) -> str:
     """The numbers and, below, the verdict with the blocks that would decide it."""
     value, ends = ratio_words(judged.typical)
@@ -123,12 +128,21 @@ def _said(judged: Judged) -> str:
 
 
 def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
-    colours = {_colour(each) for each in judged}
-    for colour, label in ((DIFFERENT, "different"), (SAME, "the same, to within 5 %"), (QUIET, "no verdict")):
-        if colour in colours:
+    drawn = {(_colour(each), _marker(each)) for each in judged}
+    for colour, marker, label in (
+        (DIFFERENT, "o", "different"),
+        (DIFFERENT, "D", "different, by less than 5 %"),
+        (SAME, "o", "the same, to within 5 %"),
+        (QUIET, "o", "no verdict"),
+    ):
+        if (colour, marker) in drawn:
             face = "white" if colour == QUIET else colour
-            yield key(label, color=colour, marker="o", mfc=face, linestyle="-")
-    yield key("thick: interval of the typical ratio", linestyle="-", linewidth=2.0)
+            yield key(label, color=colour, marker=marker, markersize=4, mfc=face, linestyle="-")
+    yield key(
+        f"thick: {100 * judged[0].confidence:g} % interval of the typical ratio, or within its marker",
+        linestyle="-",
+        linewidth=2.0,
+    )
     yield key("thin: whole means, every pause counted", linestyle="-", linewidth=0.9)
     low, high = judged[0].equivalent
     yield Patch(facecolor=FAINT, label=f"{low:g} to {high:g}: counts as the same")

@@ -149,7 +149,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     found = points(seen.main.sweep, seen.main.blocks)
     panels = [
         costs.Panel(
-            f"Processor time of the server for each call, {DECIDING[0]} connections, {BLOCKS[client]}, µs",
+            f"{client}, {BLOCKS[client]}: processor time of the server for each call, µs",
             [
                 costs.Row(server, SERVERS[server].text("transport"), point.server_cpu_us)
                 for server in SERVERS
@@ -158,4 +158,5 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
         )
         for client in CLIENTS
     ]
-    return (costs.picture(STUDY, "What a call costs gRPC servers in Python", panels),)
+    title = f"What a call costs gRPC servers in Python, {DECIDING[0]} connections"
+    return (costs.picture(STUDY, title, panels, shared=True),)

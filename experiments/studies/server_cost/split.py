@@ -37,7 +37,7 @@ SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
 """Parts in the order in which they are shown."""
 
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
-"""The three servers, by their transports."""
+"""Words for the three servers, by their transports."""
 
 LOAD = f"{CONNECTIONS} connections of one lean client never let the server sleep, and stocks are in memory."
 
@@ -46,7 +46,7 @@ QUANTITY = "Processor time of the server for each Lookup, µs"
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One server: each share in µs, over the blocks that have all of them."""
+    """One server's shares in µs, over the blocks that have every share."""
 
     name: str
     shares: Mapping[str, Estimate]
@@ -58,7 +58,7 @@ class Split:
 
 
 def splits(judgement: Judgement) -> tuple[Split, ...]:
-    """Every server that has all its shares in some block."""
+    """Servers that have every share in at least one block."""
     found = []
     for lookup in map(Arm, THREE):
         blocks = [each for block in judgement.blocks if (each := _of(judgement, block, lookup)) is not None]
@@ -69,7 +69,7 @@ def splits(judgement: Judgement) -> tuple[Split, ...]:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """One answer, with numbers and without a verdict."""
+    """One answer with numbers and without a verdict."""
     found = splits(seen.main)
     told = [_told(each) for each in found]
     executors = " or the ".join(
@@ -100,14 +100,15 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """The shares with their intervals."""
+    """Section with the shares and their intervals."""
     return (Section("Where a request's processor time goes", table(splits(seen.main))),)
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure with a bar for each server."""
     bars = [shares.Bar(each.name, {name: each.shares[name].value for name in SHARES}) for each in splits(seen.main)]
-    return (shares.picture("split", "Where a request's processor time goes", QUANTITY, bars),)
+    title = f"Where a request's processor time goes: {CONNECTIONS} connections never let the server sleep"
+    return (shares.picture("split", title, QUANTITY, bars),)
 
 
 def table(found: Sequence[Split]) -> str:

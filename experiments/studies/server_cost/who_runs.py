@@ -1,7 +1,7 @@
 """Executors of a Lookup on sockets: each beside a server in C with epoll, at 1, 16 and 64 connections.
 
 The load program is ``load.c``; server and load have a core each. In a closed loop the time of a request is the number
-of connections ÷ the throughput. So C's time ÷ an executor's is that executor's throughput as a share of C's.
+of connections ÷ the throughput. So C's time ÷ an executor's time is that executor's throughput ÷ C's throughput.
 """
 
 import math
@@ -29,7 +29,7 @@ PART = "who_runs"
 CONNECTIONS = (1, 16, 64)
 
 DECIDING = 16
-"""Number of connections at which the shares end the sweep once they are decided."""
+"""Number of connections whose shares decide when the sweep ends."""
 
 PEER = "c-stock"
 
@@ -37,8 +37,8 @@ EXECUTOR = "static-pool"
 """Executor of the A/A pair, at the most connections."""
 
 TOGETHER = 4
-"""Executors of a group: with the server in C, and the second server of the A/A pair, it is full. One more has a family
-of its own, since ten blocks could decide no larger one."""
+"""Executors of a group. With the server in C and the second server of the A/A pair the group is full. A further
+executor has a family of its own, since ten blocks could decide no larger family."""
 
 ROUNDS = 3
 """Rounds of a block: each has a window of every arm."""
@@ -46,13 +46,13 @@ ROUNDS = 3
 TAIL = 99.9
 
 GOALS = (("leader-followers at 16", "throughput of leader-followers with 16 connections ÷ C's", 0.44, math.inf),)
-"""The comparison, what is aimed at, its least and its most."""
+"""Goals: name of the comparison, words for the goal, least value, greatest value."""
 
 QUESTION = "What of a C server's throughput does each executor reach on sockets?"
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Throughput of a Lookup, as a share of a C server's."""
+    """Sweep of the throughput of a Lookup, as a share of a C server's."""
     groups, comparisons = list[Group](), list[Comparison]()
     for connections in CONNECTIONS:
         epoll = Arm(_server(connections, language="c"))
@@ -120,7 +120,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def table(seen: Seen) -> str:
-    """Table with a row for each executor: its share of C's throughput, and p99.9 in medians, at each number of
+    """Table with a row for each executor: its share of C's throughput, and p99.9 as a multiple of the median, by
     connections."""
     lines = []
     found = points(seen.main.sweep, seen.main.blocks)
@@ -159,7 +159,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
         )
         for connections in CONNECTIONS
     ]
-    return (costs.picture(PART, "Who runs a Lookup on sockets", panels),)
+    return (costs.picture(PART, "Who runs a Lookup on sockets, for a client in C", panels, log=True),)
 
 
 def _server_name(arm: Arm) -> str:

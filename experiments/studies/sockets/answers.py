@@ -108,6 +108,7 @@ def _soonest(seen: Seen) -> Answer:
         details=(*(standing(judgement, *pair) for pair in pairs[2:]), brief(size)),
         estimand=ESTIMAND,
         not_concluded=NOT_CONCLUDED,
+        titles={"response": "Which of the document's APIs answers soonest, at each rate and size?"},
         to_decide=to_decide(judgement, names),
     )
 
@@ -118,7 +119,7 @@ def cycle_us(row: DeliveryRow) -> float | None:
 
 
 def answer_us(row: DeliveryRow) -> float | None:
-    """Part of that time that the receiver itself takes."""
+    """Part of that time that the receiver itself takes, from the received message to the sent answer."""
     return row.answer_us
 
 

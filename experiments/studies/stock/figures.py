@@ -33,7 +33,8 @@ Painter = Callable[[Seen], Sequence[Picture]]
 def main(seen: Seen) -> Sequence[Picture]:
     """The answers, the five figures, the three servers beside each other, and what was measured after them."""
     found = points(seen.main.sweep, seen.main.blocks)
-    pictures = [ratios.picture("answers", "Ratios that answer the questions", list(seen.main.comparisons("headline")))]
+    title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
+    pictures = [ratios.picture("answers", title, list(headline))]
     panels = {
         name: clients.Panel(
             "",
@@ -70,7 +71,9 @@ def lock_waits(seen: Seen) -> Sequence[Picture]:
         costs.Panel(quantity, [_row(arm, request, of) for (arm, request), of in values.items()])
         for quantity, values in (("Mean wait for the lock, µs", waits), ("Share of the mean latency, %", shares))
     ]
-    return [costs.picture("lock_waits", "What the lock costs: waits under each strategy", panels)]
+    few, many = (counted(of(arm.connections for arm in sweep.arms), "client") for of in (min, max))
+    loads = few if few == many else f"{few} to {many}"
+    return [costs.picture("lock_waits", f"What the lock costs: waits under each strategy, {loads}", panels)]
 
 
 def _row(arm: Arm, request: str, of: Estimate | None) -> costs.Row:
@@ -156,7 +159,7 @@ def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Number of threads that ran the requests of a figure's arms, as the server stamped them; none where it did not."""
+    """Number of threads that ran the requests of a figure's arms, as the server stamped them. Empty without stamps."""
     if staged is None or figure not in POOLED:
         return {}
     own = [arm for arm in staged.sweep.arms if arm.setting.but(clients=1) == FIGURES[figure] and not arm.copy]
@@ -211,7 +214,7 @@ def _types(found: ALL_POINTS, arm: Arm) -> list[str]:
 
 
 def _wait_us(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Estimate | None:
-    """Mean wait for the lock; None where none was taken."""
+    """Mean wait for the lock; None where no request took a lock."""
     waits = [each.lock_wait.mean_us for each in stages(sweep, blocks, arm).get(request, ()) if each.locked]
     return mean_interval(waits, CONFIDENCE) if waits else None
 

@@ -47,7 +47,7 @@ WAIT_MS = 10.0
 REQUEST, ANEW, CONNECTION, CONNECTION_ANEW, ON_GRPC = "request", "anew", "connection", "connection_anew", "grpc"
 
 TO_POOL, PAST_POOL = "to_pool_", "past_pool_"
-"""Beginnings of comparisons' names, before their line: up to the pool's size, and from there to twice that."""
+"""Beginnings of comparisons' names: from one client to the pool's size, and from the pool's size to twice that."""
 
 LINES: Mapping[str, Setting] = {
     REQUEST: SOCKETS.but(workers=POOL, io_ms=WAIT_MS),
@@ -86,7 +86,9 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 }
 """Panels of the figure, with the labels of their lines."""
 
-TITLE = f"Lookup with {WAIT_MS:g} ms of waiting in it, a pool of {POOL} threads"
+_WORK = f"Lookup with {WAIT_MS:g} ms of waiting in it, a pool of {POOL} threads"
+TITLES: Mapping[str, str] = {"pool_fills": _WORK, "past_pool": f"Past the pool, on sockets: {_WORK}"}
+"""Title of each part's figure."""
 
 WINDOWS = Windows(warm_up_s=0.06, duration_s=0.16)
 """The warm-up is three requests of the slowest arm, the window eight: each takes 20 ms."""
@@ -152,14 +154,15 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def past_pool_answers(seen: Seen) -> tuple[Answer, ...]:
-    """The part ``past_pool`` by itself."""
+    """Answers of the part ``past_pool``."""
     names = (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}")
     question = f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?"
     return (_answer(seen.main, question, waiting(seen.main), names),)
 
 
 def waiting(judgement: Judgement) -> str:
-    """Latency up to the pool and past it: one sentence where it stays and then rises, else one for each verdict."""
+    """Sentences on latency up to the pool and past it: one sentence where latency stays constant and then rises, else a
+    sentence for each verdict."""
     names = f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"
     judged = found(judgement, *names)
     holds = len(judged) == len(names) and _is_flat(judged[0]) and _rises(judged[1])
@@ -186,7 +189,7 @@ def details(judgement: Judgement) -> tuple[str, ...]:
 
 
 def _asked(judgement: Judgement) -> tuple[int, ...]:
-    """Numbers of clients of the sentence: the fewest, the pool's size, twice that."""
+    """Numbers of clients in the sentence: the fewest, the pool's size and twice that."""
     counts = [arm.connections for arm in judgement.sweep.arms]
     return tuple(sorted({min(counts), POOL, 2 * POOL}))
 
@@ -212,7 +215,7 @@ def _told(judgement: Judgement, name: str) -> str:
 
 
 def _detailed(judgement: Judgement, name: str) -> str:
-    """The verdict on both ends, and every step between them."""
+    """The verdict on both ends of a line, and every step between them."""
     own = steps(judgement, _arms(judgement, name))
     return f"{_told(judgement, name)} {step_by_step(own)}" if own else _told(judgement, name)
 
@@ -231,7 +234,7 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
-    """Arms of a comparison's line from one of its ends to the other, by ascending clients."""
+    """Arms of a comparison's line, by ascending clients."""
     base = LINES[_line(name)]
     own = [arm for arm in judgement.sweep.arms if arm.setting == base.but(connections=arm.connections) and not arm.copy]
     chosen = [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
@@ -243,7 +246,8 @@ def _line(name: str) -> str:
 
 
 def _starving(judgement: Judgement) -> Iterator[str]:
-    """Number of clients that got no reply on a kept connection, and how many where each request has a new one."""
+    """Numbers of clients that got no reply on a kept connection, beside these where each request has a new
+    connection."""
     every = points(judgement.sweep, judgement.blocks)
     kept = _points(every, CONNECTION)
     if not any(point.windows for point in kept):
@@ -266,8 +270,7 @@ def _starving(judgement: Judgement) -> Iterator[str]:
 
 
 def _without_reply(starving: Sequence[Point]) -> str:
-    """Number of clients without any reply in a window, on average, of all that sent: ``1 of 6, 2 of 7``; of more the
-    ends."""
+    """Mean number of clients without any reply in a window, beside the number of clients: ``1 of 6, 2 of 7``."""
     texts = [f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving]
     return ", ".join(texts) if len(texts) <= 2 else f"from {texts[0]} to {texts[-1]}"
 
@@ -303,7 +306,8 @@ def pictures(seen: Seen) -> Sequence[Picture]:
         ]
         if drawn:
             panels.append(over_clients.Panel(title, drawn, POOL))
-    return [over_clients.picture(seen.main.sweep.part, TITLE, panels)]
+    part = seen.main.sweep.part
+    return [over_clients.picture(part, TITLES[part], panels)]
 
 
 def _points(every: Mapping[tuple[Arm, str], Point], line: str) -> list[Point]:

@@ -18,7 +18,7 @@ from experiments.judge.gates import Refusal
 from experiments.judge.points import Point, points
 from experiments.judge.points import stages as stages_of
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import judge
+from experiments.judge.verdicts import Ruling, Verdict, judge
 from experiments.results.observed import Window
 from experiments.show.figures import (
     advice,
@@ -336,8 +336,12 @@ def test_a_row_stands_below_the_clients() -> None:
     assert "Threads that ran requests: 1: 4." in picture.alternative
 
 
-def test_figures_that_are_compared_share_a_scale() -> None:
-    """Figures that are compared share a scale: the lower one reaches as far as the higher one."""
+def test_figures_that_are_compared_share_a_scale_and_looks() -> None:
+    """The lower figure reaches as far as the higher one. A line looks as it does beside others, in another figure."""
+    both = [clients.Panel("", [clients.Line(name, "grpc", [_points()[0]]) for name in ("Lookup", "Trade")])]
+    trade = [clients.Panel("", [clients.Line("Trade", "grpc", [_points()[0]])])]
+    known, seen = (clients.draw("A figure", of, alike=both).axes[0].lines for of in (both, trade))
+    assert seen[-1].get_color() == known[-1].get_color() != known[0].get_color()
     low, high = ([clients.Panel("", [clients.Line("a", "grpc", [point])])] for point in (_points()[4], _points()[1]))
     own = clients.draw("Low", low).axes[0].get_ylim()
     shared = {clients.draw("A figure", shown, alike=[*low, *high]).axes[0].get_ylim() for shown in (low, high)}
@@ -356,10 +360,21 @@ def test_costs_on_a_logarithmic_axis_share_its_ends() -> None:
 
 
 def test_a_percentile_that_stands_alone_is_known() -> None:
-    """A single percentile is known by its marker: that of a 99th percentile differs from a median's."""
-    shown = [clients.Panel("", [clients.Line("a", "grpc", _points()[:1])])]
-    *_, tails = clients.draw("Title", shown, percentiles=True).axes
-    assert [line.get_marker() for line in tails.lines] == ["o", "^"]
+    """A single percentile is known by its marker, and has no line in the legend."""
+    for number, dashes in ((1, "None"), (2, "-")):
+        shown = [clients.Panel("", [clients.Line("a", "grpc", _points()[:number])])]
+        figure = clients.draw("Title", shown, percentiles=True)
+        assert [line.get_marker() for line in figure.axes[-1].lines] == ["o", "^"]
+        assert [each.get_linestyle() for each in figure.legends[0].get_lines() if each.get_marker() == "^"] == [dashes]
+
+
+def test_a_small_difference_has_a_marker_of_its_own() -> None:
+    """A sure difference under 5 % lies in the band of equal ratios, and is no equal ratio."""
+    one = replace(next(iter(judged().judged.values())), rulings=(Ruling(1.0, 0.001, Verdict.SLOWER),))
+    for typical, marker in ((Estimate(1.03, 1.02, 1.04, 10), "D"), (Estimate(1.3, 1.2, 1.4, 10), "o")):
+        figure = ratios.draw("Ratios", [replace(one, typical=typical)])
+        assert (", by less than 5 %" in figure.legends[0].get_texts()[0].get_text()) is (marker == "D")
+        assert marker in [line.get_marker() for line in figure.axes[0].lines]
 
 
 def test_what_reaches_out_is_found() -> None:
@@ -373,8 +388,7 @@ def test_what_reaches_out_is_found() -> None:
 def test_the_same_data_give_the_same_bytes() -> None:
     """No dates, no random ids."""
     one, other = (style.data_of(FULL["ratios"]().draw(), "svg") for _ in range(2))
-    assert one == other
-    assert one.startswith(b"<?xml")
+    assert (one == other, one[:5]) == (True, b"<?xml")
 
 
 def test_a_curve_ends_where_ten_independent_requests_lie_beyond() -> None:
