@@ -1,14 +1,14 @@
-"""Servers and clients in other languages: what each is, what it needs, how it is built and started.
+"""Servers and clients in other languages: their tools, builds and commands.
 
-A peer's server keeps the process contract of ``stock_service/rpc/process/serving.py``; what it serves, and what its
-client measures, is in the README of its folder. ``make peers`` builds those that this machine can build, each into a
+A peer's server keeps the process contract of ``stock_service/rpc/process/serving.py``; the README of its folder
+describes its service and its client's measurement. ``make peers`` builds those that this machine can build, each into a
 folder of its own under ``BUILT``. A peer counts as built if it was built from the sources that are there now.
 
 A peer in Python runs from its sources. Its server is ours: the greeter's has a client to be compared, and the stock
 service's runs on a free-threaded Python, where this machine has one (``python/free_threaded.py``). Beside it is one of
 our protocol that has nothing of ours but the messages (``python/epoll_server.py``). The socket APIs in Python have a
-server and a client of their own (``python/echo_server.py``). gRPC servers of others are packages, which
-``make grpc-servers`` installs.
+server and a client of their own (``python/echo_server.py``). gRPC servers of others are packages, which ``make
+grpc-servers`` installs.
 
 No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
 """
@@ -27,10 +27,10 @@ SOURCES = Path(__file__).resolve().parent
 BUILT = SOURCES.parents[1] / ".tools" / "peers"
 
 RELEASE, DEBUG, FREE_THREADED = "release", "debug", "free-threaded"
-"""Builds of a peer: for speed, for finding faults, or the Python that runs it without a GIL."""
+"""Builds of a peer: ``release`` for speed, ``debug`` for finding faults, or a Python that runs it without a GIL."""
 
 FROM_SOURCES = "from sources"
-"""Build of a peer in Python that does what our own server does: no level of a factor is this."""
+"""Build of a peer in Python that does the same as our own server. No factor has this level."""
 
 PYTHON_EPOLL = "python-epoll"
 """The peer that is a server of our protocol in one thread of Python."""
@@ -78,28 +78,30 @@ class Peer:
     language: str
     serves: str
     transport: str
-    """Protocol that it speaks; no two peers of one build have the same language, service and transport."""
+    """Protocol of its server. Peers of one build differ in language, service or transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
-    """Empty: it runs from its sources."""
+    """Command of its build. Empty: it runs from its sources."""
     start: tuple[str, ...]
-    """Its server, for options to follow. Empty where that is ours, on the Python that runs this."""
+    """Command of its server, before the options. Empty where the server is ours, on the Python that runs this
+    program."""
     client: tuple[str, ...] = ()
-    """Client that measures it, with ``{address}``, ``{calls}``, ``{seconds}`` and names of factors to be filled in: see
-    ``client_command``. Empty where another program does that."""
+    """Command of the client that measures it, with ``{address}``, ``{calls}``, ``{seconds}`` and names of factors to be
+    filled in: see ``client_command``. Empty where another program measures it."""
     takes: Mapping[str, str] = field(default_factory=dict)
     """Its server's options, by the factor whose level each takes."""
     report: str = ""
-    """Its server's option for how many messages it times: it then prints at its end what came. Empty: it has none."""
+    """Option of its server for the number of messages to time. The server prints the times at its end. Empty: no such
+    option."""
     catalog: str = ""
-    """Its server's option for a file of stocks. Empty: it has none."""
+    """Option of its server for a file of stocks. Empty: no such option."""
     measured: tuple[str, ...] = ()
-    """Further options of its server where it is an arm."""
+    """Further options of its server in an arm."""
     compiled: str = RELEASE
 
     @property
     def folder(self) -> Path:
-        """Its sources; ``build`` is run there."""
+        """Folder of its sources; ``build`` is run there."""
         return SOURCES / self.language
 
 
@@ -167,7 +169,7 @@ _GREETER_CLIENT: tuple[str, ...] = ("--address", "{address}", "--clients", "{cli
 _GREETER_CLIENT += ("--mode", "{call_style}", "--in-flight", "{in_flight}")
 
 _KNOWN = ("--entities", "1000")
-"""As many as our own store begins with (``experiments/services/entity.py``)."""
+"""Number of entities, the same as in our own store at its start (``experiments/services/entity.py``)."""
 
 
 def _rust_entity(compiled: str) -> Peer:
@@ -182,7 +184,7 @@ WITHOUT_GIL = "python-free-threaded"
 
 
 def _without_gil() -> Peer:
-    """On sockets alone: grpcio has no build for it. ``gil=0``: no package can turn the GIL on."""
+    """Servers on sockets alone: grpcio has no build without a GIL. With ``gil=0`` no package can turn the GIL on."""
     script = (sys.executable, str(SOURCES / "python" / "free_threaded.py"))
     how = "put python3.14t or later on the PATH, or its path into STOCK_SERVICE_FREE_THREADED"
     need = Need("a free-threaded Python", (*script, "find"), how)
@@ -267,7 +269,8 @@ PYTHON = "python"
 """The language of our own servers."""
 
 PEER_CLIENT = "peer"
-"""The load program that comes with a peer: a fresh one for each window, which makes so many calls and ends."""
+"""Name of the load program that comes with a peer. Each window starts a fresh process, which makes a given number of
+calls and ends."""
 
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
@@ -280,7 +283,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
 
 
 def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE) -> str:
-    """The name of the peer that serves this. Raises Absent where there is none."""
+    """Name of the peer with this service, language and transport. Raises Absent where there is none."""
     for name, each in PEERS.items():
         made = each.serves, each.language, each.transport, each.compiled
         if made == (service, language, transport, compiled):
@@ -297,8 +300,8 @@ def client_takes(served: tuple[str, str, str], factor: str) -> bool:
 
 
 def is_built(name: str) -> bool:
-    """True where a peer is built from the sources that are there now; of one that needs no building, where all that it
-    needs is there."""
+    """True where a peer is built from the present sources. A peer without a build counts where all its tools are
+    there."""
     if not PEERS[name].build:
         return not missing(name)
     return stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder)
@@ -311,7 +314,7 @@ def server_command(name: str) -> tuple[str, ...]:
 
 
 SENDS_S_MAX = 7200.0
-"""Longest time for which a client sends, where no other is given."""
+"""Longest time in seconds for which a client sends, where no other time is given."""
 
 
 def client_command(
@@ -347,12 +350,12 @@ def missing(name: str) -> list[str]:
 
 
 def stamp(name: str) -> Path:
-    """The file that says from which sources a peer was built."""
+    """File with the digest of the sources from which a peer was built."""
     return BUILT / f"{name}.stamp"
 
 
 def digest(folder: Path) -> str:
-    """Digest that tells a folder's sources from any others. Files that were built in it, and pages, do not count."""
+    """Digest of a folder's sources. Built files and pages do not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         if {"build", "target", "__pycache__"} & set(file.relative_to(folder).parts) or file.suffix == ".md":

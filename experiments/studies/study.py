@@ -1,8 +1,8 @@
 """A study: a question, the parts that answer it, and the functions that give its content for readers.
 
-A **part** is one sweep: ``run STUDY`` runs the study's first part, ``run PART`` another. A study hands over functions
-from judgements to plain values (answers, claims, figures, sections), so that no general module names a study. To add
-one: a folder with a ``Study``, and a line in ``STUDIES``.
+A **part** is one sweep: ``run STUDY`` runs the study's first part, and ``run PART`` any part. A study hands over
+functions from judgements to plain values (answers, claims, figures, sections), so that no general module names a study.
+To add one: a folder with a ``Study``, and a line in ``STUDIES``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,13 +37,14 @@ class Scale:
     fixed: bool = False
     """True where a number of blocks was asked for, in place of the looks of a profile."""
     whole: bool = False
-    """True where a part has all levels or counts of its document, of which other scales have fewer."""
+    """True where a part has all levels or counts of its document. Other scales have fewer."""
     peers: frozenset[str] = frozenset(PEERS)
     """The peers that are built here, by name: a part leaves out arms of others."""
     hosts: bool = False
     """True where other hosts send the load: a part keeps the servers that listen beyond loopback."""
     foretell: Callable[[Setting], Foretold] | None = None
-    """Predicts a setting, in a part that predicts. None before this is known: then a part guesses its rates."""
+    """Predicts a setting, in a part with predictions. None before the predictions are made; then a part guesses its
+    rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,18 @@ class Part:
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
     peers: tuple[str, ...] = ()
-    """Peers that it measures where they are built, by name."""
+    """Names of the peers that it measures where they are built."""
     first: str | None = None
-    """A part without verdicts that is measured before it, into a folder inside its own …"""
+    """Name of a part without verdicts that is measured before it, into a folder inside its own …"""
     foretell: Callable[[Judgement, Setting], Foretold] | None = None
-    """… from which it predicts each of its arms. The predictions are written down before its own sweep begins."""
+    """… and the function that predicts each of its arms from that part. The predictions are written down before its own
+    sweep begins."""
     also: tuple[str, ...] = ()
     """Parts that are measured after it, as fully as if asked for alone, into folders inside its own."""
     after: tuple[str, ...] = ()
     """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
     beside: tuple[str, ...] = ()
-    """Parts, of any study, by which claims of this one go where they were recorded beside it."""
+    """Names of parts, of any study, whose recordings beside it decide some of its claims."""
     runs: Callable[[Scale], Sequence[Plan]] = lambda _: ()
     """Runs of other kinds that are made after it, into its own folder."""
 

@@ -1,7 +1,7 @@
 """The greeter of gRPC: its latency with one client, its throughput with one and with two.
 
-In C++ as in the original, and in Python. ``design`` has the document's numbers and the sweeps; ``rates`` what is
-computed; ``claims`` the answers and the card; ``figures`` pictures and tables.
+Both are measured in C++, as in the original, and in Python. ``design`` has the document's numbers and the sweeps;
+``rates`` computes rates and clocks; ``claims`` has the answers and the card; ``figures`` has figures and tables.
 """
 
 from experiments.studies.greeter import claims, design, figures

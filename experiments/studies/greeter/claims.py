@@ -1,12 +1,13 @@
 """The answers to the study's questions, and the replication card: every claim, judged by our data. Pure.
 
 The document asks three questions: the round trip of one client; throughput with one client and with two; and how both
-were measured, which is two here: wall clock or processor time, synchronous or asynchronous. The fifth is this
-project's.
+were measured. The third question is two questions here: wall clock or processor time, and synchronous or asynchronous.
+The fifth question is this project's.
 
-Its programs are C++, so C++ decides a claim; Python's number stands beside. A claim about comparisons takes their
-verdicts. One about clocks or first calls takes an interval over blocks, of 95 %, once the sweep stands at a look. What
-is said of its machine alone is NOT TESTABLE, as is all that needs C++ where its peer is not built.
+The document's programs are in C++, so C++ decides a claim; Python's number stands beside it. A claim about comparisons
+takes their verdicts. A claim about clocks or first calls takes an interval of 95 % over blocks, once the sweep stands
+at a look. A claim about the document's machine alone is NOT TESTABLE. So is a claim that needs C++ where its peer is
+not built.
 """
 
 from collections.abc import Iterator
@@ -192,7 +193,7 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def has_cpp(judgement: Judgement) -> bool:
-    """True where the sweep has the original's language."""
+    """True where the sweep has arms in C++, the original's language."""
     return any(arm.setting == ONE[CPP] for arm in judgement.sweep.arms)
 
 
@@ -248,7 +249,7 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Judged by both clients together: their rate falls if latency grows by more than the clients do."""
+    """Judges the rate of both clients together: it falls if latency grows by more than the clients do."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
@@ -275,7 +276,7 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
-    """Never confirmed: where a client computes all the while, the two clocks read the same."""
+    """Never confirmed: where a client computes the whole time, the two clocks read the same."""
     if not has_cpp(seen.main):
         return "NOT TESTABLE", NOT_MEASURED
     found, beside = (rates(seen.main, ONE[each]) for each in (CPP, PYTHON))
@@ -299,7 +300,8 @@ def _calls_are_synchronous(_: Seen) -> Finding:
 
 
 def _server_makes_calls_synchronous(seen: Seen) -> Finding:
-    """Contradicted where calls at once, of the same server, are answered at a higher rate than one at a time can be."""
+    """Contradicted where several calls at once get a higher rate from the same server than one call at a time can
+    get."""
     if not has_cpp(seen.main):
         return "NOT TESTABLE", NOT_MEASURED
     name = f"in_flight_{CPP}"

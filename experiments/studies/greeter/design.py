@@ -27,10 +27,10 @@ LATENCY_MS = (1.0, 2.0)
 """Question 1: the round trip of one call of one client, at least and at most."""
 
 ONE_CLIENT_HZ = 3600.0
-"""Question 2: "about", with one client."""
+"""Question 2: "about" this rate, with one client."""
 
 TWO_CLIENTS_HZ = 3300.0
-"""Question 2: "about", with two clients. It is what one of the two printed."""
+"""Question 2: "about" this rate, with two clients. One of the two clients printed it."""
 
 TERMINAL_HZ = 3297.24
 """The terminal of question 2, one client's last line: 1000 calls ÷ the time of its loop."""
@@ -43,20 +43,20 @@ CLIENTS = (1, 2)
 
 
 def implied_ms() -> float:
-    """The time of a call that the throughput with one client stands for: one call at a time takes 1 ÷ rate."""
+    """Time of a call in ms that follows from the throughput with one client: one call at a time takes 1 ÷ rate."""
     return 1000 / ONE_CLIENT_HZ
 
 
 HEADLINE = "headline"
 
 PEER = "cpp-greeter"
-"""The peer without which C++ is left out."""
+"""Peer that every arm in C++ needs."""
 
 LABELS = {"cpp": "C++", "python": "Python"}
 """Names of the languages for people, in the order of tables and figures."""
 
 IN_FLIGHT = 10
-"""Calls under way at once, of the asynchronous client that has several."""
+"""Calls under way at once of the asynchronous client with several calls."""
 
 COLD_RUNS = 3
 """Cold runs of each cell in a block: the first call of a fresh program varies."""
@@ -64,10 +64,10 @@ COLD_RUNS = 3
 _GREETER = setting(service="greeter", transport="grpc", mix="say-hello")
 
 ONE = {each: _GREETER.but(language=each, client="peer") for each in LABELS}
-"""One client, one call at a time, client and server in one language."""
+"""Setting of one client with one call at a time. Client and server are in one language."""
 
 SAME_CLIENT = {each: _GREETER.but(language=each, client="lean") for each in LABELS}
-"""The server alone is of the language; our lean client calls it."""
+"""Setting of a server in a language, called by our lean client."""
 
 LIBRARY = _GREETER.but(client="library")
 """Our load client's own grpcio client, beside the Python program."""

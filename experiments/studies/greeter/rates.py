@@ -1,4 +1,5 @@
-"""Rates and clocks of an arm over the blocks, and their words: each client's, of all together, and what a reply cost.
+"""Rates and clocks of an arm over the blocks, and their words: each client's rate, the rate of all clients, and the
+cost of a reply.
 
 Every value is a block's, so intervals are Student's t over the blocks' logarithms, and lie above 0. Rounds that were
 robbed of time are left out, and blocks that a gate refuses. From cold, a block's value is a mean over its runs. Pure.
@@ -29,7 +30,7 @@ NOT_MEASURED = f"Not measured: the peer {PEER} was not built. `make peers` build
 
 
 def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """A comparison in its sentence; why there is none, where there is none."""
+    """A comparison in its sentence. A missing comparison has a sentence with the reason."""
     judged = judgement.judged.get(name)
     if judged is not None:
         return ratio_sentence(judged, above, below)
@@ -63,7 +64,7 @@ class Rates:
     """Rates and times of an arm. Rates are replies a second; times are µs for each reply."""
 
     load_limited: bool
-    """True where the clients' core was full: then these are numbers of client and server together."""
+    """True where the clients' core was full: then rates and times are those of client and server together."""
     total_hz: Estimate
     """Rate of the server: all clients together."""
     client_hz: Estimate
@@ -87,10 +88,10 @@ class FromCold:
 
     connect_us: Estimate
     first_us: Estimate
-    """Time of the first call, with the connection made before."""
+    """Time of the first call on a connection that was made before it."""
     as_timed_us: Estimate
-    """Time of connecting and the first call: a program that connects within its first call sees it, as the original's
-    did."""
+    """Time of connecting and of the first call together, as a program sees it that connects within its first call, like
+    the original's."""
     rest_us: Estimate
     """The mean of the other calls of the run."""
     first_over_rest: Estimate
@@ -98,7 +99,7 @@ class FromCold:
 
 
 def rates(judgement: Judgement, of: Setting) -> Rates | None:
-    """Rates of an arm in blocks that no gate refuses; None where there is none, or its client does not say its
+    """Rates of an arm in blocks that no gate refuses. None without such a block, or where the client does not state its
     clocks."""
     sweep, arm = judgement.sweep, Arm(of)
     if arm not in sweep.arms:
@@ -137,12 +138,12 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 
 def cold_runs(seen: Seen) -> ColdJudged:
-    """The cold runs; no rows where none were measured."""
+    """The judged cold runs; without rows where none were measured."""
     return seen.of(ColdJudged) or ColdJudged()
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
-    """Times of the runs of 1000 calls; None where there is none."""
+    """Times of the runs of 1000 calls; None where these were not measured."""
     own = [row for row in rows if row.cell.setting == of and row.cell.calls == CALLS]
 
     def over(value: Callable[[ColdRow], float]) -> Estimate | None:
@@ -161,13 +162,13 @@ def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
 
 
 def over_blocks(values: Sequence[float | None]) -> Estimate | None:
-    """The geometric mean of the blocks' values; a value that is 0 or missing could not be read. None for no value."""
+    """Geometric mean of the blocks' values, without values that are 0 or missing. None where no value is left."""
     seen = [math.log(each) for each in values if each]
     return ratio_interval(seen, CONFIDENCE) if seen else None
 
 
 def _sum(judgement: Judgement, block: Block, place: int, column: Sequence[int]) -> float:
-    """Sum of a column over the windows of an arm in a block that count."""
+    """Sum of a column over the counted windows of an arm in a block."""
     own = ratios.used(judgement.sweep.limits, block) & (ratios.column(block.slices.arm) == place)
     return float(np.asarray(column)[own].sum())
 

@@ -1,12 +1,12 @@
 """Prediction beside measurement: throughputs, the smallest pool or load that is enough, the effect of waiting. Pure.
 
-Measured is the median over blocks, of throughputs and of 99th percentiles. What is foretold is a server with its cores
-to itself. Whatever else runs on the machine takes them for a block or two, which a median resists. Left out are blocks
-of an arm that a gate refuses.
+A measurement is the median over blocks, of throughputs or of 99th percentiles. A prediction is of a server with its
+cores to itself. Other programs take the cores for a block or two; a median resists that. Blocks that a gate refuses for
+an arm are left out.
 
 An arm's error is measured ÷ foretold − 1. Of several pools, or numbers of clients, the least that is enough is the
-first that reaches ``USEFUL_SHARE`` of the most of them. There is one by what was foretold, and one by what was
-measured.
+first whose throughput reaches ``USEFUL_SHARE`` of the highest. It is determined twice: from the predictions, and from
+the measurements.
 
 The effect is of 16 threads beside one: 1 ms of computing, with longer and longer waits.
 """
@@ -56,7 +56,7 @@ class Beside:
     throughput_hz: Estimate | None
     """None where no block counts."""
     p99_s: float | None
-    """None where the requests do not carry it."""
+    """None where there are too few requests for the percentile."""
 
     @property
     def setting(self) -> Setting:
@@ -103,14 +103,14 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Steps of pools with the same clients, or of clients on one pool, ascending. One step is the smallest that is
-    enough."""
+    """Steps of pools with the same clients, or of clients on one pool, ascending. The smallest step that is enough is
+    sought."""
 
     what: str
     beside: str
-    """Levels that all steps have: ``64 clients``."""
+    """Levels that all steps share: ``64 clients``."""
     noun: str
-    """``thread`` or ``client``."""
+    """Word for a step: ``thread`` or ``client``."""
     steps: tuple[int, ...]
     foretold_hz: tuple[float, ...]
     measured: tuple[Estimate, ...]

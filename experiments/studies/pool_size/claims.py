@@ -1,8 +1,8 @@
 """The answers to the study's questions, and the claims made before the measurement. Pure.
 
-The claims are everyday wisdom of Python, and the model's own promise. A claim about pools takes the verdicts of
-comparisons. One about predictions counts arms: an arm is surely within, or surely out, where its whole interval is.
-Nothing is said before the sweep's look.
+The claims are common advice on Python's threads, and the model's own promise. A claim about pools takes the verdicts of
+comparisons. A claim about predictions counts arms: an arm is within the limit, or outside it, where its whole interval
+is. No claim is judged before the sweep's look.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_one``: its table of arms has the values that all predictions are made of."""
+    """Answer of the part ``pool_one``: the values of its table of arms are the basis of all predictions."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 
@@ -219,8 +219,8 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences on each closed loop of a model at its largest pool, beside the other's with as many clients and the
-    same work."""
+    """Sentences on each closed loop of a model at its largest pool, beside another model's loop with the same clients
+    and work."""
     for each in every:
         if model_of(each.setting) != model or each.is_open or each.workers < _most(every, model, each):
             continue

@@ -1,10 +1,9 @@
 """Sweeps of the study ``pool_size``: work in a request × pool × clients, on threads and on an event loop.
 
-Three sweeps. ``pool_one`` comes first: what one client finds of one worker; all predictions are made of it. The main
-one has a row for each model and work. A row holds every pool with the most clients, and every number of clients on the
-largest pool. It holds an open loop, too, at shares of the capacity that was foretold. A row's servers are started for
-its turn: there are more of them than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices,
-where they are small.
+Three sweeps. ``pool_one`` comes first: one client of one worker, on which all predictions rest. The main one has a row
+for each model and work. A row holds every pool with the most clients, and every number of clients on the largest pool.
+It also holds an open loop at shares of the foretold capacity. A row's servers are started for its turn: there are more
+of them than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices, where they are small.
 
 Server and load have a core each. A hash lets the interpreter go, and a free-threaded one holds nobody up. These need a
 second core: there both are free.
@@ -26,7 +25,7 @@ HEADLINE = "headline"
 
 
 def model_of(of: Setting) -> str:
-    """Name of the model of a setting: its event loop, processes, build of Python, or else its executor."""
+    """Name of a setting's model: its event loop, its processes, its build of Python, or else its executor."""
     name = label(of.text("transport"))
     if of["dispatch"] == "loop":
         return name
@@ -51,7 +50,7 @@ MODELS: dict[str, Setting] = {
         _SOCKETS.but(build=FREE_THREADED, placement=FREE),
     )
 }
-"""Models by their names. Each of the two processes has a pool. The last is for a free-threaded Python, where this
+"""Models by their names. Each of the two processes has a pool. The last model is for a free-threaded Python, where this
 machine has one."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
@@ -64,21 +63,21 @@ SMOKE_ROUNDS = 2
 the part comes first."""
 
 NOMINAL_HZ = 100.0
-"""Rate where nothing is foretold yet: it gives the same number of windows."""
+"""Rate of an open loop before anything is foretold: it gives the same number of windows."""
 
 BUSY = 64
-"""Connections that keep one worker busy, as many as the sweep has at most."""
+"""Connections that keep one worker busy: the largest number of the sweep."""
 
 PROBE_MS, LOOP_PROBE_MS = 0.1, 1.0
-"""Wait by which the cost of waiting is found: a short one, after which caches are still warm. A loop's clock counts
-milliseconds, so a loop's wait is a whole one."""
+"""Wait by which the cost of waiting is found. It is short, so that caches are still warm after it. An event loop's
+clock counts whole milliseconds, so its wait is a whole number of them."""
 
 OPEN_CONNECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Inside):
-    """Work that every request does besides."""
+    """Work that every request does beside the Lookup or Trade."""
 
     durable: bool = False
     """True for a trade, which is answered once it is on the disk; False for a Lookup."""
@@ -92,7 +91,7 @@ class Row:
     model: str
     work: Work
     pools: tuple[int, ...]
-    """Sizes of the pools, ascending. An event loop has none: one number."""
+    """Sizes of the pools, ascending. An event loop has no pool, and a single number here."""
     clients: tuple[int, ...]
     """Numbers of connections, ascending."""
     tail_of: int | None = None
@@ -184,7 +183,8 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """Rows of a scale: all, or those that fit into ten minutes, or a few; without a model that is not here."""
+    """Rows of a scale: all rows, the rows that fit into ten minutes, or a few. Models that are missing here are left
+    out."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
@@ -224,7 +224,7 @@ def pool_one(scale: Scale) -> Sweep:
 
 
 def pool_lookups(scale: Scale) -> Sweep:
-    """A Lookup with 8 and with 64 threads beside one, on sockets and on gRPC as it is started."""
+    """Sweep of a Lookup with 8 and with 64 threads beside one thread, on sockets and on gRPC as it is started."""
     groups, comparisons = [], []
     for model in (SOCKETS, GRPC):
         alone = MODELS[model].but(connections=16, workers=1)
@@ -263,7 +263,8 @@ def busy(plain: Setting) -> Arm:
 
 
 def probes(plain: Setting) -> tuple[Arm, ...]:
-    """One worker that waits in each request; of a loop, where one worker waits for many at once, kept busy too."""
+    """Settings of one worker that waits in each request. On an event loop, where one worker waits for many requests at
+    once, also a worker that is kept busy."""
     if plain["dispatch"] != "loop":
         return (Arm(plain.but(io_ms=PROBE_MS)),)
     waits = plain.but(io_ms=LOOP_PROBE_MS)
@@ -271,7 +272,7 @@ def probes(plain: Setting) -> tuple[Arm, ...]:
 
 
 def work_of(of: Setting) -> Work:
-    """Work that every request of a setting does besides."""
+    """Work that every request of a setting does beside the Lookup or Trade."""
     io_ms, cpu_ms, hash_ms = (float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms"))
     return Work(io_ms, cpu_ms, hash_ms, durable=of["store"] == SQLITE)
 

@@ -1,11 +1,11 @@
 """Demands of a request at any setting, from one client of one worker, and the prediction made of them. Pure.
 
-The model is that of ``recommend``: it knows workers, clients, cores, processes and a rate; a setting says which. A
-server that answers on an event loop has no pool: each of its requests has a worker, and it computes one at a time.
-Where they wait, they gather into waves. On a free-threaded Python nothing holds a GIL.
+The model is that of ``recommend``: it takes workers, clients, cores, processes and a rate from the setting. A server
+that answers on an event loop has no pool: each of its requests has a worker, and it computes one at a time. Where they
+wait, they gather into waves. On a free-threaded Python nothing holds a GIL.
 
-The arms of a model have one worker of one process each (``pool_one``). One has one client alone. One has connections
-enough to keep the worker busy. One has one client alone of a worker that waits. They give
+The arms of a model have one worker of one process each (``pool_one``). The first arm has one client alone. The second
+arm has enough connections to keep the worker busy. The third arm has one client alone of a worker that waits. They give
 
 - The transport's own processor time, of the busy worker. One that sleeps between requests takes more for each. Where a
   request computes, it is that of one client. There each reply is followed by a single request, as with one client.
@@ -87,7 +87,7 @@ US = 1e-6
 MS = 1e-3
 
 OWN_VARIATION = 0.5
-"""Variation of the transport's own processor time; the work is the same in every request."""
+"""Variation of the transport's own processor time. The work itself is the same in every request."""
 
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:

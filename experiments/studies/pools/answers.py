@@ -36,7 +36,7 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Five questions, as far as they were measured."""
+    """Answers to the measured ones of the five questions."""
     found = [_languages(seen), _debug(seen.main)]
     if (cells := seen.of(TableJudged)) is not None:
         found += [_pool(cells), _connections(cells)]
@@ -84,7 +84,7 @@ def _languages(seen: Seen) -> Answer:
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Sentence on the document's own connections, where the sweep by turns has others."""
+    """Sentence on the document's own numbers of connections, where the sweep by turns has other numbers."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     cells = seen.of(TableJudged)
     own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]

@@ -1,4 +1,4 @@
-"""The replication card: the document's nine conclusions, what its stress test is to show, and its closing sentence.
+"""The replication card: the document's nine conclusions, its stress test, and its closing sentence.
 
 A claim on ratios is CONFIRMED or CONTRADICTED by the verdicts on the declared ratios alone. With too few blocks a ratio
 has no verdict, and neither confirms nor contradicts a claim. A claim about every cell is confirmed where every cell's
@@ -71,13 +71,14 @@ def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
 
 
 def _sized(claim: Claim, seen: Seen) -> Claim:
-    """The claim with the size of a cell behind its numbers."""
+    """The claim, with the number of requests in a cell."""
     cells = seen.of(TableJudged)
     return claim if cells is None else replace(claim, said=f"{claim.said} {_size(cells)}".rstrip())
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
-    """Judged by a thread for each task beside a pool of the same server, at every transport and number of clients."""
+    """Judges a thread for each task beside a pool of the same server, on every transport and with every number of
+    clients."""
     if EXECUTORS not in seen.beside:
         return not_measured(POOL_SAVES, EXECUTORS)
     judged = [one for one in seen.beside[EXECUTORS].judged.values() if _is_without_pool(one)]
@@ -119,10 +120,9 @@ def _size(cells: TableJudged) -> str:
 
 
 def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
-    """CONFIRMED where all ratios are as wanted, and beyond the bound; CONTRADICTED where one is decided otherwise.
-
-    A ratio that is EQUIVALENT, with an interval on the wanted side of the bound, is decided neither way.
-    """
+    """CONFIRMED where all ratios are on the claim's side of the bound; CONTRADICTED where one ratio is decided to lie
+    on the other side. A ratio that is EQUIVALENT, with an interval on the claim's side of the bound, decides
+    nothing."""
     return joined([_one_is(wanted, each, bound) for each in judged])
 
 
@@ -139,7 +139,7 @@ def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVe
 
 
 def joined(parts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """Verdict on a claim that says all of these parts."""
+    """Verdict on a claim that holds only if all of its parts hold."""
     if "CONTRADICTED" in parts:
         return "CONTRADICTED"
     return "CONFIRMED" if set(parts) == {"CONFIRMED"} else "INCONCLUSIVE"
@@ -237,7 +237,7 @@ def _of_servers(judged: Sequence[CellJudged | None]) -> list[CellJudged | None]:
 
 
 def _by_turns(seen: Seen) -> str:
-    """Sentence on the time in the sweep by turns, where the load is no limit."""
+    """Sentence on the time in the sweep by turns, where the load is not the limit."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = [f"{each.comparison.title} is {'{} ({})'.format(*ratio_words(each.typical))}" for each in own if each]
     return (

@@ -1,10 +1,10 @@
 """Sweeps of the study ``pools``: three servers by turns, all cells one at a time, and a stress test.
 
 The document's 72 cells are two languages × six pools × three connections × GET and PUT; Python's static pool is a third
-language. They are **cells**: a fresh server each, with a core of its own; and again with all cores free, as claims
-about its share of the processor want. A **sweep** by turns asks the headline once more, of all languages side by side,
-with an A/A pair, and of a debug build. Everything has a connection for each request, as the original had. The load is
-our C client for HTTP/1.1: ``ab`` was the limit in every cell of the original.
+language. They are **cells**: a fresh server each, with a core of its own; and again with all cores free, for the claims
+about its share of the processor. A **sweep** by turns asks the headline once more, of all languages side by side, with
+an A/A pair, and of a debug build. Every load opens a connection for each request, as the original did. The load is our
+C client for HTTP/1.1: ``ab`` was the limit in every cell of the original.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ STUDY = PART = "pools"
 HEADLINE = "headline"
 
 PEERS = {"rust": "rust-entity", "go": "go-entity"}
-"""The peer that a language needs; Python's server is ours."""
+"""Peer that a language needs; Python's server is ours."""
 
 DEBUG = "rust-entity-debug"
 
@@ -41,23 +41,23 @@ POOLS = (2, 4, 8, 16, 32, 64)
 QUICK_POOLS = (2, 8, 64)
 
 FEW, MANY = 2, 64
-"""Smallest and largest pool, between which growth is asked; so for 10 and 1000 connections."""
+"""Smallest and largest pool, and 10 and 1000 connections: growth is judged between the two."""
 
 POOL = 8
 """Threads of the sweep by turns."""
 
 ONE, AT = 1, 100
-"""Connections of the sweep by turns. One is for times: with more the load is the limit, and its own time would be
-compared. More are for processor time, which is the server's own."""
+"""Connections of the sweep by turns. Times are compared with one connection: with more, the load is the limit.
+Processor time is compared with more connections, since it is the server's own."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
-"""Requests of a cell; more where its connections need it."""
+"""Requests of a cell; more in a cell whose connections need more."""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 """Numbers of blocks: the first decides a family of 18, the second one of 36."""
 
 WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
-"""Short windows, many a block: whatever slows the machine down then meets both of a pair."""
+"""Short windows, and many in a block: a slow moment of the machine then meets both servers of a pair."""
 
 KEYS, SMOKE_KEYS = 10_000, 200
 """Keys of each kind of the stress test."""
@@ -115,7 +115,7 @@ def pools(scale: Scale) -> Sweep:
 
 
 def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
-    """Rust ÷ Go and Go ÷ Python are the headline; Rust ÷ Python follows from them."""
+    """Ratios of languages. Rust ÷ Go and Go ÷ Python are the headline; Rust ÷ Python follows from them."""
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
     executor = ("executor",) if "python" in (one, other) else ()  # a peer's pool is its own
@@ -144,7 +144,7 @@ def cell_pools(scale: Scale) -> tuple[int, ...]:
 
 
 def is_short(scale: Scale) -> bool:
-    """True where there are too few blocks for a verdict anyway."""
+    """True where there are too few blocks for any verdict."""
     return scale.looks[-1] < BLOCKS_MIN
 
 

@@ -26,7 +26,7 @@ DRAWN = {
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
     "memory_percent": ("memory", "Memory of the server", "Memory, % of all", True),
 }
-"""A column of tables 1 and 2: the figure's name, title and quantity, and whether ours is pinned."""
+"""A column of tables 1 and 2: the figure's name, title and quantity, and if our servers are pinned."""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 
@@ -108,7 +108,7 @@ def _line(seen: TableJudged, quantity: str, language: str, cells: Sequence[Cell]
 
 
 def _stress(seen: StressJudged) -> Picture:
-    """Requests a second of each kind, and apart from them in total; errors, which are what the test asks for."""
+    """Requests a second of each kind, their total in a panel of its own, and errors, which the test is about."""
     kinds = {kind: float(place) for place, kind in enumerate(dict.fromkeys(row.kind for row in seen.rows))}
     kinds |= {"TOTAL": len(kinds) - 0.3}
     total = [row for row in seen.rows if row.kind == "TOTAL"]
@@ -164,7 +164,7 @@ COLUMNS = {
 """Columns of tables 1 and 2, after language, pool, requests and connections."""
 
 LITTLE = "N ÷ throughput, ms"
-"""Column with the value that the mean must be near to, in a closed loop of N connections (Little's law)."""
+"""Column whose value the mean must nearly equal, in a closed loop of N connections (Little's law)."""
 
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
@@ -205,7 +205,8 @@ def _tables(seen: TableJudged, verb: str, number_: int) -> Iterator[Section]:
 
 
 def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
-    """The document's columns, then processor time a request, and the load's share of its core; means over blocks."""
+    """Table with the document's columns, processor time a request, and the load's share of its core; means over
+    blocks."""
     own = [cell for cell in seen.plan.cells if cell.setting["mix"] == verb and cell.pinned == pinned]
     lines = [
         (
@@ -269,7 +270,7 @@ def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
 
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
-    """Every declared ratio but those of single cells, which the card counts."""
+    """Table of the declared ratios, without those of single cells, which the card counts."""
     lines = [
         (
             each.ratio.title,
@@ -293,7 +294,7 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
 
 
 def stress_table(seen: StressJudged) -> str:
-    """JMeter's columns and the final state of all keys; the document's beside."""
+    """Table with JMeter's columns and the final state of all keys, ours beside the document's."""
     lines = []
     for row in seen.rows:
         share = 100 * row.errors / row.samples if row.samples else 0.0

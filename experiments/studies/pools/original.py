@@ -1,7 +1,8 @@
 """The original's numbers: tables 1 and 2, JMeter's two tables, and faults in them, found by computing. Pure.
 
-Another machine, and ``ab`` was the limit in all 72 cells: they stand beside ours as context. ``pidstat`` gave the
-percentages, of one core and of the machine's memory, ``ab`` the rest. Times of 0 or 1 ms are ``ab``'s whole numbers.
+They are of another machine, and ``ab`` was the limit in all 72 cells. So they stand beside our numbers as context.
+``pidstat`` gave the percentages, of one core and of the machine's memory, ``ab`` the rest. Times of 0 or 1 ms are
+``ab``'s whole numbers.
 """
 
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ class Row:
 
     @property
     def little_ms(self) -> float:
-        """The mean that the total time stands for: in a closed loop of N connections, N × total ÷ requests."""
+        """Mean time in ms that follows from the total time: in a closed loop of N connections, N × total ÷ requests."""
         return self.connections * self.total_s / REQUESTS * 1000
 
     @property
@@ -174,7 +175,7 @@ def pairs(request: str) -> Iterator[tuple[Row, Row]]:
 
 
 def impossible_means() -> tuple[Row, ...]:
-    """Rows that break Little's law: their printed mean is not of their total."""
+    """Rows that break Little's law: their printed mean does not follow from their total."""
     return tuple(each for rows in TABLES.values() for each in rows if each.breaks_littles_law)
 
 
@@ -196,7 +197,7 @@ def pool_lowers_cpu(request: str) -> tuple[tuple[str, int], ...]:
 
 
 def pool_lowers_memory(request: str) -> tuple[tuple[str, int], ...]:
-    """The same for memory, against conclusion 4."""
+    """Language and connections where 64 threads took less memory than 2, against conclusion 4."""
     found = []
     for language in ("rust", "go"):
         for connections in (10, 100, 1000):

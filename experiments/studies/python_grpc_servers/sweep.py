@@ -1,10 +1,11 @@
 """The sweep of ``python_grpc_servers``: one greeter on every gRPC server that there is for Python, under two clients.
 
 Each server is as its documentation has it (``experiments/services/grpc_servers.py``): a pool has eight threads. On
-``grpc_static`` the servicer is the generated one too, on such a pool, and on the thread that reads. h2load sends one
+``grpc_static`` the same generated servicer runs on a pool of eight threads, and on the reading thread. h2load sends one
 header block again and again; a client on grpc-go has a deadline and a new traceparent in each call. Server and load
-have a core each. In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷
-another's is its calls a second as a multiple of grpcio's. A server whose package is not here is left out.
+have a core each. In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a
+server's time is that server's calls a second as a multiple of grpcio's. A server is left out where its package is not
+installed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,13 +27,14 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
 """Load programs, each with the levels of its calls."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections of each. With 256 h2load itself hangs at its end, in some windows with pygrpc-native."""
+"""Numbers of connections of each load program. With 256 connections h2load itself hangs at its end, in some windows
+with pygrpc-native."""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",
     GRPC_GO: "a deadline and a new traceparent in each call",
 }
-"""Words for their calls."""
+"""Words for the calls of each load program."""
 
 DECIDING = (16, GRPC_GO)
 """The load whose ratios end the sweep once they are decided."""
@@ -55,14 +57,15 @@ SERVERS: Mapping[str, Setting] = {
 """Every server by its name for people."""
 
 PEERS = ("pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
-"""Servers whose packages may not be here, by their services."""
+"""Servers whose packages may be missing, by their services."""
 
 DROP_IN = (NATIVE, OWN_POOL, "grpc_static, the reading thread")
 """Servers that take a servicer written for grpcio, unchanged."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Every server that is here, under every load: beside grpcio on threads, and in two groups, which six arms fill."""
+    """Sweep of every installed server under every load. Two groups fill the six places of a round; grpcio on threads
+    stands in both."""
     here = {name: each for name, each in SERVERS.items() if each["service"] not in set(PEERS) - scale.peers}
     groups, comparisons = list[Group](), list[Comparison]()
     for connections, client in loads():
@@ -101,7 +104,7 @@ def cost_name(connections: int, client: str) -> str:
 
 
 def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
-    """A ratio; each load is a family of its own."""
+    """A comparison; the comparisons of one load are a family."""
     differ = tuple(factor for factor, level in above.setting.levels if below.setting[factor] != level)
     load = above.setting.whole("connections"), above.setting.text("client")
     what = "time" if measure == "response" else "processor time a call"

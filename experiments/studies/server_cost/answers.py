@@ -1,4 +1,5 @@
-"""Answers of ``server_cost``: two questions, its figure, and the tables of goals, arms, servers alone. Pure."""
+"""Answers of ``server_cost``: two questions, the figure, and tables of goals, of arms, and of servers by themselves.
+Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -58,12 +59,12 @@ def goal_table(all_goals: Iterable[Goal]) -> str:
 
 
 def _servers(seen: Seen) -> Sequence[LoneJudged]:
-    """Servers by themselves; none where they were not measured."""
+    """Judged servers by themselves; empty where they were not measured."""
     return (seen.of(StandaloneJudged) or StandaloneJudged()).servers
 
 
 def arms(seen: Seen) -> tuple[Section, ...]:
-    """Section of the arms alone."""
+    """Section with the table of arms."""
     return (Section("Arms", arm_table(seen.main)),)
 
 
@@ -87,7 +88,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def of_languages(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the cost of a Lookup on each server."""
+    """Figure of the cost of a Lookup on servers in several languages."""
     found = points(seen.main.sweep, seen.main.blocks)
     rows = [
         costs.Row(_server(arm), arm.setting.text("transport"), point.server_cpu_us)

@@ -1,12 +1,12 @@
 """Durable trades on sockets: the store on the disk beside the same server in memory, and beside a bare fdatasync.
 
-The load program is ``load.c``: traders that wait for each reply, all of one stock, without request ids. Server and load
-have a core each. Stores are in the working folder, and so is the file of the server that syncs. That is
-``epoll_server --fdatasync``, one thread of Python: every request is answered once two pages are on the disk, as in a
-commit of one trade. It does nothing else, so it is faster than any server with one commit a trade.
+The load program is ``load.c``. Its traders wait for each reply, trade one stock, and send no request ids. Server and
+load have a core each. Stores are in the working folder, and so is the file of the server that syncs. That server is
+``epoll_server --fdatasync``, one thread of Python: it answers a request once two pages are on the disk, as in a commit
+of one trade. It does nothing else, so it is faster than any server with one commit a trade.
 
-In a closed loop the time of a request is the number of traders ÷ the throughput. So the time of the server above ÷ that
-of the one below is the throughput of the one below as a share of the other's.
+In a closed loop the time of a request is the number of traders ÷ the throughput. So A's time ÷ B's time is B's
+throughput ÷ A's throughput.
 """
 
 import math
@@ -49,7 +49,7 @@ GOALS = (
     ("16 syncs", "throughput of 16 traders, on the disk ÷ one fdatasync a request", 5.0, math.inf),
     ("1 syncs", "time of one trader, on the disk ÷ one fdatasync and the round trip", 0.0, 1.2),
 )
-"""Goals: the comparison, what is aimed at, its least and its most."""
+"""Goals: name of the comparison, words for the goal, least value, greatest value."""
 
 SAID = {
     "64 in memory": "64 traders do {} of the trades that they do in memory.",
@@ -67,7 +67,7 @@ def server(traders: int, **levels: str) -> Setting:
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Trades by 1, 16 and 64 traders."""
+    """Sweep of trades by 1, 16 and 64 traders."""
     kept = {each: Arm(server(each, store=SQLITE)) for each in TRADERS}
     syncs = {each: Arm(server(each, service=SYNCS)) for each in TRADERS}
     memory = Arm(server(64))
@@ -113,7 +113,7 @@ def _interval(of: Estimate) -> str:
 
 
 def _tail(judgement: Judgement) -> Iterator[str]:
-    """The 99th percentile of 16 traders in medians of a request that syncs."""
+    """The 99th percentile with 16 traders, as a multiple of the median of a request that syncs."""
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
     tail_us, sync_us = _percentile_us(kept, TAIL), _percentile_us(syncs, 50)

@@ -28,18 +28,18 @@ IDLE_SHARE_MAX = 0.001
 READY_MS_MAX = 500.0
 
 TOO_FEW = "too few values for an interval"
-"""Words in place of an interval."""
+"""Words for a missing interval."""
 
 ADDED_MIB_MAX, ADDED_BY = 20.0, 1_000
-"""Most memory that the socket server may take more for this number of idle connections, in MiB, and the number."""
+"""Most memory in MiB that the socket server may add for a number of idle connections, with that number."""
 
 HELD_MIB_MAX, HELD_BY = 100.0, 10_000
-"""Most memory that the socket server may take in all with this number of idle connections, in MiB, and the number."""
+"""Most memory in MiB that the socket server may take in all with a number of idle connections, with that number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal, and the measurement that decides it."""
+    """A goal with the measurement that decides it."""
 
     part: str
     bound: str
@@ -47,10 +47,10 @@ class Goal:
     at_least: float
     at_most: float
     seen: Estimate | None
-    """None where it was not measured."""
+    """Measurement of the goal; None where it was not measured."""
     unit: str = ""
     refused: str = ""
-    """Reason why nothing is concluded; empty where something is."""
+    """Reason why the goal is open; empty where it is decided."""
 
     @property
     def said(self) -> str:
@@ -79,7 +79,7 @@ def goals(judgement: Judgement, alone: Sequence[LoneJudged]) -> tuple[Goal, ...]
 
 
 def ends(of: Estimate) -> tuple[float, float]:
-    """The interval's ends; the value twice where there is one value alone."""
+    """Both ends of the interval. For a value without an interval, the value twice."""
     return (of.low, of.high) if of.n > 1 else (of.value, of.value)
 
 
@@ -93,7 +93,7 @@ def estimate(of: Estimate, unit: str = "") -> str:
 
 
 def refusal(judgement: Judgement, name: str) -> str:
-    """Reason why nothing is concluded from a comparison; empty where its number counts."""
+    """Reason why a comparison decides nothing; empty where its number counts."""
     if judgement.look is None:
         return "no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"
     refusals = judgement.judged[name].refusals if name in judgement.judged else ()
@@ -121,7 +121,7 @@ def _main_goals(judgement: Judgement) -> tuple[Goal, ...]:
 
 
 def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> tuple[Goal, ...]:
-    """Goals for the typical ratio of comparisons: each has the comparison's name, words, the least and the most."""
+    """Goals for the typical ratios of comparisons, from rows of name, words, least and greatest value."""
     return tuple(_ratio_goals(judgement, rows))
 
 

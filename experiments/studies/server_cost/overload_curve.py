@@ -1,12 +1,13 @@
 """Overload: calls that a server answers in time, from half of its capacity to ten times.
 
-Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are due at a constant rate, whatever became of
-those before. Those of gRPC come from grpc-go, those of sockets from the lean client. Server and load have a core each.
+Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are due at a constant rate, whether earlier
+calls were answered or not (an open loop). Those of gRPC come from grpc-go, those of sockets from the lean client.
+Server and load have a core each.
 
-A server's peak is what 16 calls at once get in a closed loop, in the same block. What is offered is what was sent, and
-stands in peaks, as does what was answered in time: within 90 ms. Computing is counted in the thread's processor time.
-So a server's capacity is under 2,000 calls a second on every machine, and the rates are fixed.
-No comparison is asked for, and no gate is: refusals and calls given up are what is measured.
+A server's peak is its throughput in the same block with 16 calls at once in a closed loop. The offered load is the rate
+that was sent. Offered load and calls answered within 90 ms are told as multiples of the peak. Computing is counted in
+the thread's processor time. So a server's capacity is under 2,000 calls a second on every machine, and the rates are
+fixed. The sweep has no comparisons and no gates: refusals and abandoned calls are the measurement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +41,7 @@ TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
 """Offered rates, as multiples of ``CAPACITIES_HZ``."""
 
 CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
-"""Calls a second that a server answers here, about, by transport: a call computes for 500 µs, and costs a little
+"""Approximate calls a second that a server answers here, by transport. A call computes for 500 µs, and costs a little
 more."""
 
 CLOSED = 16
@@ -63,10 +64,10 @@ QUESTION = "How much of its peak does a server still answer in time, when more i
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One rate: offered calls and calls answered in time, both ÷ the peak, over the blocks."""
+    """One rate: offered calls and calls answered in time, as multiples of the peak, over the blocks."""
 
     times: float
-    """Multiple that was asked for: one of ``TIMES``."""
+    """Multiple of the capacity: a value of ``TIMES``."""
     offered: Estimate
     in_time: Estimate
     is_late: bool
@@ -122,7 +123,7 @@ def _is_late(judgement: Judgement, arm: Arm) -> bool:
 
 
 def in_time_hz(seen: ArmSeen) -> float:
-    """Calls a second that were answered within the deadline, the mean of its windows; 0 where there is none."""
+    """Calls a second that were answered within the deadline: the mean over windows; 0 without windows."""
     return fmean(window.answered_hz for window in seen.windows) if seen.windows else 0.0
 
 

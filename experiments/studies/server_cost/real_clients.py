@@ -1,10 +1,10 @@
 """Clients whose header blocks differ in each call: ``grpc_static`` beside other gRPC servers.
 
-The load program is on grpc-go, with 32 connections of one call each and with 4 of 16. Its calls are all the same, or
-have a token, a deadline of 2 s, a new W3C traceparent each, or long metadata of which a part is new. Server and load
-have a core each. In a closed loop the calls a second are those in flight ÷ the time of a call. So another server's time
-÷ ours is our calls a second ÷ that server's. The others are a plain server on grpcio, and the same service on grpc-go
-and on tonic where they are built.
+The load program is on grpc-go, with 32 connections of one call each and with 4 connections of 16 calls each. Its calls
+are all equal, or have a token, a deadline of 2 s, a new W3C traceparent each, or long metadata that changes in part.
+Server and load have a core each. In a closed loop the calls a second are those in flight ÷ the time of a call. So
+another server's time ÷ ours is our calls a second ÷ that server's. The other servers are a plain server on grpcio, and
+the same service on grpc-go and on tonic where these are built.
 """
 
 import math
@@ -34,7 +34,7 @@ from experiments.studies.study import Scale
 PART = "real_clients"
 
 LOADS: Mapping[str, tuple[int, int]] = {"32 × 1": (32, 1), "4 × 16": (4, 16)}
-"""Connections × calls at once on each."""
+"""Loads: number of connections × calls at once on each connection."""
 
 CALLS: Mapping[str, str] = {
     SAME: "all the same",
@@ -56,7 +56,7 @@ OTHERS: Mapping[str, Setting] = {
     "grpc-go": setting(transport="grpc", client=GRPC_GO, language="go"),
     "tonic": setting(transport="grpc", client=GRPC_GO, language="rust"),
 }
-"""Servers in other languages, which are peers."""
+"""Servers in other languages (peers)."""
 
 COMPARED: Mapping[str, Setting] = {"a plain grpcio server": ON_GRPCIO, **OTHERS}
 
@@ -69,13 +69,14 @@ GOALS = tuple(
     (f"{headers} at 4 × 16", f"calls with {CALLS[headers]} at 4 × 16, grpc_static ÷ plain grpcio", 4.0, math.inf)
     for headers in ("deadline", "traceparent")
 )
-"""Goals: the comparison, what is aimed at, its least and its most."""
+"""Goals: name of the comparison, words for the goal, least value, greatest value."""
 
 QUESTION = "How many times the calls of a plain grpcio server does grpc_static answer, for clients on grpc-go?"
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Calls a second of ``grpc_static``, as a multiple of each other server's, for each load and kind of call."""
+    """Sweep of calls a second of ``grpc_static``, as a multiple of each other server's, for each load and kind of
+    call."""
     groups, comparisons = list[Group](), list[Comparison]()
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
     others = {"plain grpcio": ON_GRPCIO, **built}
@@ -162,7 +163,7 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
 
 
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
-    """A sentence for each load, of the ratios to one server."""
+    """A sentence for each load, with the ratios to one server."""
     for load in LOADS:
         shown = [
             f"{_shown(judgement, load, headers, server)} with {_had(calls)}"
@@ -174,7 +175,7 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
 
 
 def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
-    """Words for a ratio; where the client was at its limit, for the least that the ratio may be."""
+    """Words for a ratio. Where the client was at its limit, words for a lower bound."""
     is_limited = _is_limited(judgement, load, headers, server)
     return f"{'at least ' * is_limited}{_ratio(judgement, load, headers, server)}"
 

@@ -33,17 +33,17 @@ GRPC_STATIC = GRPC.but(executor="static-pool")
 """Lookup on sockets, on gRPC as its users start it, and on gRPC with the static pool, as on sockets."""
 
 OWN_GRPC = setting(transport="grpc_static", executor="static-pool", connections=CONNECTIONS, client="lean")
-"""gRPC by our own server, on the static pool too."""
+"""Lookup by our own gRPC server, on the static pool too."""
 
 THREE = (SOCKETS, OWN_GRPC, GRPC_STATIC)
 """Servers of one executor, pool and lock: the first two differ in protocol, the last two in what implements it."""
 
 NULL_SERVER = SOCKETS.but(service=NULL)
-"""The least that a server in Python does: one thread that receives, and sends a constant, in the thinnest framing."""
+"""The null server, the least that a server in Python does: one thread receives, and sends a constant in the thinnest
+framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
-"""Connections that a server by itself holds. The goal is that of sockets; a connection on gRPC takes ten times as
-much."""
+"""Numbers of idle connections that a server by itself holds. A connection on gRPC takes ten times as much memory."""
 
 REPETITIONS = 5
 IDLE_S = 5.0
@@ -51,7 +51,7 @@ IDLE_S = 5.0
 
 
 def server_cost(scale: Scale) -> Sweep:
-    """Processor time a request: gRPC ÷ sockets, and Lookup ÷ echo on each."""
+    """Sweep of processor time a request: gRPC ÷ sockets, and Lookup ÷ echo on each."""
     sockets, grpc, grpc_static = Arm(SOCKETS), Arm(GRPC), Arm(GRPC_STATIC)
     sockets_echo, grpc_echo = (Arm(echo_of(each)) for each in (SOCKETS, GRPC))
     (same_sockets, _, sockets_again), (same_grpc, _, grpc_again) = twins(SOCKETS, "same"), twins(GRPC, "same")
@@ -99,7 +99,7 @@ def split(scale: Scale) -> Sweep:
 
 
 def languages(scale: Scale) -> Sweep:
-    """Processor time of a Lookup by our servers, and by those in Go and Rust that are built here."""
+    """Sweep of the processor time of a Lookup by our servers, and by servers in Go and Rust that are built here."""
     own, sockets, grpcio = Arm(OWN_GRPC), Arm(SOCKETS), Arm(GRPC)
     others = [Arm(GRPC.but(language=each)) for each in OTHERS if peer_of(STOCK, each, "grpc") in scale.peers]
     pairs = [twins(each, "same") for each in (OWN_GRPC, SOCKETS, GRPC)]
@@ -127,7 +127,7 @@ def languages(scale: Scale) -> Sweep:
 
 
 def options(scale: Scale) -> Sweep:
-    """Processor time of a Lookup on sockets with an option each, beside the same server without it."""
+    """Sweep of the processor time of a Lookup on sockets with one option each, beside the same server without it."""
     same, plain, again = twins(SOCKETS, "same")
     token, tls = Arm(SOCKETS.but(access=TOKEN)), Arm(SOCKETS.but(access=TLS))
     metrics, store = Arm(SOCKETS.but(metrics=True)), Arm(SOCKETS.but(store=SQLITE))
@@ -144,7 +144,7 @@ def options(scale: Scale) -> Sweep:
 
 
 def alone(scale: Scale) -> StandalonePlan:
-    """Both servers as they are started, by themselves; one short repetition where the sweep has no verdicts either."""
+    """Both servers as they are started, by themselves. One short repetition where the sweep has no verdicts."""
     short = scale.looks[-1] < BLOCKS_MIN
     servers = tuple(LoneServer(setting(transport=each), held[:1] if short else held) for each, held in HELD.items())
     repetitions, idle_s = (1, 0.5) if short else (REPETITIONS, IDLE_S)
@@ -152,7 +152,7 @@ def alone(scale: Scale) -> StandalonePlan:
 
 
 def twice_of(of: Setting) -> Setting:
-    """The same server with the echo that goes through one message more."""
+    """The same server with an echo that encodes and decodes one message more."""
     return echo_of(of).but(service="echo-twice")
 
 

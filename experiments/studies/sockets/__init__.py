@@ -1,8 +1,7 @@
 """Berkeley sockets, ZeroMQ and nanomsg in C, and nanomsg's successor NNG beside them.
 
-Its two metrics are response time, at two rates and two sizes, and throughput. ``design`` has the
-document's numbers and the sweeps. ``answers`` and ``claims`` say what came of it. ``figures`` has the graphs, and the
-document's faults.
+Its two metrics are response time, at two rates and two sizes, and throughput. ``design`` has the document's numbers and
+the sweeps. ``answers`` and ``claims`` have the sentences. ``figures`` has the graphs, and the document's faults.
 """
 
 from experiments.studies.sockets import answers, claims, design, figures

@@ -1,8 +1,8 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts, from ratios of what receivers counted, or from counting lines. What
-needs a second machine, or is somebody's opinion, is NOT TESTABLE, as is what an API that is not built here would
-decide. The graphs' claims are judged by response time at the client; the document's own timer mostly holds idle time.
+CONFIRMED and CONTRADICTED come from verdicts, from ratios of what receivers counted, or from counting lines. A claim
+that needs a second machine, or states an opinion, is NOT TESTABLE. So is a claim about an API that is not built here.
+The graphs' claims are judged by response time at the client; the document's own timer mostly holds idle time.
 """
 
 import math

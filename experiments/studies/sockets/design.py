@@ -26,7 +26,7 @@ SIZES = (10_000, 100_000)
 """Table 1: bytes of a message (10 KB, 100 KB)."""
 
 RATES = (30.0, 50.0)
-"""Table 1: messages a second."""
+"""Table 1: rates, in messages a second."""
 
 THROUGHPUT_SAMPLES = 60
 """Samples, each the mean of a second, 4.1.5: a minute."""
@@ -35,7 +35,7 @@ GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2,
 """Response time, 5.1.1: the graph of each rate and size."""
 
 MESSAGES: Mapping[tuple[float, int], int] = {cell: round(3600 * cell[0]) for cell in GRAPHS}
-"""Messages of an API for each graph: an hour of them, 5."""
+"""Section 5: messages of an API for each graph, sent in an hour."""
 
 LINES: Mapping[str, int] = {"berkeley": 23, "zeromq": 9, "nanomsg": 20}
 """Lines of code to create, connect, send, receive and close: section 5.1.2, at table 2."""
@@ -52,7 +52,7 @@ HEADLINE, SUCCESSOR = "headline", "nng"
 
 BASE, SUCCESSOR_OF = "berkeley", "nanomsg"
 APIS = (BASE, "zeromq", SUCCESSOR_OF, "nng")
-"""The document's three, and nanomsg's successor."""
+"""The document's three APIs, and nanomsg's successor."""
 
 NAMES = {"berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nanomsg": "nanomsg", "nng": "NNG"}
 
@@ -62,10 +62,10 @@ SAMPLE_S, WINDOW_S = 1.0, 0.25
 """Seconds of a window in ``paper``, and in other profiles."""
 
 PATTERN_APIS = ("zeromq", "nanomsg")
-"""APIs whose patterns the original confused. Eight servers are the most, and each API takes three."""
+"""APIs whose patterns the original confused. A sweep has at most eight servers, and each API takes three of them."""
 
 BINDINGS = ("zeromq", "nng")
-"""Libraries with a binding for Python. Three servers of each, and two of Berkeley sockets, are eight."""
+"""Libraries with a binding for Python. Three servers of each library and two of Berkeley sockets make eight."""
 
 PATTERN_CALLS = 400
 """Calls of a window in a closed loop: some tenth of a second."""
@@ -74,13 +74,14 @@ LONG_ROUNDS = 60
 """Rounds from which on windows and receivers have as many seconds as the original had."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
-"""Blocks of the timers and of throughput, in other profiles: the timers hardly vary; throughput is compared."""
+"""Blocks of the timers and of throughput, in profiles other than ``paper``. The timers hardly vary; throughputs are
+compared."""
 
 THROUGHPUT_S = 2
 
 
 def of(api: str, rate_hz: float | None, size: int, pattern: str = "request-reply") -> Setting:
-    """An API at a rate (None: as fast as it can) and size."""
+    """Setting of an API at a rate (None: as fast as it can) and a size."""
     return setting(
         service="echo",
         language="c",

@@ -30,7 +30,7 @@ def delivered(seen: Seen) -> DeliveryJudged:
 
 
 def brief(judged: Judged | None) -> str:
-    """A comparison for a list; why there is none, where there is none."""
+    """A comparison for a list. A missing comparison has the reason."""
     return ABSENT if judged is None else listed(judged)
 
 
@@ -41,7 +41,7 @@ def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ..
 
 
 def standing(judgement: Judgement, above: str, below: str) -> str:
-    """Sentence on the number of cells in which one takes more time than the other, and on how many times as much."""
+    """Sentence on two APIs: in how many cells one takes more time than the other, and how many times as much."""
     seen = over_cells(judgement, above, below)
     if not seen:
         return f"{NAMES[above]} beside {NAMES[below]}: not measured."
@@ -84,7 +84,7 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
-    """The mean response of each window of an arm in a block that counts in whole means."""
+    """Mean response of each window of an arm in a block, without windows that do not count in whole means."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return []
@@ -107,7 +107,7 @@ def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> l
 
 
 def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting) -> list[float]:
-    """The same ratio for the document's timer at the receiver: each run's mean of it, in the blocks that have both."""
+    """Log-ratios of the document's timer at the receiver: of each run's mean, in the blocks that have both."""
     far = []
     for api in (above, below):
         cycles = {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
@@ -129,7 +129,7 @@ def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
 
 
 def counted_messages(judgement: Judgement, of: Setting) -> int:
-    """Number of answered messages of an arm that stand in whole means."""
+    """Number of answered messages of an arm that count in whole means."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return 0

@@ -1,8 +1,8 @@
 """Go's net/rpc against gRPC, for merge sort and quicksort as remote procedures.
 
 Its factor N was the number of calls, and its conclusion reads it as the size of the input: both readings are measured.
-``design`` has the document's numbers and the sweeps; ``answers`` and ``claims`` what is said; ``figures`` pictures and
-tables.
+``design`` has the document's numbers and the sweeps; ``answers`` and ``claims`` have the sentences; ``figures`` has
+figures and tables.
 """
 
 from experiments.studies.sort import answers, claims, design, figures

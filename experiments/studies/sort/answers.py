@@ -1,4 +1,4 @@
-"""The study's questions, answered for a reader who reads once: a sentence, its number, what does not follow."""
+"""The study's questions, each answered by a sentence, its number and its limits."""
 
 from collections.abc import Iterator
 
@@ -104,7 +104,7 @@ FALLING = (
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """Sentences on each mechanism: the one-off time that the document's falling means would take, and the one paid
+    """Sentences on each mechanism: the one-off time that the document's falling means would need, and the one-off time
     here."""
     for mechanism in MECHANISMS:
         paid = one_off.paid(found.cold, mechanism, MERGE, one_off.as_original(mechanism))
@@ -196,7 +196,7 @@ def _python(found: Measured) -> Answer:
 
 
 def _other_servers(found: Measured) -> str:
-    """Recordings of servers that are no arms of this version's part."""
+    """Servers in a recording that are no arms of this version's part."""
     told = [listed(each) for name in PYTHON_PARTS if name in found.parts for each in found.parts[name].judged.values()]
     return " ".join(("Of other servers in Python:", *told)) if told else "Python's servers were not measured here."
 

@@ -1,8 +1,8 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts. The cold runs have no look. There they come from intervals of 99 % over
-at least six blocks, all that were planned among them. What the document's own table says against a claim stands beside
-our numbers. Its microseconds are context: another machine, another system.
+CONFIRMED and CONTRADICTED come from verdicts. The cold runs have no look. Verdicts on cold runs come from intervals of
+99 % over at least six blocks, once all planned blocks are measured. Where the document's own table contradicts a claim,
+its numbers stand beside ours. Its microseconds are context: another machine, another system.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -25,7 +25,8 @@ HALF_AS_LONG_AGAIN = 1.5
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order: all for the main part, and for another those that its data decide."""
+    """Claims of a part, in the document's order. The main part has every claim; another part has the claims that its
+    data decide."""
     found = measured(seen)
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("sort", entry.part)]
     return tuple(_claim(entry, found) for entry in own)
@@ -128,7 +129,7 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """Judged by calls, as the document's N is: the ratio must be larger with ten times as many, at every step."""
+    """Judges calls, which are the document's N: the ratio must be larger with ten times the calls, at every step."""
     ratios = {
         f"{ALGORITHMS[each]} {calls:,}": one_off.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
@@ -139,7 +140,7 @@ def _more_so_with_calls(found: Measured) -> Finding:
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """Judged by length, as the claim says: the ratio must be larger for ten times as many numbers, at every step."""
+    """Judges length, as the claim says: the ratio must be larger with ten times the numbers, at every step."""
     ratios: dict[str, Estimate | None] = {}
     for each, length in product(ALGORITHMS, LENGTHS):
         judged = [one for one in found.found(f"mechanism_{each}_{length}") if _is_decided(one)]
@@ -150,8 +151,8 @@ def _more_so_with_length(found: Measured) -> Finding:
 
 
 def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Finding:
-    """Finding on each algorithm's ratios by N: confirmed where every step is to a larger one, contradicted where one is
-    to a smaller, by intervals that do not meet. Sentences name the steps that are not to a larger one."""
+    """Verdict on each algorithm's ratios by N, from intervals that do not meet. Confirmed where every step leads to a
+    larger ratio, contradicted where one step leads to a smaller ratio. Sentences name the other steps."""
     smaller, open_ = list[str](), list[str]()
     for each, (fewer, more) in product(ALGORITHMS.values(), pairwise(counts)):
         few, many = ratios[f"{each} {fewer:,}"], ratios[f"{each} {more:,}"]
@@ -166,7 +167,8 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
-    """Confirmed where the largest difference that the algorithms may have is under the least of the mechanisms."""
+    """Confirmed where the largest possible difference of the algorithms is under the least difference of the
+    mechanisms."""
     names = ("algorithm_grpc", "algorithm_net_rpc"), ("mechanism_merge", "mechanism_quick")
     algorithms, mechanisms = (found.found(*each) for each in names)
     said = found.brief(*names[0], *names[1])
@@ -188,8 +190,8 @@ def _algorithms_differ_less(found: Measured) -> Finding:
 
 
 def _merge_is_slower(found: Measured) -> Finding:
-    """Judged by each algorithm on a connection of its own; the document ran merge sort first, and quicksort after
-    it."""
+    """Judges each algorithm on a connection of its own. The document ran merge sort first, and quicksort after it on
+    the same connection."""
     ratios = {label(each): one_off.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
     verdict = _all(
         found, ratios.values(), lambda each: each.low > HALF_AS_LONG_AGAIN, lambda each: each.high < HALF_AS_LONG_AGAIN
@@ -207,8 +209,8 @@ def _all(
     confirms: Callable[[Estimate], bool],
     contradicts: Callable[[Estimate], bool],
 ) -> ClaimVerdict:
-    """Verdict of all ratios of cold runs together. INCONCLUSIVE where one is missing, has too few blocks, or says
-    something else; and before all planned blocks were measured."""
+    """Verdict of all ratios of cold runs together. INCONCLUSIVE where a ratio is missing, has too few blocks, or
+    contradicts another; and before all planned blocks are measured."""
     seen = [each for each in ratios if each is not None and _carries(each)]
     if len(seen) < len(ratios) or not found.cold_whole:
         return "INCONCLUSIVE"
@@ -225,7 +227,7 @@ def _listed(ratios: Mapping[str, Estimate | None]) -> str:
 
 
 def _carries(*estimates: Estimate) -> bool:
-    """True where enough blocks are behind these estimates."""
+    """True where enough blocks support these estimates."""
     return all(has_interval(each) and each.n >= one_off.BLOCKS_MIN for each in estimates)
 
 

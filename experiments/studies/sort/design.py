@@ -81,13 +81,14 @@ LENGTHS = (100, 1000, 10000)
 """Numbers in an array: the second reading of the original's N."""
 
 WARM_CALLS = 500
-"""Calls of a window: few, so that two windows that are compared stand close. The first call counts nowhere."""
+"""Calls of a window. They are few, so that two windows that are compared are near in time. The first call does not
+count."""
 
 LONG_CALLS = 200
 """Calls of a window with long arrays, of which a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Cold runs of a block by N: a mean of few calls varies more, and costs less."""
+"""Cold runs of a block, by N. Runs of few calls are repeated more often: their mean varies more."""
 
 SAME_LENGTH = 1000
 """Length of the array at which an A/A pair stands."""

@@ -134,7 +134,8 @@ def _fitted(found: Measured, mechanism: str, algorithm: str, with_connect: bool)
 
 
 def _transports(found: Measured, language: str) -> Sequence[str]:
-    """Transports of a language's servers in these results, which may have one that is here no more."""
+    """Transports of a language's servers in these results. An older recording may have a transport that this version
+    lacks."""
     own = (each.text("transport") for each in found.points if each["language"] == language.lower())
     return sorted(dict.fromkeys(own))
 

@@ -1,4 +1,4 @@
-"""Measurements of a part by name: comparisons and means, of its own sweep and of those beside it. Pure."""
+"""Measurements of a part by name: comparisons and means of its own sweep and of the sweeps beside it. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Measured:
         return any(arm.setting["language"] == "go" for each in self.parts.values() for arm in each.sweep.arms)
 
     def found(self, *names: str) -> tuple[Judged, ...]:
-        """The comparisons of these names that have a value."""
+        """Comparisons of these names that have a value."""
         return tuple(self.judged[name] for name in names if name in self.judged)
 
     def told(self, name: str, above: str, below: str) -> str:
@@ -43,7 +43,7 @@ class Measured:
         return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
-        """Entries of a list: each comparison's title, numbers and verdict, and why one has none."""
+        """Entries of a list: each comparison's title, numbers and verdict, or the reason for a missing verdict."""
         return (
             " ".join(listed(each) for each in self.found(*names)) or "No two windows of it were answered side by side."
         )

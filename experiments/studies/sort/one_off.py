@@ -1,8 +1,8 @@
 """The cold runs, as the study reads them: means by cell in two readings, the fit a + b ÷ N, and ratios of cells.
 
-The original connected before its loop on net/rpc, and inside its first timed call on gRPC. So its reading of a gRPC
-run has connecting in its mean, and that of a net/rpc run has not. The other reading connects before the loop on both.
-A ratio is that of a block's two means; its interval is over the blocks. Pure.
+The original connected before its loop on net/rpc, and inside its first timed call on gRPC. So in the original's reading
+the mean of a gRPC run includes connecting, and the mean of a net/rpc run does not. In the other reading both connect
+before the loop. A ratio is computed from two means of a block; its interval is over the blocks. Pure.
 """
 
 import math
@@ -16,11 +16,11 @@ from experiments.kinds.cold import ColdRow
 from experiments.studies.sort.design import ALGORITHMS, CALLS, MECHANISMS, MERGE, QUICK, go
 
 CONFIDENCE = 0.99
-"""Confidence of ratios, on which claims rest: several are asked of the same runs. Means and fits have 95 %, as
+"""Confidence of the ratios that decide claims: several are asked of the same runs. Means and fits have 95 %, as
 elsewhere."""
 
 BLOCKS_MIN = 6
-"""Fewer blocks decide no claim, as in a sweep."""
+"""Least number of blocks that decides a claim, as in a sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Paid:
     with_connect: bool
     fit: OneOff
     seen_us: Estimate
-    """Cost that a run paid once, as it was timed and not fitted."""
+    """One-off cost of a run, as it was timed and not fitted."""
 
 
 def as_original(mechanism: str) -> bool:
@@ -61,13 +61,15 @@ def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: 
 
 
 def algorithms_ratio(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
-    """Merge sort ÷ quicksort in runs of so many calls, each on a connection of its own, in the original's reading."""
+    """Merge sort ÷ quicksort in runs of this number of calls, each on a connection of its own, in the original's
+    reading."""
     name = column(as_original(mechanism))
     return _ratio(rows, (go(mechanism, MERGE), calls, name), (go(mechanism, QUICK), calls, name))
 
 
 def mechanisms_ratio(rows: Sequence[ColdRow], algorithm: str, calls: int, connecting: bool) -> Estimate | None:
-    """gRPC ÷ net/rpc in runs of so many calls; ``connecting``: gRPC's has connecting in it, as the original's had."""
+    """gRPC ÷ net/rpc in runs of this number of calls. With ``connecting`` gRPC's mean includes connecting, as the
+    original's did."""
     above, below = (go(mechanism, algorithm) for mechanism in MECHANISMS)
     return _ratio(rows, (above, calls, column(connecting)), (below, calls, "mean_us"))
 
@@ -79,7 +81,8 @@ def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: in
 
 
 def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> Estimate | None:
-    """The first call ÷ the mean of the others of its run, the connection made before; a block's value is over its N."""
+    """The first call ÷ the mean of the other calls of its run, on a connection that was made before. A block's value is
+    over its N."""
     by_block: dict[int, list[float]] = {}
     for row in rows:
         if row.cell.setting == go(mechanism, algorithm) and row.rest_us_mean and row.first_call_us:
@@ -89,11 +92,9 @@ def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> 
 
 
 def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
-    """The mean of a connection's first 100 calls ÷ that of the 900 behind them, of both algorithms together.
-
-    It is what running first costs beside running second on the same connection, with no other difference. The 900 are
-    what runs of 1,000 calls have beyond runs of 100, in the same block.
-    """
+    """The mean of a connection's first 100 calls ÷ the mean of its next 900, of both algorithms together. This is the
+    cost of running first, beside running second on the same connection. The 900 calls are the difference between runs
+    of 1,000 and of 100 calls in the same block."""
     few, more, _ = CALLS
     name = column(as_original(mechanism))
     by_block: dict[int, dict[tuple[Setting, int], float]] = {}

@@ -1,8 +1,8 @@
 """Raw sockets with a hand-written pool against gRPC, for a stock-trading service.
 
 Its four questions: (1) Lookup on sockets against gRPC; (2) latency as clients grow; (3) Lookup against Trade, and what
-the lock costs; (4) clients beyond the static pool. Figures 1 to 5 have the original's axes. What is measured stands in
-``sweeps``; what is said of it in ``answers`` and ``claims``; how it is drawn in ``figures``.
+the lock costs; (4) clients beyond the static pool. Figures 1 to 5 have the original's axes. Sweeps stand in ``sweeps``;
+their answers and claims in ``answers`` and ``claims``; their figures in ``figures``.
 """
 
 from experiments.studies.stock import answers, claims, executors, extensions, figures, pool_fills, sweeps

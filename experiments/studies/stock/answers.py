@@ -1,8 +1,8 @@
-"""The four questions of the study, answered for a reader who reads once: a sentence, its number, what does not follow.
+"""The four questions of the study, each with a sentence, its number and its limits.
 
 The comparisons are those that ``sweeps`` declares; their verdicts choose the sentences. In a closed loop N clients have
-N requests under way, so mean latency is N ÷ throughput (Little's law). Growth with the clients is told beside that.
-What the lock costs comes from ``lock_waits``, where it was measured after the main part.
+N requests under way, so mean latency is N ÷ throughput (Little's law). Growth with the clients is told beside that. The
+lock's cost comes from the part ``lock_waits``, which is measured after the main part.
 """
 
 from collections.abc import Iterator, Sequence
@@ -95,7 +95,8 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
 
 
 def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
-    """Sockets beside our own gRPC server, and that beside grpcio: each pair on one executor, pool and lock."""
+    """Compares sockets with our own gRPC server, and our own server with grpcio: each pair on one executor, pool and
+    lock."""
     if not any(declared(judgement, name) for name in _APART):
         yield "Our own gRPC server is not in this sweep: so protocol and implementation are not told apart."
         return
@@ -132,7 +133,8 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence on the server where the load is the limit with the most clients: up to which number it is not."""
+    """Sentence on a server whose load was the limit with the most clients: up to which number of clients the server was
+    the limit."""
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
         return
@@ -159,7 +161,7 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Sentence for latency that grew by less than the clients: by Little's law more was answered."""
+    """Sentence for latency that grew by less than the clients: by Little's law throughput grew."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
@@ -198,7 +200,7 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer without waiting, and with it: both headlines are asked where the load is far from its limit."""
+    """Answer for a Lookup that computes and for a Lookup that waits: in both the load is far from its limit."""
     apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
     grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
     plain = _without_waiting(judgement, staged, grown)
@@ -251,7 +253,7 @@ def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str)
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """The mean latencies at the pool and past it, in plain numbers; of the blocks that their ratio is of."""
+    """Mean latencies at the pool's size and past it, over the blocks of their ratio."""
     judged = judgement.judged.get("past_pool")
     if judged is None:
         return
@@ -272,6 +274,6 @@ def _grown(judgement: Judgement, name: str, where: str) -> str:
 
 
 def _few(judgement: Judgement) -> str:
-    """Words for the fewest clients, of the comparisons without growth: ``with 1 client``."""
+    """Words for the fewest clients, for comparisons without growth: ``with 1 client``."""
     comparison = declared(judgement, "trade")
     return f"with {clients(comparison.below.connections if comparison else 1)}"

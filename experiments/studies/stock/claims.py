@@ -1,10 +1,10 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts, so never from a sweep that stands at no look; starved clients are
-counted at a look. A claim that something rises is judged at every step, by mean latencies of the same blocks. The part
-on lock waits has no look: an interval that lies far within 5 % of the latency decides there. What no measurement here
-decides is NOT TESTABLE; what another part measures that is not at hand is NOT MEASURED. The document's milliseconds
-are context: another machine, another program.
+CONFIRMED and CONTRADICTED come from verdicts, so only from a sweep at a declared look. Starved clients are counted at a
+look, too. A claim that something rises is judged at every step, by mean latencies of the same blocks. The part on lock
+waits has no look: an interval that lies far within 5 % of the latency decides there. A claim that no measurement here
+decides is NOT TESTABLE. A claim of a part whose results are absent is NOT MEASURED. The document's milliseconds are
+context: another machine, another program.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ CONFIDENCE = 0.95
 """Confidence of the interval of lock waits."""
 
 WAITS_MIN = 3
-"""Blocks of lock waits that an interval needs."""
+"""Least number of blocks for an interval of lock waits."""
 
 GRPC_MS, SOCKETS_MS = 17.92, 12.38
 """The document's mean latency of Lookup with one client."""
@@ -45,7 +45,8 @@ PLAIN = {
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order: all for the main part, and for another those that its data decide."""
+    """Claims of a part, in the document's order. The main part has every claim; another part has the claims that its
+    data decide."""
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
     return tuple(_claim(entry, seen) for entry in own)
 
@@ -85,7 +86,7 @@ def _the_lock_is_why(parts: Parts) -> Finding:
 
 
 def _by_protocol(parts: Parts) -> str:
-    """The comparisons that tell protocol and implementation apart, of those that were measured."""
+    """Measured comparisons that tell protocol and implementation apart."""
     return "".join(f" {listed(each)}" for each in found(parts["stock"], "protocol", "implementation"))
 
 
@@ -173,7 +174,8 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Judged by Trade ÷ Lookup under read and write locks beside the same under one mutex: messages and work cancel."""
+    """Judges Trade ÷ Lookup under read and write locks beside the same ratio under one mutex: messages and work
+    cancel."""
     judgement = parts["lock_strategies"]
     arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
     if not {"mutex", "read-write"} <= arms.keys():
@@ -199,7 +201,8 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """A jump is growth by more than the clients', and by more than 5 %. Lookups that compute decide, where any are."""
+    """Judges a jump: latency that grows by over 5 % more than the clients. Lookups that compute decide, where there are
+    any."""
     names = [each for each in ("computing_sockets", "past_pool") if declared(parts["stock"], each)]
     text = " ".join(brief(parts["stock"], each) for each in names or ["past_pool"])
     for judged in found(parts["stock"], *names[:1]):
@@ -213,7 +216,8 @@ def _no_jump(parts: Parts) -> Finding:
 
 
 def _surplus_starves(parts: Parts) -> Finding:
-    """Judged where a connection holds its thread: those beyond the pool get no reply at all while the others stay."""
+    """Judges starvation where a connection holds its thread: connections beyond the pool get no reply while the others
+    stay."""
     judgement = parts["dispatch"]
     windows = list(_windows_past_the_pool(judgement))
     starving = sum(starved > 0 for starved in windows)

@@ -1,7 +1,7 @@
 """Executors on both transports: every level that a transport can have, Lookup and Trade at random.
 
 Both transports have the static pool, the thread pool and a thread for each task. Leader/followers need a transport
-whose threads read by themselves: sockets have it, and grpcio's server has not. Each executor is compared with the
+whose threads read by themselves, as on sockets. grpcio's server does not let them. Each executor is compared with the
 thread pool of its transport, with the fewest clients and with the most; the figures have every number of clients.
 """
 
@@ -26,7 +26,8 @@ BESIDE = "thread-pool"
 """Executor with which each other is compared."""
 
 HEADLINES_MAX = 4
-"""Executors of a transport whose comparisons are one family; with those of more, ten blocks could decide none."""
+"""Transports whose comparisons of executors form one family. With more transports in a family, ten blocks could decide
+none."""
 
 REQUESTS = ("lookup", "trade")
 """Request types, a panel each."""

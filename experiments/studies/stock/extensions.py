@@ -1,8 +1,8 @@
 """Answers of the further parts, beyond the document: a function for each part, from its measurements to its answers.
 
-A part's comparisons are told one by one, each by its verdict. Where a part has many, the answer begins with how many
-went which way, and with the largest that is decided. Parts without verdicts (``offered_load``, ``lock_waits``,
-``stages``) say what they show, and that there is none.
+An answer has a sentence for each comparison, by its verdict. With many comparisons it begins with the count of each
+verdict and the largest decided difference. Parts without verdicts (``offered_load``, ``lock_waits``, ``stages``) state
+their numbers, and that they have no verdict.
 """
 
 import math
@@ -23,7 +23,7 @@ from experiments.studies.stock.sweeps import GRPC, SOCKETS, STAGED
 from experiments.studies.stock.wording import clients, confidence, found, label, mean_us, server, told
 
 FEW = 2
-"""Number of comparisons up to which all are told at once; of more, the tally comes first."""
+"""Most comparisons that an answer tells one by one; with more the count of verdicts comes first."""
 
 NO_VERDICT = "No verdict is asked of these numbers."
 
@@ -36,7 +36,7 @@ CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop
 
 
 Said = Callable[[Comparison], tuple[str, str]]
-"""Words for above and below in a comparison, within a sentence."""
+"""Words for the two sides of a ratio, within a sentence."""
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
@@ -118,7 +118,8 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _both_kinds(judgement: Judgement) -> Iterator[str]:
-    """Sentences on sockets ÷ gRPC by either kind of client: why ``compare`` and the main part have other ratios."""
+    """Sentences on sockets ÷ gRPC by either kind of client, which say why ``compare`` and the main part have other
+    ratios."""
     means = {
         kind: [mean_us(judgement, Arm(base.but(client=kind))) for base in (SOCKETS, GRPC)]
         for kind in ("library", "lean")
@@ -239,7 +240,7 @@ def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
 
 
 def _headline(judgement: Judgement, factor: str | None = None) -> list[Comparison]:
-    """The headline comparisons; those alone whose arms differ in a factor, if one is given."""
+    """Headline comparisons. With a factor given, only comparisons whose arms differ in it."""
     own = [each for each in judgement.sweep.comparisons if each.family == "headline"]
     return [each for each in own if factor is None or factor in each.differ]
 
@@ -342,7 +343,7 @@ def _stages(judgement: Judgement, arm: Arm) -> Iterator[Mapping[str, StageSummar
 
 
 def _shown(question: str, sentence: str, details: Iterable[str], not_concluded: str | None = None) -> Answer:
-    """An answer of numbers without a verdict."""
+    """Answer with numbers and without a verdict."""
     return Answer(
         question=question,
         sentence=sentence,

@@ -1,9 +1,9 @@
 """Cost of waiting for the catalog's lock: from the stages that servers stamped, by strategy and request type.
 
-A wait is the mean over a block's requests; what is said of several blocks is their mean, with the least and the
-greatest of them. No verdict is asked of waits. A wait ends when the thread runs again, so it has in it what else the
-interpreter or the machine ran meanwhile; stamping costs about 1 µs a request. Blocks that a gate has anything against
-are left out of an arm. Pure.
+A block's wait is the mean over its requests. For several blocks, the mean of these waits is told, with the least and
+the greatest. No verdict is asked of waits. A wait ends when the thread runs again. So it includes the time of other
+threads and programs that ran meanwhile. Stamping costs about 1 µs a request. Blocks that a gate refuses for an arm are
+left out. Pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ CAVEAT = (
 
 @dataclass(frozen=True, slots=True)
 class LockWait:
-    """One request type under one strategy, a value for each block; at least one block."""
+    """Waits of one request type under one strategy: a value for each block; at least one block."""
 
     arm: Arm
     request: str
@@ -36,7 +36,7 @@ class LockWait:
     shares: Mapping[int, float]
     """Shares of the mean latency of the same block, by the blocks' numbers."""
     locked: bool
-    """True where any of its requests took a lock."""
+    """True where any of the requests took a lock."""
 
     @property
     def locking(self) -> str:
@@ -69,7 +69,8 @@ def lock_waits(judgement: Judgement) -> tuple[LockWait, ...]:
 
 
 def lock_details(judgement: Judgement) -> tuple[str, ...]:
-    """Sentences: the mutex on each transport, then the larger wait under every other strategy, then the largest."""
+    """Sentences on the mutex on each transport, then on the larger wait under every other strategy, then on the largest
+    wait."""
     waits = lock_waits(judgement)
     if not waits:
         return ("No lock wait was stamped.",)
