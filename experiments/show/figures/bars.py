@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import HALO, even_axis, highest, say, span, value_words
+from experiments.show.figures.panels import even_axis, highest, say, span, value_words
 from experiments.show.figures.style import (
     INK,
     Picture,
@@ -38,6 +38,9 @@ TICK_LETTERS = 45
 
 HATCHES = ("", "////", "....", "xxxx")
 """Hatching of the bars of one transport, in turn."""
+
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+"""White ground of a number, so that no line of the grid strikes it through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def _draw(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], panels
             axes.bar([x], [mean.value], width=0.92 * width, **_look(drawn, (transport, bar.name)))
             span(axes, x, mean, INK, (0.0, top), across=False, halo=True)
             end = min(mean.high, top) if has_interval(mean) else mean.value
-            look: dict[str, Any] = {"ha": "center", "fontsize": 7, "path_effects": HALO}
+            look: dict[str, Any] = {"ha": "center", "fontsize": 7, "bbox": BEHIND}
             axes.annotate(number(mean.value), (x, end), (0, 3), textcoords="offset points", **look)
     letters = TICK_LETTERS // (panels * len(groups))
     axes.set_xticks(range(len(groups)), [wrapped(label(each), letters) for each in groups])

@@ -24,7 +24,7 @@ CUT = 2.0
 EVEN = 4.0
 """A logarithmic axis that spans a smaller factor has even ticks."""
 
-STACKED = (("0.88", ""), ("C0", ""), ("C4", ""), ("C1", ""), ("C5", "////"), ("0.35", "...."))
+STACKED = (("0.88", ""), ("C0", ""), ("C4", ""), ("C1", ""), ("C6", "////"), ("0.35", "...."))
 """Colours, from the style's cycle, and hatching of the parts of a stacked bar: they differ in grey, too."""
 
 HALO = [patheffects.withStroke(linewidth=3, foreground="white")]

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import rgb_to_hsv, to_rgb
 from matplotlib.figure import Figure
 
 from experiments.design.factors import PROTOCOLS
@@ -86,6 +86,23 @@ def test_an_interval_is_seen_on_a_black_bar() -> None:
     shown = bars.Panel("", "ms", [bars.Bar(black, Estimate(100, 90, 110, 10))])
     axes = bars.draw("Title", [shown]).axes[0]
     assert [bool(each.get_path_effects()) for each in axes.collections] == [True]
+
+
+def test_no_line_of_the_grid_strikes_a_number_through() -> None:
+    """A number stands on white."""
+    shown = bars.Panel("", "ms", [bars.Bar("grpc", Estimate(100, 90, 110, 10))])
+    (said,) = bars.draw("Title", [shown]).axes[0].texts
+    ground = said.get_bbox_patch()
+    assert ground is not None
+    assert to_rgb(ground.get_facecolor()) == (1, 1, 1)
+    assert (ground.get_zorder(), said.get_zorder()) > (1, 1)
+
+
+def test_net_rpc_has_another_hue_than_grpc() -> None:
+    """The two mechanisms of the study of sorts are told apart by hue, also beside their lighter shades."""
+    found = style.strokes([("grpc", "a"), ("net-rpc", "a")]).values()
+    one, other = (rgb_to_hsv(to_rgb(each.colour))[0] for each in found)
+    assert 0.2 < abs(one - other) < 0.8
 
 
 def test_parts_of_a_bar_differ_in_grey() -> None:
