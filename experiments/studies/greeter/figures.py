@@ -24,7 +24,7 @@ from experiments.studies.greeter.rates import (
     rates,
 )
 
-ORIGINAL = "the original"
+ORIGINAL = "the original, C++"
 """Transport of the original's numbers: another gRPC on another machine has a colour of its own."""
 
 GRPC = "grpc"
@@ -51,7 +51,9 @@ def pictures(seen: Seen) -> Sequence[Picture]:
 
 
 def _calls(rows: Sequence[ColdRow]) -> Iterator[costs.Panel]:
-    found = {name: run for language, name in LABELS.items() if (run := from_cold(rows, ONE[language])) is not None}
+    found = {
+        f"ours, {name}": run for language, name in LABELS.items() if (run := from_cold(rows, ONE[language])) is not None
+    }
     timed = [
         _given("original, C++, at least", design.LATENCY_MS[0]),
         _given("original, C++, at most", design.LATENCY_MS[1]),
@@ -67,15 +69,15 @@ def _calls(rows: Sequence[ColdRow]) -> Iterator[costs.Panel]:
 
 def _rates(judgement: Judgement) -> costs.Panel:
     rows = [
-        _given("original, 1 client", design.ONE_CLIENT_HZ),
-        _given("original, 2 clients: one's share", design.TWO_CLIENTS_HZ),
+        _given("original, C++, 1 client", design.ONE_CLIENT_HZ),
+        _given("original, C++, 2 clients: one's share", design.TWO_CLIENTS_HZ),
     ]
     for language, name in LABELS.items():
         one, pair = rates(judgement, ONE[language]), rates(judgement, two(language))
         if one is not None and pair is not None:
-            rows.append(costs.Row(f"{name}, 1 client", GRPC, one.total_hz))
-            rows.append(costs.Row(f"{name}, 2 clients: each", GRPC, pair.client_hz))
-            rows.append(costs.Row(f"{name}, 2 clients: the server", GRPC, pair.total_hz))
+            rows.append(costs.Row(f"ours, {name}, 1 client", GRPC, one.total_hz))
+            rows.append(costs.Row(f"ours, {name}, 2 clients: each", GRPC, pair.client_hz))
+            rows.append(costs.Row(f"ours, {name}, 2 clients: the server", GRPC, pair.total_hz))
     return costs.Panel("Replies a second", rows)
 
 
