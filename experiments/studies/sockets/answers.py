@@ -14,7 +14,7 @@ from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
 from experiments.studies.sockets import design
 from experiments.studies.sockets.design import APIS, BASE, GRAPHS, HEADLINE, NAMES, of, throughput_of, words
-from experiments.studies.sockets.figures import fault_table, spread_table
+from experiments.studies.sockets.figures import SOONEST, fault_table, spread_table
 from experiments.studies.sockets.wording import ABSENT, brief, delivered, over_cells, standing
 
 NOT_CONCLUDED = (
@@ -108,7 +108,7 @@ def _soonest(seen: Seen) -> Answer:
         details=(*(standing(judgement, *pair) for pair in pairs[2:]), brief(size)),
         estimand=ESTIMAND,
         not_concluded=NOT_CONCLUDED,
-        titles={"response": "Which of the document's APIs answers soonest, at each rate and size?"},
+        figure=SOONEST,
         to_decide=to_decide(judgement, names),
     )
 

@@ -1,4 +1,4 @@
-"""The graphs of the document, 1 to 5, with their axes, and its faults with the evidence of our data. Pure.
+"""The graphs of the document, 1 to 5, with their axes; ratios; its faults with the evidence of our data. Pure.
 
 Beside each of graphs 1 to 4 stands the same cell by the original's timer.
 """
@@ -13,16 +13,32 @@ from experiments.judge.verdicts import Judgement
 from experiments.kinds.delivery import DeliveryRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
-from experiments.show.figures import bars
+from experiments.show.figures import bars, ratios
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent, times_between
 from experiments.show.tables import Table
-from experiments.studies.sockets.design import APIS, BASE, GRAPHS, HEADLINE, NAMES, SIZES, of, throughput_of, words
+from experiments.studies.sockets.design import (
+    APIS,
+    BASE,
+    GRAPHS,
+    HEADLINE,
+    NAMES,
+    SIZES,
+    SUCCESSOR,
+    SUCCESSOR_OF,
+    of,
+    ratio_name,
+    throughput_of,
+    words,
+)
 from experiments.studies.sockets.wording import Spread, brief, delivered, spread
+
+SOONEST = "question_1"
+"""Name of the figure of the first question."""
 
 
 def graphs(seen: Seen) -> Sequence[Picture]:
-    """Graphs 1 to 5."""
+    """Graphs 1 to 5, and every API beside Berkeley sockets."""
     found = points(seen.main.sweep, seen.main.blocks)
     means = {arm: point.mean_us for (arm, request), point in found.items() if request == ALL}
     panels = {}
@@ -46,7 +62,14 @@ def graphs(seen: Seen) -> Sequence[Picture]:
     ]
     throughput = [(api, interval(delivered(seen).rows, throughput_of(api), _received_hz)) for api in APIS]
     panel = bars.Panel("Counted at the receiver", "Messages a second", list(_bars(throughput, 1.0)))
-    return (*drawn, bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel]))
+    last = bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel])
+    return (*drawn, last, _soonest(seen.main))
+
+
+def _soonest(judgement: Judgement) -> Picture:
+    names = [ratio_name(api, BASE, cell) for cell in GRAPHS for api in APIS if api != BASE]
+    title = f"Which API answers soonest? Each ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} succeeds {NAMES[SUCCESSOR_OF]}"
+    return ratios.picture(SOONEST, title, [judgement.judged[name] for name in names if name in judgement.judged])
 
 
 def _received_hz(row: DeliveryRow) -> float:

@@ -30,9 +30,11 @@ def test_the_answers_have_the_planted_numbers() -> None:
 
 
 def test_every_graph_is_drawn() -> None:
-    """Every graph is drawn with a bar for each API, at the client and by the document's timer."""
+    """Every graph is drawn with a bar for each API, at the client and by the document's timer; ratios of all APIs."""
     drawn = {each.name: each.alternative for each in figures.graphs(seen())}
-    assert set(drawn) == {f"graph_{number}" for number in (*GRAPHS.values(), 5)}
+    assert set(drawn) == {*(f"graph_{number}" for number in (*GRAPHS.values(), 5)), "question_1"}
+    assert drawn["question_1"].count("NNG ÷ Berkeley sockets: 1.") == len(GRAPHS)
+    assert answers(seen())[0].figure == "question_1"
     assert "at the receiver, ms: Berkeley sockets 33.0" in drawn["graph_1"]
     assert "Messages a second: Berkeley sockets 20" in drawn["graph_5"].replace("19,996", "20,000")
 
