@@ -48,6 +48,13 @@ class Panel:
     quantity: str
     """Quantity of the panel, with its unit."""
     rows: Sequence[Row]
+    title: str = ""
+    """Words above the panel, such as its load."""
+
+    @property
+    def words(self) -> str:
+        """Title and quantity."""
+        return ": ".join(filter(None, (self.title, self.quantity)))
 
 
 def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> Picture:
@@ -59,7 +66,7 @@ def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False
 @house()
 def draw(title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> Figure:
     """The panels with their rows in the order given."""
-    heights = [max(2, len(panel.rows)) + 1.5 for panel in panels] or [3]
+    heights = [max(2, len(panel.rows)) + 1.5 + 0.8 * bool(panel.title) for panel in panels] or [3]
     is_row = len(panels) > 1 and len({tuple(row.name for row in panel.rows) for panel in panels}) == 1
     if is_row:
         figure, axes = grid(title, 1.2 + 0.34 * heights[0], 1, len(panels), sharey=True)
@@ -87,7 +94,7 @@ def _draw(
     axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int, ends: tuple[float, float]
 ) -> None:
     if not any(row.cost for row in panel.rows):
-        say(axes, f"{panel.quantity}: nothing was measured.")
+        say(axes, f"{panel.words}: nothing was measured.")
         return
     for place, row in enumerate(panel.rows):
         if row.cost:
@@ -103,6 +110,8 @@ def _draw(
         axes.set_xlim(0, 1.06 * high)
         even_axis(axes.xaxis, most=3 + letters // 20)
     axes.set_xlabel(wrapped(panel.quantity, letters))
+    if panel.title:
+        axes.set_title(wrapped(panel.title, letters), fontsize=8.5)
 
 
 def alternative(title: str, panels: Sequence[Panel]) -> str:
@@ -110,5 +119,5 @@ def alternative(title: str, panels: Sequence[Panel]) -> str:
     told = [f"{title}."]
     for panel in panels:
         said = "; ".join(f"{row.name} {number(row.cost.value) if row.cost else row.lacks}" for row in panel.rows)
-        told.append(f"{panel.quantity}: {said or 'nothing was measured'}.")
+        told.append(f"{panel.words}: {said or 'nothing was measured'}.")
     return " ".join(told) if panels else f"{title}. No cost was measured here."

@@ -13,7 +13,7 @@ from experiments.show.figures.panels import even_axis, rows, say, stack, stack_k
 from experiments.show.figures.style import Picture, grid, house, legend, wrapped
 from experiments.show.numbers import number
 
-NAME_LETTERS = 20
+NAME_LETTERS, QUANTITY_LETTERS = 20, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def draw(title: str, quantity: str, bars: Sequence[Bar]) -> Figure:
         whole.annotate(said, (end, row), (5, 0), textcoords="offset points", va="center")
     whole.set_xlim(0, 1.22 * max(sum(bar.parts.values()) for bar in bars))  # room for the number at the longest bar
     share.set_xlim(0, 100)
-    whole.set_xlabel(quantity)
+    whole.set_xlabel(wrapped(quantity, QUANTITY_LETTERS))
     share.set_xlabel("Share of it, %")
     legend(figure, stack_keys(bars[0].parts))
     return figure

@@ -15,7 +15,7 @@ from experiments.show.numbers import NOTHING, percent
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.show.tables import Table
 from experiments.studies.server_cost.goals import Goal, as_percent, connections, estimate, goals, option_goals
-from experiments.studies.server_cost.split import NAMES
+from experiments.studies.server_cost.split import CLIENT, NAMES, QUANTITY, speed
 from experiments.studies.server_cost.sweeps import CONNECTIONS, OTHERS
 
 ESTIMAND = (
@@ -24,6 +24,8 @@ ESTIMAND = (
 )
 
 NOT_MEASURED = "Not measured."
+
+NO_CLIENT = "No request is sent: connections are held"
 
 OPTIONS = {
     "tls": "over TLS",
@@ -82,8 +84,8 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
         for transport in (lone.server.setting.text("transport"),)
         for held in lone.holding
     ]
-    panels = [costs.Panel("Processor time of the server for each request, µs", asked)]
-    panels += [costs.Panel("Processor time of an idle server, % of a core", idle)] if idle else []
+    panels = [costs.Panel("Processor time of the server for each request, µs", asked, CLIENT + speed(seen.environment))]
+    panels += [costs.Panel("Processor time of an idle server, % of a core", idle, NO_CLIENT)] if idle else []
     return (costs.picture("cost", "What a request costs the server, and what idling costs", panels),)
 
 
@@ -95,7 +97,7 @@ def of_languages(seen: Seen) -> tuple[Picture, ...]:
         for (arm, request), point in found.items()
         if request == ALL and not arm.copy and point.server_cpu_us
     ]
-    panel = costs.Panel("Processor time of the server for each Lookup, µs", rows)
+    panel = costs.Panel(QUANTITY, rows, CLIENT + speed(seen.environment))
     return (costs.picture("languages", "What a Lookup costs servers in Python, Go and Rust", [panel]),)
 
 
@@ -148,7 +150,7 @@ def of_options(seen: Seen) -> tuple[Picture, ...]:
         for (arm, request), point in found.items()
         if request == ALL and not arm.copy and point.server_cpu_us
     ]
-    panel = costs.Panel("Processor time of the server for each Lookup, µs", rows)
+    panel = costs.Panel(QUANTITY, rows, CLIENT + speed(seen.environment))
     return (costs.picture("options", "What TLS, a token, metrics and a store on disk cost a Lookup", [panel]),)
 
 

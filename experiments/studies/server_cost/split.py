@@ -17,6 +17,7 @@ interpreter's share is what Python takes at the least.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from experiments.design.arms import Arm, Comparison
 from experiments.judge import ratios
@@ -24,6 +25,7 @@ from experiments.judge.gates import arm_refusals
 from experiments.judge.points import CONFIDENCE
 from experiments.judge.stats import Estimate, mean_interval
 from experiments.judge.verdicts import Judgement
+from experiments.results.environment import Environment
 from experiments.results.observed import Block
 from experiments.services import STOCK
 from experiments.show.content import Answer, Section, Seen
@@ -39,9 +41,12 @@ SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """Words for the three servers, by their transports."""
 
-LOAD = f"{CONNECTIONS} connections of one lean client never let the server sleep, and stocks are in memory."
-
 QUANTITY = "Processor time of the server for each Lookup, µs"
+
+CLIENT = f"{CONNECTIONS} connections of one lean client"
+"""Load of every figure of processor time, in words."""
+
+LOAD = f"{CLIENT} never let the server sleep, and stocks are in memory."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +109,19 @@ def sections(seen: Seen) -> tuple[Section, ...]:
     return (Section("Where a request's processor time goes", table(splits(seen.main))),)
 
 
+def speed(environment: Environment | None) -> str:
+    """Words on the machine's speed in this run: at another hour a Lookup takes other times. Empty without a record."""
+    if environment is None:
+        return ""
+    ends = filter(None, (environment.before, environment.after))
+    return f"; in this run a fixed piece of work takes {number(fmean(each.fixed_work_us for each in ends) / 1000)} ms"
+
+
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure with a bar for each server."""
     bars = [shares.Bar(each.name, {name: each.shares[name].value for name in SHARES}) for each in splits(seen.main)]
-    title = f"Where a request's processor time goes: {CONNECTIONS} connections never let the server sleep"
-    return (shares.picture("split", title, QUANTITY, bars),)
+    title = f"Where a Lookup's processor time goes, with {CLIENT}"
+    return (shares.picture("split", title, QUANTITY + speed(seen.environment), bars),)
 
 
 def table(found: Sequence[Split]) -> str:

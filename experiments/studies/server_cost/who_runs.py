@@ -33,6 +33,9 @@ DECIDING = 16
 
 PEER = "c-stock"
 
+CLIENT = "load.c"
+"""Load program, in C, which sends the next request of a connection once the last is answered."""
+
 EXECUTOR = "static-pool"
 """Executor of the A/A pair, at the most connections."""
 
@@ -150,16 +153,17 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     found = points(seen.main.sweep, seen.main.blocks)
     panels = [
         costs.Panel(
-            f"Mean time of a Lookup, {_of(connections)}, µs",
+            "Mean time of a Lookup, µs",
             [
                 costs.Row(_server_name(arm), arm.setting.text("transport"), point.mean_us)
                 for (arm, request), point in found.items()
                 if request == ALL and arm.connections == connections and point.mean_us
             ],
+            f"{_of(connections)}, client {CLIENT}",
         )
         for connections in CONNECTIONS
     ]
-    return (costs.picture(PART, "Who runs a Lookup on sockets, for a client in C", panels, log=True),)
+    return (costs.picture(PART, "Who runs a Lookup on sockets: each executor beside a server in C", panels, log=True),)
 
 
 def _server_name(arm: Arm) -> str:

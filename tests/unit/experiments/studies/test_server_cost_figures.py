@@ -1,0 +1,47 @@
+"""Figures of the server's cost: each names its load, and the speed of the machine in its run."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.judge.verdicts import judge
+from experiments.show.content import Seen
+from experiments.show.figures.style import Picture
+from experiments.studies.server_cost import SERVER_COST, who_runs
+from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import World, blocks
+from tests.unit.experiments.show.test_report import MACHINE
+from tests.unit.experiments.studies.test_server_cost import split_seen
+
+SMALL = Scale(rounds=2, looks=(10, 14), clients=(1,))
+
+
+def drawn(part: str, recorded: bool = True) -> Picture:
+    """The figure of a part whose Lookups take 100 µs for each connection."""
+    sweep = SERVER_COST.parts[part].sweep(SMALL)
+    measured = blocks(sweep, 3, World(lambda arm, _: 100.0 * arm.connections))
+    seen = split_seen() if part == "split" else Seen(judge(sweep, measured))
+    (picture,) = SERVER_COST.parts[part].pictures(replace(seen, environment=MACHINE if recorded else None))
+    return picture
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["server_cost", "languages", "options", "split"])
+def test_a_figure_of_processor_time_names_its_load(part: str) -> None:
+    """Figures of two runs show other times of the same Lookup: the fixed work says how fast the machine was."""
+    told = drawn(part).alternative
+    assert "16 connections of one lean client" in told
+    assert "in this run a fixed piece of work takes 2.00 ms" in told
+    assert "fixed piece of work" not in drawn(part, recorded=False).alternative
+
+
+@pytest.mark.slow
+def test_executors_stand_on_one_logarithmic_scale() -> None:
+    """Numbers of connections are compared, so that their panels share a scale; each names its client."""
+    picture = drawn(who_runs.PART)
+    axes = picture.draw().axes
+    assert {each.get_xscale() for each in axes} == {"log"}
+    assert len({each.get_xlim() for each in axes}) == 1
+    assert [each.get_title(loc="left").replace("\n", " ") for each in axes] == [
+        f"{number} connection{'s' * (number > 1)}, client load.c" for number in who_runs.CONNECTIONS
+    ]
