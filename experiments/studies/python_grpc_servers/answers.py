@@ -145,16 +145,17 @@ def memory(judgement: Judgement) -> str:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the processor time of a call on every server, a panel for each client."""
+    """Figure of the processor time of a call on every server, a panel for each client, on one scale."""
     found = points(seen.main.sweep, seen.main.blocks)
     panels = [
         costs.Panel(
-            f"{client}, {BLOCKS[client]}: processor time of the server for each call, µs",
+            "Processor time of the server for each call, µs",
             [
                 costs.Row(server, SERVERS[server].text("transport"), point.server_cpu_us)
                 for server in SERVERS
                 if (point := found.get((arm_of(server, DECIDING[0], client), ALL))) and point.server_cpu_us
             ],
+            f"Client {client}: {BLOCKS[client]}",
         )
         for client in CLIENTS
     ]

@@ -59,6 +59,11 @@ def test_planted_ratios_are_told_drawn_and_tabled() -> None:
     assert "| grpc_static, threads | 16 | 160 (160 to 160) † |" in under_h2load.text
     assert "| grpclib | 40.0 (40.0 to 40.0) |" in memory.text
     assert re.search(r"connectrpc, WSGI 2[34]\d", picture.alternative)
+    assert "16 connections" in picture.title
+    of_h2load, of_grpc_go = picture.draw().axes
+    assert "h2load: the same" in of_h2load.get_title(loc="left")
+    assert "grpc-go: a deadline" in of_grpc_go.get_title(loc="left")
+    assert of_h2load.get_xlim() == of_grpc_go.get_xlim()
     assert PART.answers(Seen(judge(design, [])))[0].sentence == "Not measured."
 
 
