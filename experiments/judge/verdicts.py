@@ -1,13 +1,14 @@
 """Verdicts: what a sweep's blocks say of each comparison, at a look that was declared beforehand.
 
-A ratio is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. It is EQUIVALENT if it is
-neither and the interval lies inside 0.95 to 1.05. Otherwise it is INCONCLUSIVE, with the number of blocks that would
-decide. Growth with the clients has two verdicts, against 1 and against the number of clients. Around that number lies
-the same zone as around 1: an interval from 1.92 to 1.96 with twice the clients is SUBLINEAR by less than 5 %. An
-interval's confidence is 1 − the look's level. A sweep that stands at no look has no verdicts: its numbers are shown,
-with the blocks done and planned. Where the load took over 80 % of its core in a closed loop, the times are those of
-client and server together: then there is no verdict on the server. Steps of a curve and ratios of cells are ruled by
-the same test (``ruled``), in words of their own: GROWS, FALLS, FLAT; LESS, MORE, EQUIVALENT. Pure.
+A ratio of times is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. A ratio of
+processor times is then LESS or MORE. It is EQUIVALENT if it is neither and the interval lies inside 0.95 to 1.05.
+Otherwise it is INCONCLUSIVE, with the number of blocks that would decide. Growth with the clients has two verdicts,
+against 1 and against the number of clients. Around that number lies the same zone as around 1: an interval from 1.92 to
+1.96 with twice the clients is SUBLINEAR by less than 5 %. An interval's confidence is 1 − the look's level. A sweep
+that stands at no look has no verdicts: its numbers are shown, with the blocks done and planned. Where the load took
+over 80 % of its core in a closed loop, the times are those of client and server together: then there is no verdict on
+the server. Steps of a curve and ratios of cells are ruled by the same test (``ruled``), in words of their own: GROWS,
+FALLS, FLAT; LESS, MORE, EQUIVALENT. Pure.
 """
 
 import math
@@ -57,7 +58,16 @@ _WORDS: Mapping[Kind, tuple[Words, ...]] = {
     "growth": (OF_GROWTH, _AGAINST_CLIENTS),
     "per client": (_AGAINST_CLIENTS,),
 }
-"""Words of each test of a comparison; growth has two tests."""
+"""Words of each test of a comparison of times; growth has two tests."""
+
+APART = (Verdict.FASTER, Verdict.SLOWER, Verdict.LESS, Verdict.MORE)
+"""Verdicts that tell two arms apart."""
+
+
+def _words(comparison: Comparison) -> tuple[Words, ...]:
+    """Words of each test of a comparison. Processor time is a quantity: more of it need not take longer."""
+    words = _WORDS[comparison.kind]
+    return tuple(OF_QUANTITIES if comparison.measure == "cpu" and each is OF_TIMES else each for each in words)
 
 
 def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limits) -> Verdict:
@@ -301,7 +311,7 @@ def _ruling(sweep: Sweep, one: Values | None, against: float, p_holm: float, fam
     if one is None:
         return Ruling(against, 1.0, Verdict.INCONCLUSIVE)
     tests = _tested_against(one.comparison)
-    words, values = _WORDS[one.comparison.kind][tests.index(against)], _against(one, against)
+    words, values = _words(one.comparison)[tests.index(against)], _against(one, against)
     at = ratio_interval(values, 1 - sweep.level)
     verdict = ruled(words, at, p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not one.refusals:
@@ -331,7 +341,7 @@ def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
     that was called different, and for halves that contradict each other. Of several pairs, the worst counts."""
     ends: dict[str, float] = {}
     for one in judged.values():
-        told_apart = one.verdict in (Verdict.FASTER, Verdict.SLOWER) or bool(one.refusals)
+        told_apart = one.verdict in APART or bool(one.refusals)
         if one.comparison.kind == "same" and one.rulings and told_apart:
             transport = one.comparison.above.setting.text("transport")
             ends[transport] = max(ends.get(transport, 0.0), far_end(one.typical))
@@ -357,6 +367,7 @@ _NO_EFFECT = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL, Verdict.IN
 
 _OPPOSITES = (
     {Verdict.FASTER, Verdict.SLOWER},
+    {Verdict.LESS, Verdict.MORE},
     {Verdict.GROWS, Verdict.FALLS},
     {Verdict.SUBLINEAR, Verdict.SUPERLINEAR},
 )

@@ -14,7 +14,7 @@ from experiments.design.arms import Measure
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import POWER, Deviation
-from experiments.judge.verdicts import Judged, Judgement, Ruling, Verdict
+from experiments.judge.verdicts import APART, Judged, Judgement, Ruling, Verdict
 from experiments.show.numbers import TOO_FEW, counted, has_interval, percent, ratio_words
 
 MEANINGS: Mapping[Verdict, str] = {
@@ -27,8 +27,8 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.SUBLINEAR: "Latency grows by less than the clients do: twice the clients, less than twice the latency.",
     Verdict.PROPORTIONAL: "Latency grows as the clients do, to within 5 %: twice the clients, twice the latency.",
     Verdict.SUPERLINEAR: "Latency grows by more than the clients do: twice the clients, more than twice the latency.",
-    Verdict.LESS: "A has less of the quantity than B.",
-    Verdict.MORE: "A has more of the quantity than B.",
+    Verdict.LESS: "A takes less processor time than B.",
+    Verdict.MORE: "A takes more processor time than B.",
     Verdict.INCONCLUSIVE: "These blocks do not decide it. It does not mean that there is no difference.",
 }
 """Meaning of each verdict on A ÷ B."""
@@ -208,8 +208,8 @@ def _sized(judged: Judged, above: str, below: str) -> str:
 
 def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
     what = _what(judged)
-    if ruling.verdict in (Verdict.FASTER, Verdict.SLOWER):
-        less = "less" if ruling.verdict is Verdict.FASTER else "more"
+    if ruling.verdict in APART:
+        less = "less" if ruling.verdict in (Verdict.FASTER, Verdict.LESS) else "more"
         small = f" That is {less} {what}, but by less than 5 %." if judged.by_less_than_5 else ""
         return f"{_sized(judged, above, below)}.{small}"
     if ruling.verdict is Verdict.EQUIVALENT:

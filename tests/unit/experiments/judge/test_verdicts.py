@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.design.arms import Arm, Comparison, Kind, twins
+from experiments.design.arms import Arm, Comparison, Kind, Measure, twins
 from experiments.design.limits import LIMITS
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
@@ -203,17 +203,29 @@ def test_a_refused_comparison_is_inconclusive() -> None:
     assert found.verdict is Verdict.INCONCLUSIVE
 
 
-def a_a(times: float, of_transport: float) -> Judgement:
+def computing(one: Block) -> Block:
+    """The block with servers that compute all the time."""
+    return with_slices(one, server_cpu_ns=one.slices.active_ns)
+
+
+@pytest.mark.parametrize(("true", "verdict"), [(0.5, Verdict.LESS), (1.5, Verdict.MORE), (1.0, Verdict.EQUIVALENT)])
+def test_processor_time_is_less_or_more(true: float, verdict: Verdict) -> None:
+    """Processor time is less or more, and neither faster nor slower."""
+    of = sweep(ratio(measure="cpu"))
+    assert judged(of, [computing(one) for one in measured(of, true, 0.02)]).verdict is verdict
+
+
+def a_a(times: float, of_transport: float, measure: Measure = "response") -> Judgement:
     """A sweep in which an A/A pair of sockets differs by one factor, and two kinds of ratios by another."""
-    pair, first, again = twins(read("sockets"), "same")
-    other = ratio(FIVE, first, "on sockets")
+    same, first, again = twins(read("sockets"), "same")
+    pair, other = replace(same, measure=measure), ratio(FIVE, first, "on sockets", measure=measure)
     elsewhere = ratio(Arm(read("grpc clients=5")), GRPC, "on gRPC")
     of = sweep(pair, other, elsewhere, limits=replace(LIMITS, equivalent_low=0.9, equivalent_high=1.1))
     blocks = []
     for at in range(10):
         noise = math.exp(0.004 * SPREAD[at])
         means = dict.fromkeys(of.arms, 100.0) | {again: 100 * times * noise, other.above: 100 * of_transport * noise}
-        blocks.append(block(of, means | {elsewhere.above: 100 * of_transport * noise}, at + 1))
+        blocks.append(computing(block(of, means | {elsewhere.above: 100 * of_transport * noise}, at + 1)))
     return judge(of, blocks)
 
 
@@ -225,6 +237,7 @@ def test_where_equal_arms_differ_no_smaller_effect_is_concluded() -> None:
     assert small.judged["on sockets"].verdict is Verdict.INCONCLUSIVE
     assert [each.gate for each in small.judged["on sockets"].refusals] == [20]
     assert small.judged["on gRPC"].verdict is Verdict.SLOWER
+    assert [each.gate for each in a_a(1.05, 1.03, "cpu").judged["on sockets"].refusals] == [20]
     assert a_a(1.05, 1.3).judged["on sockets"].verdict is Verdict.SLOWER
     assert a_a(1.0, 1.03).judged["on sockets"].verdict is Verdict.SLOWER
     assert a_a(1.0, 1.03).judged["same sockets"].verdict is Verdict.EQUIVALENT
@@ -278,6 +291,7 @@ def run(verdict: Verdict, low: float, high: float, against: float = 1.0) -> Judg
     [
         (run(Verdict.FASTER, 0.5, 0.6), run(Verdict.SLOWER, 1.2, 1.3), True),
         (run(Verdict.FASTER, 0.97, 0.99), run(Verdict.SLOWER, 1.01, 1.03), True),
+        (run(Verdict.LESS, 0.97, 0.99), run(Verdict.MORE, 1.01, 1.03), True),
         (run(Verdict.FASTER, 0.5, 0.6), run(Verdict.FASTER, 0.2, 0.3), False),
         (run(Verdict.EQUIVALENT, 0.98, 1.02), run(Verdict.SLOWER, 1.2, 1.3), True),
         (run(Verdict.EQUIVALENT, 0.98, 1.02), run(Verdict.INCONCLUSIVE, 1.06, 1.3), True),

@@ -141,8 +141,10 @@ def test_equal_servers_are_told_apart_or_not(verdict: Verdict, words: str) -> No
 
 
 def test_processor_time_is_called_so() -> None:
-    """A comparison of processor time speaks of no response time."""
-    one = made("cpu", (Verdict.FASTER,), (0.5, 0.49, 0.51))
+    """A comparison of processor time speaks of no response time, and of less or more, never of faster."""
+    small = made("cpu", (Verdict.LESS,), (0.997, 0.996, 0.998))
+    assert ratio_sentence(small, "sockets", "gRPC").endswith("That is less processor time, but by less than 5 %.")
+    one = made("cpu", (Verdict.LESS,), (0.5, 0.49, 0.51))
     assert (
         ratio_sentence(one, "sockets", "gRPC") == "Sockets take 0.500 of the processor time of gRPC (0.490 to 0.510)."
     )
