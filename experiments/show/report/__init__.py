@@ -164,8 +164,8 @@ def method(judgement: Judgement) -> Iterator[str]:
     yield f"The typical ratio leaves out the highest and the lowest {percent(limits.trimmed)} of a block’s pairs."
     confidence = percent(judgement.confidence)
     yield f"Intervals are Student’s t over blocks, at {confidence}: {looks} has its share of the error."
-    measures = {each.measure for each in sweep.comparisons}
-    named = " ".join(("FASTER and SLOWER", *["and for processor time LESS and MORE"] * ("cpu" in measures)))
+    has_cpu = any(each.measure == "cpu" for each in sweep.comparisons)
+    named = "FASTER, SLOWER, and of processor time LESS and MORE," if has_cpu else "FASTER and SLOWER"
     yield f"{named} need an interval without 1, and a p under {sweep.level:.3g}."
     yield "That p is of an exact sign-flip test over blocks, with Holm’s correction over the declared family."
     low, high = limits.equivalent_low, limits.equivalent_high

@@ -210,7 +210,7 @@ def test_every_figure_is_shown_once_with_its_words() -> None:
 def test_the_method_is_ten_short_lines() -> None:
     """The method has ten lines, with at most 25 words a sentence. It names the verdicts on processor time."""
     lines = list(report.method(judged()))
-    assert any("for processor time LESS and MORE" in line for line in lines)
+    assert any("of processor time LESS and MORE" in line for line in lines)
     assert len(lines) == 10
     assert max(len(sentence.split()) for line in lines for sentence in line.split(". ")) <= 25
 
