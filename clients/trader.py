@@ -23,7 +23,7 @@ from clients.retrying import RETRIES_MAX, RetryingExchange
 from stock_service.rpc.errors import Fault, UsageError, printable
 from stock_service.rpc.process.beginning import UNREAD_EXIT, printing
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse
-from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.catalog_file import DEFAULT_STOCKS, DEFAULT_VOLUME_LIMIT
 from stock_service.trading.model import (
     INT64_MAX,
     QUANTITY_MAX,
@@ -59,6 +59,8 @@ _SIDES = {"buy": Side.BUY, "sell": Side.SELL}
 
 _QUANTITIES = f"1 to {QUANTITY_MAX} shares"
 _PRICES = f"$0.00 to {dollars(INT64_MAX)}"
+_LIMIT = f"A trade past the stock's limit is refused: SUSPENDED. The usual limit is {DEFAULT_VOLUME_LIMIT:,} shares."
+
 _ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
 """Values that the service accepts, by the outcome that refuses all others."""
 
@@ -95,7 +97,7 @@ def _parser() -> Parser:
         return subparser
 
     command("lookup", "Shows a stock's price and volume.")
-    trade = command("trade", "Buys or sells. A trade that would carry the stock past its limit is refused: SUSPENDED.")
+    trade = command("trade", f"Buys or sells. {_LIMIT}")
     trade.add_argument("quantity", type=_quantity, metavar="QUANTITY", help=f"the service takes {_QUANTITIES}")
     trade.add_argument("side", choices=_SIDES, metavar="|".join(_SIDES), help="which way; both raise the volume")
     trade.add_argument("--request-id", type=_text, default="", help="makes the trade safe to send again")

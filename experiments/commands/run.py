@@ -36,7 +36,7 @@ from experiments.peers import is_built, why_absent
 from experiments.results.files import read_blocks
 from experiments.results.machine import TICK_S
 from experiments.results.observed import Block
-from experiments.show import report
+from experiments.show import gallery, report
 from experiments.show.content import Content, judged
 from experiments.show.numbers import counted
 from experiments.show.sentences import ratio_so_far
@@ -122,7 +122,7 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
         print(line, file=sys.stderr)
     found = _measured(name, options, folder, options.resume)
     print("\n".join(conclusion(found)))
-    print(f"\nReport: {folder / report.HTML}")
+    print(f"\nReport: {folder / report.HTML}; its figures, as SVG and PNG: {folder / gallery.FOLDER}")
     return 0
 
 

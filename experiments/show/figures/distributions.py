@@ -96,7 +96,7 @@ def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: dict[tuple[
     for line, longer, _ in curves:
         stroke = drawn[line.transport, line.label]
         why = "" if len(longer) else ": too few requests"
-        why = ", grey: a gate refuses it" if line.point.refusals else why
+        why = ", grey, refused: a check failed" if line.point.refusals else why
         yield key_of(stroke, line.label + why)
     yield key("a curve's end: under ten independent requests beyond", marker="o")
 

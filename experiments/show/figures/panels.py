@@ -1,11 +1,11 @@
 """Panels: marks with their intervals, lines, rows, stacked bars and axes, which all figures share.
 
-An interval that reaches out of its panel is cut, and ends in an arrow. A value that a gate refuses is grey and hollow.
+An interval that reaches out of its panel is cut, and ends in an arrow. A value that a gate refuses is a grey cross.
 A missing point breaks its line. Left out: titles, legends, colours, which ``style`` has.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib import patheffects
@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.style import FAINT, PALE, QUIET, Stroke, wrapped
+from experiments.show.figures.style import FAINT, PALE, QUIET, REFUSED, Stroke, wrapped
 from experiments.show.numbers import has_interval, number, times_between
 
 CUT = 2.0
@@ -79,12 +79,12 @@ def mark(
     refused: bool = False,
     hollow: bool = False,
 ) -> None:
-    """An estimate's marker with its interval at a place."""
+    """An estimate's marker with its interval at a place; a grey cross where it is refused."""
     colour = QUIET if refused else stroke.colour
     span(axes, place, of, colour, ends, across)
     x, y = (of.value, place) if across else (place, of.value)
-    look: dict[str, Any] = {"marker": stroke.marker, "markersize": stroke.size}
-    face = "white" if refused or hollow else colour
+    look: Mapping[str, Any] = REFUSED if refused else {"marker": stroke.marker, "markersize": stroke.size}
+    face = "white" if hollow else colour
     axes.plot([x], [y], color=colour, mfc=face, linestyle="", clip_on=False, zorder=4, **look)
 
 

@@ -2,8 +2,8 @@
 
 The axis is logarithmic, so that a half and a double are equally far from 1. The band is the zone in which a ratio
 counts as no difference. A diamond in it is a difference that is sure, and under 5 %. Beside the typical ratio, which is
-judged, stands a thin line: the ratio of whole means. A ratio without a verdict is grey and hollow. An interval that
-reaches out of the figure ends in an arrow.
+judged, stands a thin line: the ratio of whole means. A ratio without a verdict is grey and hollow; a triangle is one
+that the client limits, too. An interval that reaches out of the figure ends in an arrow.
 """
 
 import math
@@ -77,7 +77,7 @@ def draw(title: str, judged: Sequence[Judged]) -> Figure:
         tick.set_color(_colour(each) if each.rulings and each.verdict is not Verdict.INCONCLUSIVE else QUIET)
     measures = {each.comparison.measure for each in judged}
     quantity = QUANTITIES[judged[0].comparison.measure] if len(measures) == 1 else "time"
-    axes.set_xlabel(f"{quantity.capitalize()}, A ÷ B")
+    axes.set_xlabel(f"{quantity.capitalize()}, ratio")
     legend(figure, _entries(judged))
     return figure
 
@@ -116,6 +116,11 @@ def _colour(judged: Judged) -> str:
 
 
 def _marker(judged: Judged) -> str:
+    """Marker by the kind of the verdict, so that kinds differ in grey, too."""
+    if judged.load_share is not None:
+        return "^"
+    if _colour(judged) == SAME:
+        return "s"
     return "D" if _colour(judged) == DIFFERENT and judged.by_less_than_5 else "o"
 
 
@@ -124,7 +129,10 @@ def _said(judged: Judged) -> str:
     value, ends = ratio_words(judged.typical)
     numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (few blocks)"
     open_ = undecided_words(judged)
-    return "\n".join((numbers, *wrapped(verdict_words(judged) + (f", {open_}" if open_ else ""), 27).split("\n")))
+    would = " would decide" if "block" in open_ else ""
+    return "\n".join(
+        (numbers, *wrapped(verdict_words(judged) + (f": {open_}{would}" if open_ else ""), 27).split("\n"))
+    )
 
 
 def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
@@ -132,8 +140,9 @@ def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
     for colour, marker, label in (
         (DIFFERENT, "o", "different"),
         (DIFFERENT, "D", "different, by less than 5 %"),
-        (SAME, "o", "the same, to within 5 %"),
+        (SAME, "s", "the same, to within 5 %"),
         (QUIET, "o", "no verdict"),
+        (QUIET, "^", "no verdict on the server: the client limits it, too"),
     ):
         if (colour, marker) in drawn:
             face = "white" if colour == QUIET else colour
@@ -145,7 +154,7 @@ def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
     )
     yield key("thin: whole means, every pause counted", linestyle="-", linewidth=0.9)
     low, high = judged[0].equivalent
-    yield Patch(facecolor=FAINT, label=f"{low:g} to {high:g}: counts as the same")
+    yield Patch(facecolor=FAINT, label=f"{low:g} to {high:g}: a difference of less than 5 %")
     if any(each.comparison.kind in ("growth", "per client") for each in judged):
         yield key("tick: growth as that of the clients", color=INK, marker="|", markersize=11)
 

@@ -6,7 +6,7 @@ The same data give the same bytes: no dates, no random ids.
 """
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -61,6 +61,9 @@ UPRIGHT = Outline([(0, y) for y in range(-5, 6)], [Outline.MOVETO, Outline.LINET
 
 LIMITED = "hollow: limited by the client, too"
 """Words for a hollow marker: the value is that of client and server together."""
+
+REFUSED: Mapping[str, Any] = {"marker": "x", "markersize": 6.0, "mew": 1.6}
+"""Look of a value that a gate refuses: a cross."""
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (4, 1.4)), (0, (1.2, 1.1)), (0, (5, 1.3, 1.2, 1.3)))
 """Dashes of the lines of one transport, in turn."""
@@ -186,8 +189,8 @@ def interval_key(where: str = ", or within its marker", across: bool = False) ->
 
 
 def refused_key() -> Line2D:
-    """A legend's entry for grey, hollow markers."""
-    return key("grey, hollow: a gate refuses it, a check of the measurement", marker="o", mfc="white")
+    """A legend's entry for refused values."""
+    return key("refused: a check of the measurement failed", **REFUSED)
 
 
 def limited_key() -> Line2D:

@@ -149,8 +149,8 @@ def _style(judgement: Judgement) -> Answer:
             "What Python's futures take: its asynchronous client is asyncio's. C++'s is that of a completion queue.",
         ),
         titles={
-            "response": "Mean time of a call, one at a time: asynchronous ÷ synchronous",
-            "wall": f"Time for each reply, asynchronous: {IN_FLIGHT} calls under way ÷ 1",
+            "response": "Greeter on gRPC, mean time of a call, one at a time: asynchronous ÷ synchronous",
+            "wall": f"Greeter on gRPC, time for each reply, asynchronous: {IN_FLIGHT} calls under way ÷ 1",
         },
         to_decide=to_decide(judgement, [each.comparison.name for each in deciding]),
     )
@@ -175,7 +175,7 @@ def _language(judgement: Judgement) -> Answer:
         tuple(said for _, said in found[2:]),
         "the mean time of a synchronous call of one client",
         ("That the language alone makes it: the executor differs too.",),
-        titles={"response": "Mean time of a call: C++ ÷ Python"},
+        titles={"response": "Greeter on gRPC, mean time of a call: C++ ÷ Python"},
         to_decide=to_decide(judgement, [judged.comparison.name for judged, _ in found[:2]]) if found else None,
     )
 

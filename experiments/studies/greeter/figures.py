@@ -39,14 +39,20 @@ def pictures(seen: Seen) -> Sequence[Picture]:
             tuple(_calls(cold_runs(seen).rows)),
             log=True,
         ),
-        costs.picture("throughput", "Throughput: each client's, and the server's", (_rates(seen.main),)),
+        costs.picture(
+            "throughput", "Greeter on gRPC, throughput: each client's, and the server's", (_rates(seen.main),)
+        ),
         bars.picture("clocks", _clocks_title(seen.main), tuple(_clocks(seen.main))),
         ratios.picture(
             "answers",
             "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python",
             list(seen.main.comparisons("headline")),
         ),
-        ratios.picture("same", "A/A pairs: one server ÷ a second start of it", list(_same(seen.main))),
+        ratios.picture(
+            "same",
+            "Greeter on gRPC, time of a call: one server ÷ the same server, started again",
+            list(_same(seen.main)),
+        ),
     )
 
 
@@ -85,9 +91,9 @@ def _clocks_title(judgement: Judgement) -> str:
     found = [of for language in LABELS if (of := rates(judgement, ONE[language])) is not None]
     ratios_ = sorted(of.wall_us.value / of.client_cpu_us.value for of in found)
     if not ratios_:
-        return "Time for each reply, by three clocks"
+        return "Greeter on gRPC: time for each reply, by three clocks"
     between = " to ".join(dict.fromkeys(f"{each:.1f}" for each in (ratios_[0], ratios_[-1])))
-    return f"With 1 client the wall clock reads {between} times the client's processor time"
+    return f"Greeter on gRPC, 1 client: the wall clock reads {between} times the client's processor time"
 
 
 def _clocks(judgement: Judgement) -> Iterator[bars.Panel]:

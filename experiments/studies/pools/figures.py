@@ -24,7 +24,7 @@ from experiments.studies.pools.design import CONNECTIONS, LANGUAGES, POOL, POOLS
 DRAWN = {
     "response_ms": ("response", "Mean time of a request", "Mean time, ms", True),
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
-    "memory_percent": ("memory", "Memory of the server", "Memory, % of all", True),
+    "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
 """A column of tables 1 and 2: the figure's name, title and quantity, and if our servers are pinned."""
 
@@ -145,7 +145,7 @@ def _stress(seen: StressJudged) -> Picture:
         Panel("The document: one kind after another; another machine", theirs),
         Panel(f"Here: all kinds at once, {at}; own scale", ours),
     ]
-    title = f"Stress test: {errors:,} errors in {samples:,} requests. The rates are no measure of speed"
+    title = f"Stress test, here: {errors:,} errors in {samples:,} requests to all servers. Rates measure no speed"
     return curves.picture("stress", title, scale, panels)
 
 

@@ -23,7 +23,7 @@ from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import has_interval, number, ratio_words
+from experiments.show.numbers import counted, has_interval, number, ratio_words
 from experiments.show.sentences import to_decide
 from experiments.studies.server_cost.answers import goal_table
 from experiments.studies.server_cost.goals import ratio_goals
@@ -136,12 +136,13 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     found = points(seen.main.sweep, seen.main.blocks)
     panels = [
         costs.Panel(
-            f"Time of a trade, {traders} trader{'s' * (traders > 1)}, µs",
+            "Time of a request, µs",
             [
                 costs.Row(_name(arm), "sockets", point.mean_us)
                 for (arm, request), point in found.items()
                 if request == ALL and arm.connections == traders and not arm.copy and point.mean_us
             ],
+            counted(traders, "trader"),
         )
         for traders in TRADERS
     ]
@@ -149,4 +150,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _name(arm: Arm) -> str:
-    return "fdatasync alone" if arm.setting["service"] == SYNCS else f"store: {arm.setting.text('store')}"
+    """Words for the work of a request."""
+    if arm.setting["service"] == SYNCS:
+        return "an fdatasync for each request, no trade"
+    return "trade in SQLite: traders share a sync" if arm.setting["store"] == SQLITE else "trade in memory: no sync"

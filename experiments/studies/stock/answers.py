@@ -103,11 +103,11 @@ def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
     protocol, implementation = _APART
     own = "our own gRPC server"
     for name, what, above, below in (
-        (protocol, "protocol", "a Lookup on sockets", f"one on {own}"),
-        (implementation, "implementation", f"a Lookup on {own}", "one on grpcio"),
+        (protocol, "Protocol and client", "a Lookup on sockets", f"one on {own}"),
+        (implementation, "Implementation", f"a Lookup on {own}", "one on grpcio"),
     ):
         said = told(judgement, name, above, below)
-        yield f"The {what}: {said[:1].lower()}{said[1:]}"
+        yield f"{what}: {said[:1].lower()}{said[1:]}"
 
 
 def _growth(judgement: Judgement) -> Answer:
@@ -268,7 +268,7 @@ def _grown(judgement: Judgement, name: str, where: str) -> str:
     """Latency with more clients beside that with fewer."""
     comparison = declared(judgement, name)
     if comparison is None:
-        return "Not known: this sweep has not the numbers of clients that it needs."
+        return "Not known: growth needs two numbers of clients, and this sweep has one."
     most, few = (clients(arm.connections) for arm in (comparison.above, comparison.below))
     return told(judgement, name, f"{most} {where}", few)
 

@@ -130,19 +130,27 @@ def offered(seen: Seen) -> Sequence[Picture]:
     ]
 
 
+CLIENTS = {"library": "own client", "lean": "lean client"}
+"""Words for the two kinds of client: the one that users of a transport have, and one that adds little time."""
+
+
 def kinds(seen: Seen) -> Sequence[Picture]:
     """Figures of both kinds of client on both transports, from the quickest request to the slowest."""
     found = points(seen.main.sweep, seen.main.blocks)
     lines = [
         distributions.Line(
-            f"{label(arm.setting.text('transport'))}, {arm.setting.text('client')}",
+            f"{label(arm.setting.text('transport'))}, {CLIENTS[arm.setting.text('client')]}",
             arm.setting.text("transport"),
             point,
         )
         for (arm, request), point in found.items()
         if request == "all" and arm.connections == 1 and not arm.copy and "executor" not in dict(arm.setting.said())
     ]
-    return [distributions.picture("client_kind", "Response times by each kind of client, 1 client at a time", lines)]
+    return [
+        distributions.picture(
+            "client_kind", "Response times of a Lookup, 1 client: the transport's own client, and a lean one", lines
+        )
+    ]
 
 
 def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:

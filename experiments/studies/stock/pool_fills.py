@@ -41,6 +41,9 @@ from experiments.studies.study import Scale
 CLIENTS = tuple(range(1, 2 * POOL + 1))
 """Numbers of clients, unless others are given."""
 
+ENDS = (1, POOL, 2 * POOL)
+"""Numbers of clients that the answers need: one, the pool's size, and twice that."""
+
 WAIT_MS = 10.0
 """Wait in each Lookup, off the processor."""
 
@@ -98,14 +101,13 @@ ROUNDS_SHARE = 5
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Every line, at every number of clients."""
-    return _sweep("pool_fills", LINES, scale.clients, scale)
+    """Every line, at every number of clients, and at the numbers that the answers need."""
+    return _sweep("pool_fills", LINES, sorted({*scale.clients, *ENDS}), scale)
 
 
 def past_pool(scale: Scale) -> Sweep:
-    """The first line with the fewest clients, at the pool's size and at twice that."""
-    counts = tuple(sorted({min(scale.clients), POOL, 2 * POOL}))
-    return _sweep("past_pool", {REQUEST: LINES[REQUEST]}, counts, scale)
+    """The first line, at the numbers of clients that the answers need."""
+    return _sweep("past_pool", {REQUEST: LINES[REQUEST]}, ENDS, scale)
 
 
 def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale: Scale) -> Sweep:
@@ -113,13 +115,12 @@ def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale
     comparisons: list[Comparison] = []
     for line, base in lines.items():
         arms = {count: Arm(base.but(connections=count)) for count in counts}
-        few, pool, past = (arms.get(count) for count in (min(counts), POOL, 2 * POOL))
-        asked = tuple(dict.fromkeys(arm for arm in (few, pool, past) if arm is not None))
+        one, pool, past = asked = tuple(arms[count] for count in ENDS)
         groups += [Group(asked), *groups_of([arm for arm in arms.values() if arm not in asked])]
-        if few and pool and few != pool and line in FLAT:
+        if line in FLAT:
             name, title = f"{TO_POOL}{line}", f"Up to the pool, {WORDS[line]}"
-            comparisons.append(growth(name, title, (few, pool), HEADLINE, ("connections",)))
-        if pool and past and line in RISING:
+            comparisons.append(growth(name, title, (one, pool), HEADLINE, ("connections",)))
+        if line in RISING:
             name, title = f"{PAST_POOL}{line}", f"Past the pool, {WORDS[line]}"
             grown = growth(name, title, (pool, past), HEADLINE, ("connections",))
             comparisons.append(replace(grown, kind="per client"))
@@ -208,8 +209,7 @@ def _rises(judged: Judged) -> bool:
 def _told(judgement: Judgement, name: str) -> str:
     line = _line(name)
     comparison = declared(judgement, name)
-    if comparison is None:
-        return f"Not known {WORDS[line]}: this sweep has not the numbers of clients that it needs."
+    assert comparison is not None
     most, few = (clients(arm.connections) for arm in (comparison.above, comparison.below))
     return told(judgement, name, f"{most} {WORDS[line]}", few) + _contrary(judgement, name)
 

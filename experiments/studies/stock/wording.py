@@ -39,7 +39,7 @@ def absence(judgement: Judgement, name: str) -> str:
     """Sentence on why a comparison has no value."""
     comparison = declared(judgement, name)
     if comparison is None:
-        return "This sweep has not the numbers of clients that it needs."
+        return "This sweep has too few numbers of clients for it."
     if not judgement.blocks:
         return "No block has been run."
     refused = [each for block in judgement.blocks for each in gates.block_refusals(judgement.sweep, block, comparison)]

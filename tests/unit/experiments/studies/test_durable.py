@@ -36,7 +36,7 @@ def test_throughput_and_time_are_told_beside_memory_and_a_bare_fdatasync() -> No
     told = [round(float(each), 1) for each in re.findall(r"(\d+\.\d+) \(", answer.sentence)]
     assert told == pytest.approx([0.6, 11.0, 5.7, 1.1], abs=0.1)
     assert len(answer.details) == 1
-    assert "fdatasync alone" in picture.alternative
+    assert "an fdatasync for each request" in picture.alternative
 
 
 def test_goals_are_met_or_missed_by_their_interval() -> None:

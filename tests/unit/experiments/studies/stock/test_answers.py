@@ -60,8 +60,8 @@ def test_question_1_tells_the_protocol_from_its_implementation() -> None:
     """Sockets take half of our own gRPC server's time, and that takes a quarter of grpcio's."""
     twins = {Arm(sweeps.SOCKETS, 1): 100.0, Arm(sweeps.STATIC, 1): 200.0}
     first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 790.0, Arm(sweeps.GRPCIO, 1): 790.0, **twins}))[0]
-    assert "The protocol: a Lookup on sockets takes 0.5" in first.sentence
-    assert "The implementation: a Lookup on our own gRPC server takes 0.25" in first.sentence
+    assert "Protocol and client: a Lookup on sockets takes 0.5" in first.sentence
+    assert "Implementation: a Lookup on our own gRPC server takes 0.25" in first.sentence
 
 
 def test_a_recording_from_before_our_own_grpc_server_says_that_it_lacks_it() -> None:
@@ -212,7 +212,7 @@ def test_with_one_number_of_clients_growth_is_not_known() -> None:
     scale = type(SCALE)(rounds=2, looks=(10, 14), clients=(1,))
     main = judgement(sweeps.stock(scale), 10, planted())
     second = answers(Seen(main, {}))[1]
-    assert "this sweep has not the numbers of clients that it needs." in second.sentence
+    assert "growth needs two numbers of clients, and this sweep has one." in second.sentence
     assert second.to_decide == "More blocks do not mend what a gate found. Anew: `python -m experiments run stock`"
 
 
