@@ -106,7 +106,7 @@ def running_at(server: ServerKey) -> Address | None:
 
 
 def exits(server: ServerKey) -> tuple[int, ...]:
-    """Exit codes of a server that SIGTERM stops as it should.
+    """Exit codes which show that the server stopped correctly on SIGTERM.
 
     Our servers exit with 0. Somebody's command may also end by the signal: grpcio's servers handle no signals unless
     told to. Shells and the JVM then say 128 and the signal's number.

@@ -61,8 +61,8 @@ def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
 
 
 def _hosts(address: Address) -> Collection[str]:
-    """Addresses, as numbers, of sockets that accept connections to an address; none for an address of another
-    machine."""
+    """Numeric hosts at which a listening socket accepts connections to ``address``; none if another machine has
+    ``address``."""
     with suppress(OSError):
         own = {_plain(each.address) for every in psutil.net_if_addrs().values() for each in every}
         named = {_plain(str(found[4][0])) for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)}

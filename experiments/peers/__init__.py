@@ -10,7 +10,7 @@ our protocol that has nothing of ours but the messages (``python/epoll_server.py
 server and a client of their own (``python/echo_server.py``). gRPC servers of others are packages, which ``make
 grpc-servers`` installs.
 
-No peer is started here. This module imports nothing of the project but its errors, so that anything may look into it.
+No peer is started here. This module imports only the project's errors, so that every module may import it.
 """
 
 import hashlib

@@ -126,7 +126,7 @@ class Client:
 
 
 class QueueServer:
-    """A server that listens from its creation on. It belongs to one thread, and serves once."""
+    """A server that listens from its creation on. Only one thread may use it, and calls ``serve`` once."""
 
     def __init__(self, options: Options) -> None:
         """Listens. Raises OSError where that is not possible."""

@@ -64,7 +64,7 @@ class Table:
 
     @property
     def markdown(self) -> str:
-        """The table in Markdown; words alone for a table without lines."""
+        """The table in Markdown; the words "Nothing to show." for a table without rows."""
         if not self.lines:
             return "Nothing to show.\n"
         rule = tuple(":---" if column < self.texts else "---:" for column in range(len(self.head)))

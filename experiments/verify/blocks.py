@@ -35,7 +35,7 @@ UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of all blocks of a sweep, with every attempt."""
+    """Faults in all blocks of a sweep. ``every`` has the repeated attempts of a block, too."""
     yield from attempt_faults(sweep, every)
     yield from time_faults(every)
     for one, other in pairwise(sorted(every, key=_content)):

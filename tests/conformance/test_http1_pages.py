@@ -249,7 +249,7 @@ def test_a_request_for_no_one_host_is_refused() -> None:
 
 
 def test_the_oldest_http_names_no_host() -> None:
-    """A browser speaks HTTP/1.1. A program's HTTP/1.0 is answered without a Host, but not with a foreign one."""
+    """A browser speaks HTTP/1.1. A program's request in HTTP/1.0 needs no Host; with a foreign Host it is refused."""
     old = LINE.replace(b"1.1", b"1.0")
     for fields, status in (((), 200), ((b"Host: evil.example",), 421), ((b"Origin: http://127.0.0.1:{port}",), 403)):
         with stocks() as (client, _):

@@ -202,7 +202,7 @@ def _duration_s(rate_hz: float, requests: int, histories: int) -> float:
 
 
 def _some(seed: int) -> Iterator[tuple[str, str, bool]]:
-    """Every transport twice, often switched and not, with a catalog by chance."""
+    """Gives each transport twice, with frequent thread switches and without, and a random catalog."""
     rng = random.Random(seed)
     for transport in TRANSPORTS:
         for often in (False, True):

@@ -1,7 +1,8 @@
 """The stock server with one more method: ``python -m tests.reliability.meeting_server --transport NAME …``.
 
 ``Meet`` waits until as many requests as the server has workers are in their handlers at a time. Its reply says whether
-they were, within ``MEET_S``. Where a worker is stuck they never are. Everything else is as its users get it.
+the requests met within ``MEET_S`` seconds. Where a worker is stuck they never meet. Everything else is as
+its users get it.
 """
 
 import sys

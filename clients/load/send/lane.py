@@ -141,7 +141,7 @@ class Lane:
             data = self._socket.recv(READ_BYTES)
             if not data:
                 raise Unavailable("the server closed the connection")
-            if self._open_loop:  # some bytes may have come since epoll looked: no reply is stamped before it came
+            if self._open_loop:  # bytes may have arrived since epoll returned: a new stamp
                 done_ns = self._clock_ns()
             completed = codec.feed(data)
         except BlockingIOError:

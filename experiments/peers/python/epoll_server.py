@@ -123,7 +123,7 @@ class Connection:
     def __init__(self, accepted: socket.socket, answer: Answer) -> None:
         self.accepted, self.answer = accepted, answer
         self.held = self.unsent = b""
-        self.ended = False  # our side of it, when stopping
+        self.ended = False  # True once this side has ended the connection, while stopping
 
     def serve(self) -> None:
         """Reads once, answers, sends in one go. Raises Lost."""

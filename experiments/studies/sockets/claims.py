@@ -120,7 +120,8 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the spread of response times at the client, which is another metric: nothing is concluded from it."""
+    """Sentence on the spread of response times at the client. The claim is about another metric: this spread decides
+    nothing."""
     others = [spread_log_ratios(judgement, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
     if any(len(each) < 2 for each in others):
         return ABSENT

@@ -25,7 +25,7 @@ from experiments.show.figures.style import label
 from experiments.studies.study import Scale
 
 CALLS = (100, 1000, 10000)
-"""Levels of its factor N: how often it calls, as its client's loop has it."""
+"""Levels of the document's factor N: the number of calls in its client's loop."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
 """Array that it sorts, at every N (slide "Conexão GoRPC")."""

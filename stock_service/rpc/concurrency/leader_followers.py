@@ -78,7 +78,7 @@ class LeaderFollowers:
         self._batches = 0  # number of batches that leaders have begun
         self._busy = False  # True: the leader runs a batch
         self._spread_until_ns = 0  # followers run all until then
-        self._last_ns = 0  # when the leader last had a batch; the leader's alone
+        self._last_ns = 0  # when the leader last had a batch; only the leader uses it
         self._stopping = False
         self._has_gil = has_gil()
         self._threads = [Thread(target=self._live, name=f"follower-{number}") for number in range(workers)]

@@ -63,8 +63,8 @@ def polling_behind(poll: Poll) -> Poll:
 class GroupCommit:
     """The tasks of one batch; the last of them to end starts the write to the disk.
 
-    A task that is alone flushes on the executor's thread that ran it, which saves waking another. Else another thread
-    does it: no thread with more work waits for the disk, and least of all the reading thread.
+    A task that is alone flushes on the executor's thread that ran it, which saves waking another. Otherwise another
+    thread flushes: a thread that still has work, above all the reading thread, never waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:

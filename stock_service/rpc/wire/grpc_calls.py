@@ -12,8 +12,8 @@ from stock_service.rpc.wire.grpc_heads import Head, Kind
 from stock_service.rpc.wire.grpc_replies import PREFIX, window_bytes
 
 PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
-"""Flags of a request: its message is compressed; it is the end of a kept call, without a message; replies to its call
-were sent before; it asks for the next reply to the last message."""
+"""Flags of a request, which are added. PLAIN: no flag. GZIPPED: the message is compressed. END: the kept call ends, and
+there is no message. LATER: replies to this call were sent before. MORE: asks for the next reply to the last message."""
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
 """Head, stream, message, flags as above, the open calls (a stream that is no key there has been given up), and the

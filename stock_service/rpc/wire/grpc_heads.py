@@ -83,7 +83,7 @@ class Head(NamedTuple):
     """Time limit; 0: none."""
     metadata: Metadata = ()
     gzipped: bool = False
-    """True where messages with the mark of compression are in gzip."""
+    """True where a message with the compressed flag is in gzip."""
     takes_gzip: bool = False
     """True where a reply may be in gzip."""
     content_bytes: int = -1

@@ -255,7 +255,7 @@ PROGRESS = (
 
 
 def test_off_a_terminal_progress_is_plain_lines_now_and_then() -> None:
-    """Off a terminal progress is a line when warm-up and window begin, and every ten seconds."""
+    """Without a terminal, progress is a line at the start of warm-up and of the window, and every ten seconds."""
     screen = io.StringIO()
     with live(Console(file=screen, width=80), PLAN) as watch:
         for progress in PROGRESS:

@@ -16,7 +16,7 @@ PLACEHOLDERS = {"NAME": "all", "PART": "all", "STUDY": "all"}
 """Words of a command that stand for any that can be run."""
 
 OF_A_DOCUMENT = ("Figures and tables", "Claims")
-"""Lists that a study has which reproduces a document: one with claims."""
+"""Lists on the page of a study that reproduces a document, that is, of a study with claims."""
 
 
 def page(name: str) -> Document:
