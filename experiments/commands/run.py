@@ -116,9 +116,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_one(options: argparse.Namespace, folder: Path) -> int:
     name = part_for(options.name, options)
+    study, part = PARTS[name]
+    _sweep(part, scale_of(study, part, options))  # a part that cannot be measured so is refused before a word is said
     if name != options.name and options.cluster is None:
         print(BY_CLIENTS.format(name=options.name), file=sys.stderr)
-    for line in (*_left_out([PARTS[name][1]]), *_unreachable([options.name], options)):
+    for line in (*_left_out([part]), *_unreachable([options.name], options)):
         print(line, file=sys.stderr)
     found = _measured(name, options, folder, options.resume)
     print("\n".join(conclusion(found)))

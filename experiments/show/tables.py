@@ -199,7 +199,8 @@ def rounds_sentence(judgement: Judgement) -> str:
     if not marked:
         return text
     why = "" if out else f": {_who_took(rounds)}"
-    return f"{text} Over half the rounds lost time in block {', '.join(marked)}, which stands whole{why}."
+    blocks = f"block{'s' * (len(marked) > 1)} {', '.join(marked)}"
+    return f"{text} In {blocks} over half the rounds lost time, and all rounds count{why}."
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:

@@ -12,7 +12,7 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, time_unit
 
 STAGES = {
-    "queue_wait": "waits for a thread",
+    "queue_wait": "until a thread runs it: wake-up, GIL",
     "preparation": "decoding, checks; on gRPC its library, too",
     "lock_wait": "waits for the lock",
     "service": "the work itself",

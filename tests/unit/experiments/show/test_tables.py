@@ -128,7 +128,7 @@ def test_rounds_left_out_are_counted() -> None:
     said = "15 of 36 rounds were left out: the hypervisor took the cores."
     assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5))) == said
     assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=7))) == (
-        "No round was left out. Over half the rounds lost time in block 1, 2, 3, which stands whole: "
+        "No round was left out. In blocks 1, 2, 3 over half the rounds lost time, and all rounds count: "
         "the hypervisor took the cores."
     )
 
