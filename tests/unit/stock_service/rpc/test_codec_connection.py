@@ -50,16 +50,6 @@ def replies(*messages: bytes) -> Callable[[Peer], None]:
     return script
 
 
-def test_calls_one_after_the_other(serve: Serve) -> None:
-    """Each gets its own reply; closing twice does nothing more."""
-    server = serve(replies(b"1", b"22", b"333"))
-    with closing(server.connect()) as connection:
-        assert [connection.call(PATH, payload, WAIT_S) for payload in (b"a", b"b", b"a")] == [b"1", b"22", b"333"]
-        connection.close()
-    server.finish()
-    assert server.requests == [b"a", b"b", b"a"]
-
-
 def test_what_the_protocol_says_goes_with_the_next_request(serve: Serve) -> None:
     """A PING with a reply is answered in front of the next request, before a further receive."""
     ping = frame(http2.PING, 0, 0, b"question")
@@ -88,20 +78,6 @@ def test_a_ping_before_the_reply_is_answered_at_once(serve: Serve) -> None:
 
     with closing(serve(script).connect()) as connection:
         assert connection.call(PATH, b"", WAIT_S) == b"1"
-
-
-def test_a_reply_in_pieces(serve: Serve) -> None:
-    """Sent byte by byte, it is put together."""
-
-    def script(peer: Peer) -> None:
-        peer.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in peer.server.reply(peer.request(), b"message"):
-            peer.socket.sendall(bytes([byte]))
-        peer.reply(b"whole")
-
-    with closing(serve(script).connect()) as connection:
-        assert connection.call(PATH, b"", WAIT_S) == b"message"
-        assert connection.call(PATH, b"", WAIT_S) == b"whole"
 
 
 def test_a_deadline(serve: Serve) -> None:
@@ -206,17 +182,22 @@ def test_a_server_that_closes(serve: Serve) -> None:
 
 
 def test_a_server_that_says_goaway(serve: Serve) -> None:
-    """The call that it takes is answered, and the next one goes to a new connection without a fault."""
+    """The call that it takes is answered, as is a PING with it, and the next one goes to a new connection without a
+    fault. Closing twice does nothing more."""
 
     def last(peer: Peer) -> None:
         call = peer.request()
-        peer.socket.sendall(http2.goaway(call, ErrorCode.NO_ERROR) + peer.server.reply(call, b"1"))
+        words = http2.goaway(call, ErrorCode.NO_ERROR) + frame(http2.PING, 0, 0, b"graceful")
+        peer.socket.sendall(words + peer.server.reply(call, b"1"))
+        while peer.frame() != (http2.PING, http2.ACK, 0, b"graceful"):
+            pass
         while peer.socket.recv(65536):
             pass  # until the client closes
 
     server = serve(last, replies(b"2"))
     with closing(server.connect()) as connection:
         assert [connection.call(PATH, payload, WAIT_S) for payload in (b"a", b"b")] == [b"1", b"2"]
+        connection.close()
     server.finish()
     assert server.requests == [b"a", b"b"]
 
@@ -271,22 +252,6 @@ def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
             connection.call(PATH, b"a", WAIT_S)
         assert connection.call(PATH, b"b", WAIT_S) == b"2"
     assert (http2.PING, http2.ACK, 0, b"graceful") in said
-
-
-def test_a_ping_with_the_last_reply_of_a_connection(serve: Serve) -> None:
-    """A PING with the last reply of a connection is answered at once, since there is no next request."""
-
-    def last(peer: Peer) -> None:
-        call = peer.request()
-        words = http2.goaway(call, ErrorCode.NO_ERROR) + frame(http2.PING, 0, 0, b"graceful")
-        peer.socket.sendall(words + peer.server.reply(call, b"1"))
-        while peer.frame() != (http2.PING, http2.ACK, 0, b"graceful"):
-            pass
-
-    server = serve(last)
-    with closing(server.connect()) as connection:
-        assert connection.call(PATH, b"a", WAIT_S) == b"1"
-        server.finish()
 
 
 def test_a_long_request_waits_for_the_servers_window(serve: Serve) -> None:

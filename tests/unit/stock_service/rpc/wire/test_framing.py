@@ -27,7 +27,6 @@ REQUESTS = st.builds(
     RequestFrame, st.integers(1, CALL_MAX), U32, st.binary(max_size=METHOD_BYTES_MAX), st.binary(max_size=300)
 )
 
-REPLIES = st.builds(ReplyFrame, U32, st.integers(0, 255), st.binary(max_size=300))
 
 Decoder = FrameDecoder[RequestFrame] | FrameDecoder[ReplyFrame]
 
@@ -37,31 +36,15 @@ SIZES = st.lists(st.integers(0, 40) | st.integers(0, 5), max_size=60)
 
 @given(st.lists(REQUESTS, max_size=6), SIZES)
 def test_any_chunking_gives_the_same_requests(frames: list[RequestFrame], sizes: list[int]) -> None:
-    """Requests come out as they went in, in order, as soon as they are whole, and nothing is left over."""
-    decoder = request_decoder()
-    data = b"".join(encode_request(*frame) for frame in frames)
-    assert [frame for chunk in cut(data, sizes) for frame in decoder.feed(chunk)] == frames
-    assert decoder.pending_bytes == 0
-
-
-@given(st.lists(REPLIES, max_size=6), SIZES)
-def test_any_chunking_gives_the_same_replies(frames: list[ReplyFrame], sizes: list[int]) -> None:
-    """Any chunking gives the same replies."""
-    decoder = reply_decoder()
-    data = b"".join(encode_reply(*frame) for frame in frames)
-    assert [frame for chunk in cut(data, sizes) for frame in decoder.feed(chunk)] == frames
-    assert decoder.pending_bytes == 0
-
-
-@given(st.lists(REQUESTS, min_size=1, max_size=3), SIZES)
-def test_what_is_pending_is_counted(frames: list[RequestFrame], sizes: list[int]) -> None:
-    """At any time the bytes of decoded frames and of pending ones add up to the received bytes."""
-    decoder = request_decoder()
-    fed = came_out = 0
+    """Requests come out as they went in, in order. All bytes that came are in decoded frames, or are pending."""
+    decoder, came_out = request_decoder(), list[RequestFrame]()
+    fed = whole = 0
     for chunk in cut(b"".join(encode_request(*frame) for frame in frames), sizes):
-        came_out += sum(len(encode_request(*frame)) for frame in decoder.feed(chunk))
-        fed += len(chunk)
-        assert decoder.pending_bytes == fed - came_out
+        found = decoder.feed(chunk)
+        came_out += found
+        fed, whole = fed + len(chunk), whole + sum(len(encode_request(*frame)) for frame in found)
+        assert decoder.pending_bytes == fed - whole
+    assert (came_out, decoder.pending_bytes) == (frames, 0)
 
 
 def test_a_frame_comes_out_with_its_last_byte() -> None:
@@ -101,22 +84,6 @@ def test_a_bad_length_of_a_reply_is_refused(length: int) -> None:
     """A reply has five bytes at least."""
     with pytest.raises(FramingError, match=f"{length} bytes, allowed: 5 to"):
         reply_decoder().feed(length.to_bytes(4, "big"))
-
-
-@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n", b"\x16\x03\x01\x02\x00", b"quit\r\n"])
-def test_other_protocols_are_refused(first: bytes) -> None:
-    """HTTP and TLS on the port read as a length that no frame has."""
-    with pytest.raises(FramingError, match="allowed"):
-        request_decoder().feed(first)
-
-
-@given(st.lists(REQUESTS, max_size=3), st.sampled_from(BAD_LENGTHS), SIZES)
-def test_a_bad_length_is_refused_behind_good_frames(frames: list[RequestFrame], length: int, sizes: list[int]) -> None:
-    """A bad length behind good frames is refused with any chunking, and any bytes behind it."""
-    data = b"".join(encode_request(*frame) for frame in frames) + length.to_bytes(4, "big") + bytes(20)
-    decoder = request_decoder()
-    with pytest.raises(FramingError, match=f"{length} bytes"):
-        list(map(decoder.feed, cut(data, sizes)))
 
 
 BAD_TAILS = [(0).to_bytes(4, "big"), b"GET / HTTP/1.1", (9).to_bytes(4, "big") + bytes(8) + b"\xff"]
@@ -175,7 +142,7 @@ def test_any_bytes_are_frames_or_refused(chunks: list[bytes]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 2, 3, 50])
+@pytest.mark.parametrize("size", [1, 50])
 def test_memory_is_bounded_by_the_frame(size: int) -> None:
     """A large frame that comes in tiny pieces takes no more memory than a few times its own bytes."""
     begun = encode_request(1, 0, b"/a.B/C", bytes(32_768))[:-1]

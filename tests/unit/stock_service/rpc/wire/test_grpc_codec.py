@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stock_service.rpc.errors import InvalidRequest, Overloaded, Unavailable
 from stock_service.rpc.wire import http2
-from stock_service.rpc.wire.codec import Codec, Reply
+from stock_service.rpc.wire.codec import Reply
 from stock_service.rpc.wire.grpc_codec import REQUEST_BYTES_MAX, GrpcCodec
 from stock_service.rpc.wire.http2 import DATA, END_STREAM, FRAME_BYTES_MAX, ErrorCode, frame, settings, window_update
 from tests.unit.stock_service.rpc.wire.grpc_server_bytes import (
@@ -22,12 +22,6 @@ from tests.unit.stock_service.rpc.wire.grpc_server_bytes import (
 from tests.unit.stock_service.rpc.wire.streams import cut, frames_of
 
 # ---- what is sent
-
-
-def test_it_is_a_codec() -> None:
-    """The codec has the protocol that the load client's connections use."""
-    codec: Codec = GrpcCodec(AUTHORITY)
-    assert codec.hello
 
 
 def test_the_greeting_is_http2s() -> None:
@@ -164,38 +158,6 @@ def test_replies_cut_anywhere(messages: list[tuple[bytes, bool]], sizes: list[in
     assert client.codec._endpoint.send_window == 65_535 - 12 * (client.codec._next // 2) + 7 * pings
 
 
-@pytest.mark.parametrize("odd", [False, True])
-def test_a_reply_cut_in_two_at_every_place(odd: bool) -> None:
-    """The reply comes out with its last byte, and not before."""
-    client = Client()
-    client.warm()
-    whole = len((client.server.odd_reply if odd else client.server.reply)(1, b"message"))
-    for at in range(1, whole):
-        call = client.start()
-        data = (client.server.odd_reply if odd else client.server.reply)(call, b"message")
-        assert client.codec.feed(data[:at]) == []
-        assert client.codec.feed(data[at:]) == [(call, b"message")]
-
-
-TABLES = st.lists(st.tuples(st.sampled_from([None] * 5 + [0, 64, 4096]), st.integers(0, 3)), max_size=25)
-
-
-@given(TABLES)
-def test_a_server_that_changes_its_table_is_understood(replies: list[tuple[int | None, int]]) -> None:
-    """After a change of the server's table remembered replies are forgotten, since the same bytes mean other fields."""
-    client = Client(4096)
-    for size, choice in replies:
-        if size is not None:
-            client.server.encoder.header_table_size = size
-        call = client.start()
-        if choice == 2:
-            text = client.server.trailers(call, [*BEGIN, (b"grpc-status", b"3"), (b"grpc-message", b"why")])
-            assert str(client.fault(text)) == "INVALID_ARGUMENT: why"
-            continue
-        interim = client.server.headers(call, [(b":status", b"103")]) if choice == 3 else b""
-        assert client.codec.feed(interim + client.server.reply(call, bytes(choice))) == [(call, bytes(choice))]
-
-
 def test_a_shape_is_forgotten_with_the_table_that_it_was_learnt_with() -> None:
     """The bytes of a usual reply put fields into a table that has become larger, and the next reply refers to them."""
     client = Client()
@@ -220,19 +182,6 @@ def test_interleaved_replies() -> None:
         parts[place][step] for step, place in zip((0, 0, 1, 0, 1, 1, 2, 2, 2), (1, 0, 0, 2, 2, 1, 2, 1, 0), strict=True)
     )
     assert client.codec.feed(data) == [(call, b"%d" % call) for call in reversed(calls)]
-
-
-def test_a_long_reply() -> None:
-    """A reply of 300,000 bytes comes in frames of 16,000, and the flow control counts all of them."""
-    client = Client()
-    call, message = client.start(), bytes(range(250)) * 1200
-    body = prefixed(message)
-    data = client.server.headers(call, BEGIN)
-    for at in range(0, len(body), FRAME_BYTES_MAX):
-        data += frame(DATA, 0, call, body[at : at + FRAME_BYTES_MAX])
-    data += client.server.trailers(call)
-    assert [reply for chunk in cut(data, [65_536] * 4) for reply in client.codec.feed(chunk)] == [(call, message)]
-    assert client.codec._endpoint.received == len(body)
 
 
 def test_the_short_way_counts_what_it_receives() -> None:

@@ -343,12 +343,3 @@ def test_a_block_that_unfolds_to_far_too_much_is_none(long: bytes) -> None:
     with pytest.raises(BlockError) as refused:
         tried.read(long)
     assert type(refused.value) is BlockError
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_a_block_or_refused(block: bytes) -> None:
-    """No other error comes out."""
-    try:
-        reader().read(block)
-    except BlockError:
-        pass

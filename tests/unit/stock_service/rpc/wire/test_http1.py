@@ -231,17 +231,6 @@ def test_a_routes_request_names_its_type(verb: bytes, payload: bytes, kind: byte
     assert (head.verb, head.kind, body) == (verb, kind, payload)
 
 
-def test_what_is_pending_is_seen() -> None:
-    """A request is pending from its first byte to its last, so that its time is bounded."""
-    of = decoder()
-    data = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked([1, 2])
-    seen = []
-    for at in range(len(data)):
-        of.feed(data[at : at + 1])
-        seen.append(of.pending_bytes > 0)
-    assert seen == [True] * (len(data) - 1) + [False]
-
-
 @given(st.integers(0, 3).flatmap(lambda count: st.lists(st.binary(max_size=50), min_size=count, max_size=count)))
 def test_responses_are_read_too(payloads: list[bytes]) -> None:
     """Responses are read with their status and the fault's name, also behind an interim response."""

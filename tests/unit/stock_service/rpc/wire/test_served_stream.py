@@ -316,7 +316,7 @@ def _several(calls: list[int]) -> object:
 
 
 TestServedStream = pytest.mark.slow(ServedStreamMachine.TestCase)
-TestServedStream.settings = settings(max_examples=400, stateful_step_count=30, deadline=None)
+TestServedStream.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
 
 
 def test_every_state_is_in_the_modules_table() -> None:
