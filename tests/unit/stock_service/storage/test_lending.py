@@ -10,6 +10,7 @@ import pytest
 
 from stock_service.rpc.errors import Fault, InternalFault, Overloaded
 from stock_service.storage import sqlite
+from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side
 from tests.conformance.running import until
@@ -21,6 +22,20 @@ WAIT_S = 10.0
 BARELY_S = 0.02
 
 BUY = Side.BUY
+
+
+def held_up(path: Path) -> tuple[SqliteCatalog, Event, Event]:
+    """A catalog whose commits wait, once it is open; the sign that one waits; and the word for which it waits."""
+    committing, go, opened = Event(), Event(), Event()
+
+    def hang(_: sqlite3.Connection, statement: str) -> None:
+        if statement == "COMMIT" and opened.is_set():
+            committing.set()
+            assert go.wait(WAIT_S)
+
+    catalog = catalog_on(path, hooked(hang))
+    opened.set()
+    return catalog, committing, go
 
 
 def test_changes_wait_while_another_process_has_the_file(tmp_path: Path) -> None:
@@ -80,16 +95,7 @@ def test_a_file_that_cannot_be_taken_back_takes_no_change(tmp_path: Path) -> Non
 def test_a_file_is_not_lent_while_a_commit_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a commit hangs the file is not lent, and changes are written as usual."""
     monkeypatch.setattr(sqlite, "CLOSE_S", BARELY_S)
-    committing, go = Event(), Event()
-
-    def hang(_: sqlite3.Connection, statement: str) -> None:
-        if statement == "COMMIT" and opened:
-            committing.set()
-            assert go.wait(WAIT_S)
-
-    opened = False
-    catalog = catalog_on(tmp_path / "s", hooked(hang))
-    opened = True
+    catalog, committing, go = held_up(tmp_path / "s")
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
         assert committing.wait(WAIT_S)
@@ -103,16 +109,7 @@ def test_a_file_is_not_lent_while_a_commit_hangs(tmp_path: Path, monkeypatch: py
 
 def test_what_waits_behind_a_commit_is_not_written_into_a_file_that_is_to_be_lent(tmp_path: Path) -> None:
     """The file is closed behind the commit under way; what waits is written once the file is taken back."""
-    committing, go = Event(), Event()
-
-    def hold_up(_: sqlite3.Connection, statement: str) -> None:
-        if statement == "COMMIT" and opened:
-            committing.set()
-            assert go.wait(WAIT_S)
-
-    opened = False
-    catalog = catalog_on(tmp_path / "s", hooked(hold_up))
-    opened = True
+    catalog, committing, go = held_up(tmp_path / "s")
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
         assert committing.wait(WAIT_S)

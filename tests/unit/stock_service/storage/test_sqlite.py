@@ -9,7 +9,7 @@ from threading import Event, Semaphore
 
 import pytest
 
-from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable, UsageError
+from stock_service.rpc.errors import InternalFault, Overloaded, Unavailable
 from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import sqlite, sqlite_file
 from stock_service.storage.change import Change, Outcome
@@ -206,19 +206,6 @@ def test_a_planted_bug_is_caught(
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         check(tmp_path)
-
-
-def test_a_second_catalog_on_one_file_is_refused_by_name(tmp_path: Path) -> None:
-    """The refusal names the file and says what to do; the first goes on; when that is closed, the next may have it."""
-    path = tmp_path / "s"
-    first = catalog_on(path, unsynced)
-    with pytest.raises(UsageError, match=r"s', allowed: a file that no other process has open: stop the server"):
-        catalog_on(path, unsynced)
-    assert Exchange(first).trade("FishCo", 1, BUY).sequence == 1
-    assert first.close()
-    again = catalog_on(path, unsynced)
-    assert Exchange(again).trade("FishCo", 1, BUY).sequence == 2
-    assert again.close()
 
 
 def test_a_lookup_never_waits_for_the_disk(tmp_path: Path) -> None:

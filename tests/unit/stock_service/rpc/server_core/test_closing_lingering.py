@@ -64,29 +64,6 @@ def test_it_is_looked_now_and_then() -> None:
     assert leaving.bytes.asked == 3
 
 
-def test_a_look_that_closes_for_too_long_goes_on_at_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look that closes for too long goes on at the next call: hundreds of closes take milliseconds."""
-    monkeypatch.setattr(closing, "CLOSING_NS", -1)  # after the first is closed, the time is up
-    closed: list[ServedConnection[RequestFrame]] = []
-    departures: LingeringClose[RequestFrame]
-
-    def close(connection: ServedConnection[RequestFrame]) -> None:
-        departures.forget(connection)
-        closed.append(connection)
-
-    departures = LingeringClose(10.0, GOODBYE, close)
-    connections = [Leaving().connection for _ in range(3)]
-    for connection in connections:
-        departures.begin(connection, NOW)
-    at_ns = NOW + 2 * QUIET_NS
-    for number in (1, 2, 3):
-        departures.look(at_ns)
-        assert closed == connections[:number]
-        assert departures.next_look_ns <= at_ns
-    departures.look(at_ns)
-    assert departures.next_look_ns == at_ns + LOOK_NS
-
-
 def test_a_look_goes_on_behind_those_that_it_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands that take nothing are asked once a look, however many calls the look takes; who has gone, never."""
     monkeypatch.setattr(closing, "CLOSING_NS", -1)  # after each connection the time is up

@@ -82,16 +82,6 @@ def test_costs_of_reads_add_up() -> None:
     assert 0 < reader.made[1].cost_ns < 10**12
 
 
-def test_in_one_while_each_is_read_once() -> None:
-    """In one period each connection is read once, so that one with much does not make the others wait for another
-    period."""
-    reader = Reader(2)
-    reader.more = [5, 0]
-    reader.low_priority.serve(others=False)
-    assert reader.order == [0, 1]
-    assert list(reader.low_priority.queue) == [reader.made[0]]
-
-
 def test_a_cheap_one_that_joins_again_is_read_once_in_a_while() -> None:
     """A cheap connection that joins again has its next cheap turn once all waiting ones were read."""
     reader = Reader(4, costly=3)
@@ -200,16 +190,6 @@ def test_what_comes_on_one_that_leaves_is_dropped_in_its_turn() -> None:
     reader.made[0].stream.leave()
     reader.low_priority.serve(others=False)
     assert reader.order == [0, 1]
-
-
-def test_what_is_closed_waits_no_longer() -> None:
-    """A closed connection waits no longer. Else its bytes would stay in memory until its turn, outside the budget."""
-    reader = Reader(2)
-    reader.low_priority.forget(reader.made[0])
-    assert list(reader.low_priority.queue) == [reader.made[1]]
-    reader.low_priority.forget(reader.made[0])
-    reader.low_priority.serve(others=False)
-    assert reader.order == [1]
 
 
 def test_reading_one_may_close_others() -> None:

@@ -136,15 +136,6 @@ def dispatched(of: ServedConnection[RequestFrame]) -> list[int]:
     return [request.call for request, _ in of.stream.release(MANY)]
 
 
-def test_late_requests_of_a_connection_are_refused_and_the_next_is_begun() -> None:
-    """Several late requests of a connection, which waited longer than a second, are refused at once, and the next one
-    is begun."""
-    made = read_apart((NOW - 1500 * MS, 0), (NOW - 1001 * MS, 0), (NOW - 1000 * MS, 0))
-    turns().shed(made, NOW)
-    assert refused(made) == [1, 2]
-    assert dispatched(made) == [3]
-
-
 def test_each_request_of_a_connection_waits_for_as_long_as_it_says() -> None:
     """Each of three requests that waited equally long is judged by its own time."""
     delay = DelayTarget(20)

@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import INT64_MAX, NAME_LENGTH_MAX, QUANTITY_MAX, Side, Status, Stock, TradeReply
 from stock_service.trading.shared.catalog import allot
@@ -13,20 +12,6 @@ from tests.conformance.shared import Shared
 
 WIDE = "\N{GRINNING FACE}"
 STOCKS = (Stock("A", 100, INT64_MAX), Stock(WIDE * NAME_LENGTH_MAX, INT64_MAX, INT64_MAX, INT64_MAX - 5))
-
-
-def test_one_catalog_sees_what_another_one_did() -> None:
-    """One catalog sees another one's stocks, numbers and ids."""
-    with Shared() as shared:
-        descriptor = shared.memory(STOCKS)
-        one, other = (Exchange(shared.catalog(descriptor)) for _ in range(2))
-        assert one.trade("A", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
-        assert (other.lookup("A").volume, other.lookup("A").sequence) == (3, 1)
-        assert other.trade("A", 3, Side.BUY, "id") == TradeReply(Status.OK, 3, 1)
-        with pytest.raises(InvalidRequest, match="'id'"):
-            other.trade("A", 4, Side.BUY, "id")
-        assert other.update("A", 7).sequence == 2
-        assert one.lookup("A").price_cents == 7
 
 
 def test_the_largest_numbers_and_names_are_kept() -> None:
