@@ -1,22 +1,22 @@
-"""A socket server in this process, for what needs a real one."""
+"""A socket server in this process, for tests that need a real one, and the server that forks clients."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.transports import ServeOptions, sockets
-from tests.unit.clients.fakes import service
+from clients.load.run import fleet
+from stock_service.rpc.option_types import shown_address
+from tests.unit.clients.load.run.fleet_bench import serving
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
     """The default stocks on sockets: its ``HOST:PORT``."""
-    pool = StaticPool(4, 64)
-    serving = sockets.serve(service(), pool, ServeOptions())
-    host, port = serving.address
-    try:
-        yield f"{host}:{port}"
-    finally:
-        serving.stop(1.0)
-        pool.stop(1.0)
+    with serving("sockets") as address:
+        yield shown_address(address)
+
+
+@pytest.fixture(scope="module")
+def warmed() -> None:
+    """Starts the fork server first, so that no test is blamed for its descriptors."""
+    fleet.warm()

@@ -1,9 +1,6 @@
 """The price updater: its times, its counts, and its end."""
 
 import random
-import signal
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -108,21 +105,6 @@ def test_bad_usage_is_one_line(arguments: str, capsys: pytest.CaptureFixture[str
         price_updater.main(arguments.split(" "))
     said_there = capsys.readouterr()
     assert (ended.value.code, said_there.err.count("\n")) == (2, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_leaks")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_its_count(number: signal.Signals, server: str) -> None:
-    """A signal ends its process with exit code 0, and the last line has its count."""
-    command = [sys.executable, "-m", "clients.price_updater", "--transport", "sockets", "--address", server]
-    with subprocess.Popen([*command, "--interval-s", "0.001"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith(f"updating 4 stocks at {server} every 0.001 s")
-        process.send_signal(number)
-        last, _ = process.communicate(timeout=20)
-    assert process.returncode == 0
-    assert last.split()[1].rstrip(":") == "updates"
 
 
 def test_the_default_address_is_the_transports() -> None:

@@ -1,6 +1,5 @@
 """The trader's command line: its output, and its exit codes."""
 
-import random
 from collections.abc import Iterator
 from contextlib import closing
 from types import ModuleType
@@ -8,7 +7,6 @@ from types import ModuleType
 import pytest
 
 from clients import connecting, price_updater, trader
-from clients.retrying import RetryingExchange
 from stock_service.rpc.errors import FAULTS, Fault, FaultCode, Overloaded
 from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT
@@ -43,7 +41,6 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeConnection]:
         ("update GameStart $0", "OK (1) GameStart $0.00 sequence 1", 0),
         ("update GameStart -1", BAD_PRICE, 1),
         ("update GameStart nan", BAD_PRICE, 1),
-        ("update GameStart inf", BAD_PRICE, 1),
         ("update GameStart -- -inf", BAD_PRICE, 1),
         ("--transport sockets lookup FishCo", "OK (1) FishCo $42.50 volume 0 sequence 0", 0),
     ],
@@ -71,7 +68,6 @@ def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytes
         ("lookup GameStart --transport pigeon", "--transport"),
         ("lookup GameStart --address localhost", "--address"),
         ("lookup GameStart --timeout-s 0", "--timeout-s"),
-        ("lookup GameStart --timeout-s nan", "--timeout-s"),
         ("--requests 0", "--requests"),
         ("lookup \udcff", "UTF-8"),
     ],
@@ -124,13 +120,6 @@ def test_the_session_repeats_for_a_seed(connection: FakeConnection, capsys: pyte
     assert sent[0] == sent[1] != sent[2]
 
 
-def test_a_session_reports_every_outcome() -> None:
-    """A stock that the server does not have is an outcome like any other."""
-    exchange = RetryingExchange(lambda: FakeConnection(service()), 1.0, 0)
-    answers = [request(exchange) for request in trader.session(random.Random(0), 10, ["GameStart"])]
-    assert {status for status, _ in answers} == {Status.OK}
-
-
 def test_what_is_sent_again_is_counted_and_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,16 +169,6 @@ def test_a_fault_is_one_line_that_says_what_to_do(
     assert said.out == ""
     assert said.err.startswith(f"python -m clients.trader: {code.name}: what happened and more; ")
     assert said.err.count("\n") == 1
-
-
-def test_who_cannot_be_reached_is_to_be_started() -> None:
-    """The advice names the command of that transport's server."""
-    fault: Fault = FAULTS[FaultCode.UNAVAILABLE]("nobody")
-    assert connecting.explained(fault, "sockets").endswith("python -m stock_service serve --transport sockets")
-    assert connecting.explained(fault, "grpc").endswith("python -m stock_service serve --transport grpc")
-    assert "check --address and --transport (what listens there may speak another" in connecting.explained(
-        fault, "grpc"
-    )
 
 
 @pytest.mark.parametrize("program", [trader, price_updater])

@@ -20,17 +20,14 @@ WINDOW = Window(0, 1_000_000_000, 3_000_000_000)
 US, MS = 1000, 1_000_000
 
 
-def closed_records(
-    took_us: int = 200, think_us: int = 50, start_ns: int = 0, end_ns: int = WINDOW.end_ns, unit: int = 1
-) -> Records:
-    """One connection's closed loop, with Lookups and Trades in turn; ``unit`` is the recorded length of a
-    nanosecond."""
+def closed_records(took_us: int = 200, think_us: int = 50, start_ns: int = 0, end_ns: int = WINDOW.end_ns) -> Records:
+    """One connection's closed loop, with Lookups and Trades in turn."""
     records = Records()
     records.note_connect(start_ns, start_ns + 50 * US)
     now_ns, place = start_ns, 0
     while now_ns < end_ns:
         records.started += 1
-        records.note(now_ns, now_ns + took_us * US // unit, place % 2 * TYPE_STEP + Status.OK)
+        records.note(now_ns, now_ns + took_us * US, place % 2 * TYPE_STEP + Status.OK)
         if place == 0:
             records.note_first()
         now_ns += (took_us + think_us) * US

@@ -6,20 +6,14 @@ from pathlib import Path
 import pytest
 
 from clients.load import command
-from clients.load.run import fleet
 from stock_service.rpc.transports import Address
+from tests.covering import half
 from tests.unit.clients.load.plan.greeter_server import greeter, write_protos
 from tests.unit.clients.load.run.fleet_bench import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed", "no_leaks")]
 
 HELLO = ("--call", "tests.hello.Greeter/SayHello", "--data", '{"name": {"first": "Ada"}}')
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for its descriptors."""
-    fleet.warm()
 
 
 def run(address: Address, *options: str) -> int:
@@ -30,33 +24,25 @@ def run(address: Address, *options: str) -> int:
 
 
 @pytest.mark.parametrize("client", ["lean", "library"])
-def test_any_unary_method_is_measured(client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Any unary method is measured by either kind of client, under the method's name."""
-    file = tmp_path / "result.json"
-    with greeter() as address:
-        assert run(address, *HELLO, "--client", client, "--json", str(file), "--fail-if", "SayHello.p50>1s") == 0
-    (result,) = json.loads(file.read_text())["results"]
-    assert result["plan"]["calls"] == {"SayHello": "/tests.hello.Greeter/SayHello"}
-    assert result["requests"]["SayHello"]["outcomes"].keys() == {"OK"}
-    assert result["errors"] == {}
-    assert "SayHello" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("client", ["lean", "library"])
-def test_metadata_is_sent_with_every_call(client: str, tmp_path: Path) -> None:
-    """Either kind of client sends metadata with every call. Without it the server refuses every call."""
+def test_any_unary_method_is_measured_with_metadata(
+    client: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Any unary method is measured by either kind of client, under the method's name, with metadata in every call.
+    Without the metadata the server refuses every call."""
     file, sent = tmp_path / "result.json", ("--metadata", "x-tenant=north shore", "--metadata", "x-trace.id=7=7")
+    limit = ("--fail-if", "SayHello.p50>1s")
     with greeter(metadata=(("x-tenant", "north shore"), ("x-trace.id", "7=7"))) as address:
-        assert run(address, *HELLO, "--client", client, *sent, "--json", str(file)) == 0
+        assert run(address, *HELLO, "--client", client, *sent, *limit, "--json", str(file)) == 0
+        assert "SayHello" in capsys.readouterr().out
         assert run(address, *HELLO, "--client", client, *sent[:2]) == 1
     (result,) = json.loads(file.read_text())["results"]
+    assert result["plan"]["calls"] == {"SayHello": "/tests.hello.Greeter/SayHello"}
     assert result["plan"]["metadata"] == ["x-tenant=north shore", "x-trace.id=7=7"]
     assert result["requests"]["SayHello"]["outcomes"].keys() == {"OK"}
     assert result["errors"] == {}
 
 
-@pytest.mark.parametrize("client", ["lean", "library"])
-@pytest.mark.parametrize("values", [(15_327,), (1,) * 425])
+@pytest.mark.parametrize(("client", "values"), half(("lean", "library"), ((15_327,), (1,) * 425)))
 def test_as_much_metadata_as_may_be_sent_arrives(client: str, values: tuple[int, ...]) -> None:
     """The most metadata arrives, in one long value or in many keys, from either kind of client."""
     sent = [(f"{number}", "v" * size) for number, size in enumerate(values)]

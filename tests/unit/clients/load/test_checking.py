@@ -67,14 +67,3 @@ def test_a_history_without_overlap_is_refused(capsys: pytest.CaptureFixture[str]
     with serving(RightExchange) as running:
         assert load(running) == 4
     assert ": vacuous: 0% overlapped a conflicting one" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("--rate-hz", "10"), ("--call", "a.B/C"), ("--clients", "1 2")], ids=lambda each: each
-)
-def test_what_does_not_go_together_is_refused(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An open loop, another service, and several histories for one file: exit code 2, one line."""
-    with pytest.raises(SystemExit) as exited:
-        command.main(["--transport", "grpc", "--check", "--history", "h.json", option, *value.split()])
-    assert exited.value.code == 2
-    assert re.search("--check|--history", capsys.readouterr().err)

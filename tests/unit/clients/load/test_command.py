@@ -18,22 +18,16 @@ from clients.load import command
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult, from_json
 from clients.load.run import fleet
-from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.transports import ServeOptions, sockets
+from stock_service.rpc.option_types import shown_address
 from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
 from tests.raw_service import raw_service
 from tests.unit.clients.fakes import service
+from tests.unit.clients.load.run.fleet_bench import serving
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
 
 ROOT = Path(__file__).resolve().parents[4]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for its descriptors."""
-    fleet.warm()
 
 
 def run(server: str, *options: str) -> int:
@@ -60,15 +54,6 @@ def test_each_number_of_clients_has_its_run(server: str, tmp_path: Path, capsys:
     assert "2 clients: measuring" in said.err
 
 
-def test_an_open_loop_says_so(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An open loop prints its rate and its lateness, and the rate while it runs."""
-    assert run(server, "--rate-hz", "200", "--arrivals", "constant") == 0
-    said = capsys.readouterr()
-    assert "200/s constant" in said.out
-    assert "sent late" in said.out
-    assert "1 client at 200/s: measuring" in said.err
-
-
 def test_the_floor_is_said_unless_it_is_not_wanted(server: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The client's own share is measured first."""
     options = ["--transport", "sockets", "--address", server, "--warm-up-s", "0", "--duration-s", "0.1"]
@@ -89,13 +74,8 @@ def test_unknown_stocks_are_outcomes_said_aloud(server: str, capsys: pytest.Capt
 @contextmanager
 def wrong_server() -> Iterator[str]:
     """A server whose replies to Lookup are none."""
-    stocks, pool = service(), StaticPool(2, 64)
-    serving = sockets.serve(raw_service(stocks.name, {LOOKUP: lambda _: b"\xff"}), pool, ServeOptions())
-    try:
-        yield f"{serving.address[0]}:{serving.address[1]}"
-    finally:
-        serving.stop(1.0)
-        pool.stop(1.0)
+    with serving("sockets", served=raw_service(service().name, {LOOKUP: lambda _: b"\xff"})) as address:
+        yield shown_address(address)
 
 
 def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,15 +95,6 @@ def test_a_server_that_is_not_there_is_one_line(server: str, capsys: pytest.Capt
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert said.err.startswith("python -m clients.load: UNAVAILABLE: ")
     assert said.err.endswith("start a server: python -m stock_service serve --transport sockets\n")
-
-
-def test_a_limit_that_is_not_kept_is_exit_code_4(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A broken limit is exit code 4, with a line for each. Kept limits have no line."""
-    assert run(server, "--fail-if", "p50>50s", "--fail-if", "errors>0.1%") == 0
-    assert "--fail-if" not in capsys.readouterr().err
-    assert run(server, "--fail-if", "p50>1us", "--fail-if", "p50>50s", "--fail-if", "throughput<100000000") == 4
-    lines = [line for line in capsys.readouterr().err.splitlines() if "--fail-if" in line]
-    assert [line.split()[4] for line in lines] == ["p50>1us:", "throughput<100000000:"]
 
 
 def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
@@ -338,13 +309,12 @@ def test_a_killed_program_leaves_no_process(start: Start) -> None:
     assert program.ended()[0] == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("when", ["it is loaded", "it starts others", "clients start"])
+@pytest.mark.parametrize("when", ["it is loaded", "clients start"])
 def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
     """Ctrl-C in the first second leaves no traceback of any process, and no process."""
     program = start("--clients", "8")
     moments = {
         "it is loaded": lambda: program.has_loaded("numpy"),
-        "it starts others": lambda: program.children() >= 1,
         "clients start": lambda: program.children() >= 4,
     }
     until(moments[when], when)

@@ -15,13 +15,7 @@ from stock_service.rpc.errors import Unavailable
 from tests.covering import half
 from tests.unit.clients.load.reports import PLAN, closed_records, closed_run
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for its descriptors."""
-    fleet.warm()
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
 
 
 def test_a_server_that_is_slow_to_accept_is_no_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:

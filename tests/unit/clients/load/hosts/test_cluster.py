@@ -142,6 +142,12 @@ def at(phase: str, act: Callable[[], None]) -> fleet.Watch:
     return watch
 
 
+def until_idle(hosts: Cluster) -> None:
+    """Waits for the end of the load. The looks are seldom, since each goes through all processes of the machine."""
+    pause = threading.Event()
+    until(lambda: not pause.wait(0.1) and hosts.senders() == 0, "the end of the load")
+
+
 def test_a_share_that_is_started_again_refuses_the_run(
     hosts: Cluster, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +162,7 @@ def test_a_share_that_is_started_again_refuses_the_run(
     monkeypatch.setattr(cluster._Run, "submit", twice)
     with pytest.raises(Refused, match=r"host left.* started a second time"):
         cluster.run(plan(server, duration_s=30.0), scheduler(hosts), unwatched)
-    until(lambda: hosts.senders() == 0, "the end of the load")
+    until_idle(hosts)
 
 
 def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None:
@@ -168,7 +174,7 @@ def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None
 
     with pytest.raises(KeyboardInterrupt):
         cluster.run(plan(server, duration_s=30.0), scheduler(hosts), at("measuring", interrupt))
-    until(lambda: hosts.senders() == 0, "the end of the load")
+    until_idle(hosts)
 
 
 def test_a_scheduler_that_falls_silent_refuses_the_run(
@@ -183,7 +189,7 @@ def test_a_scheduler_that_falls_silent_refuses_the_run(
             cluster.run(plan(server, duration_s=30.0), scheduler(hosts), freeze)
     finally:
         frozen.send_signal(signal.SIGCONT)
-    until(lambda: hosts.senders() == 0, "the end of the load")
+    until_idle(hosts)
 
 
 @pytest.mark.usefixtures("no_leaks")
@@ -223,7 +229,7 @@ def test_a_killed_host_refuses_the_run(
         killing.join()
     assert "refused: host right" in capsys.readouterr().err
     assert not file.exists()
-    until(lambda: hosts.senders() == 0, "the end of the load")
+    until_idle(hosts)
 
 
 def run(server: str, hosts: str, *options: str) -> int:

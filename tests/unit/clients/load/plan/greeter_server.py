@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import grpc
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha import reflection
 
+from clients.load.plan import calls
 from stock_service.rpc.transports import Address
 
 NAMES = """
@@ -40,25 +41,9 @@ def write_protos(folder: Path) -> Path:
 
 
 def _pool() -> DescriptorPool:
-    """The two files' declarations, said without a compiler."""
-    names = FileDescriptorProto(name="names.proto", package="tests.names", syntax="proto3")
-    name = names.message_type.add(name="Name")
-    for number, field in enumerate(("first", "last"), start=1):
-        name.field.add(name=field, number=number, type=9, label=1)
-    greeter = FileDescriptorProto(name="greeter.proto", package="tests.hello", syntax="proto3")
-    greeter.dependency.append("names.proto")
-    request = greeter.message_type.add(name="HelloRequest")
-    request.field.add(name="name", number=1, type=11, label=1, type_name=".tests.names.Name")
-    request.field.add(name="times", number=2, type=5, label=1)
-    greeter.message_type.add(name="HelloReply").field.add(name="message", number=1, type=9, label=1)
-    service = greeter.service.add(name="Greeter")
-    types = {"input_type": ".tests.hello.HelloRequest", "output_type": ".tests.hello.HelloReply"}
-    service.method.add(name="SayHello", **types)
-    service.method.add(name="SayHellos", server_streaming=True, **types)
-    pool = DescriptorPool()
-    for file in (names, greeter):
-        pool.AddSerializedFile(file.SerializeToString())
-    return pool
+    """The two files' declarations."""
+    with TemporaryDirectory() as folder:
+        return calls._pool(calls._compiled(write_protos(Path(folder))))
 
 
 @contextmanager

@@ -9,13 +9,12 @@ import pytest
 
 from clients.load.plan import calls
 from clients.load.plan.calls import called
-from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import DeadlineExceeded, InternalFault, Unavailable, UsageError
-from stock_service.rpc.transports import Address, ServeOptions, grpc_sync
+from stock_service.rpc.transports import Address
 from stock_service.trading.model import Status
 from stock_service.v1 import stock_pb2
-from tests.unit.clients.fakes import service
 from tests.unit.clients.load.plan.greeter_server import greeter, write_protos
+from tests.unit.clients.load.run.fleet_bench import serving
 
 HELLO = "tests.hello.Greeter/SayHello"
 NAME = '{"name": {"first": "Ada", "last": "Lovelace"}, "times": 3}'
@@ -30,13 +29,8 @@ def greets() -> Iterator[Address]:
 
 def test_a_method_is_learnt_from_our_own_server() -> None:
     """JSON is encoded as the stock service's own messages are."""
-    pool = StaticPool(2, 64)
-    serving = grpc_sync.serve(service(), pool, ServeOptions())
-    try:
-        made = called(serving.address, "stock_service.v1.StockService/Trade", '{"name": "FishCo", "quantity": 2}')
-    finally:
-        serving.stop(1.0)
-        pool.stop(1.0)
+    with serving("grpc") as address:
+        made = called(address, "stock_service.v1.StockService/Trade", '{"name": "FishCo", "quantity": 2}')
     assert (made.name, made.path) == ("Trade", "/stock_service.v1.StockService/Trade")
     assert made.payloads == (stock_pb2.TradeRequest(name="FishCo", quantity=2).SerializeToString(),)
 

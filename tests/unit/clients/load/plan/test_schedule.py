@@ -65,11 +65,11 @@ def test_a_long_run_does_not_drift(number: int) -> None:
 
 @pytest.mark.slow
 def test_adding_blocks_does_not_drift() -> None:
-    """After ten million moments the constant ones are exact, and the exponential gaps still have their mean."""
+    """After a million moments the constant ones are exact, and the exponential gaps still have their mean."""
     due = Schedule(999_999.0, "constant", 0, 1, 0).due_ns(DAYS_NS)
     first = next(due)
-    last = next(islice(due, 9_999_998, None))
-    assert abs(last - first - 9_999_999 * 10**9 / 999_999) <= 1
+    last = next(islice(due, 999_998, None))
+    assert abs(last - first - 999_999 * 10**9 / 999_999) <= 1
     gaps = np.diff(moments(1_000_001, 1e6, "poisson", start_ns=DAYS_NS))
     assert gaps.mean() == pytest.approx(1000, rel=5e-3)
 
@@ -80,13 +80,6 @@ def test_poisson_gaps_are_exponential() -> None:
     assert seen.faults == ()
     assert seen.rate_ratio == pytest.approx(1, abs=0.03)
     assert seen.coefficient_of_variation == pytest.approx(1, abs=0.03)
-
-
-def test_constant_gaps_pass_the_same_check() -> None:
-    """Constant gaps pass the check of constant arrivals, and fail that of Poisson arrivals."""
-    gaps = np.diff(moments(10_000, 5000.0))
-    assert arrival_check(gaps, 5000.0, "constant").faults == ()
-    assert arrival_check(gaps, 5000.0, "poisson").faults != ()
 
 
 def test_the_seed_and_the_part_decide() -> None:
@@ -106,11 +99,3 @@ def test_poisson_parts_are_independent_and_add_up() -> None:
     assert arrival_check(np.diff(together), 4000.0, "poisson").faults == ()
     for one, other in pairwise(parts):
         assert abs(float(np.corrcoef(np.diff(one), np.diff(other))[0, 1])) < 0.05
-
-
-@pytest.mark.parametrize("arrivals", ["constant", "poisson"])
-def test_moments_are_in_order_and_from_the_start_on(arrivals: Arrivals) -> None:
-    """Moments are in order and not before the start, across blocks of the computation."""
-    seen = moments(10_000, 123_456.0, arrivals)
-    assert seen == sorted(seen)
-    assert seen[0] >= START_NS

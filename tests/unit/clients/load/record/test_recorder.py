@@ -9,7 +9,7 @@ import pytest
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import INVALID_REPLY, NEVER_SENT, TYPE_STEP, fault_outcome
 from clients.load.record import recorder as recording
-from clients.load.record.recorder import Recorded, Recorder, Span, joined, merged
+from clients.load.record.recorder import Recorded, Recorder, Span, joined
 from clients.load.record.records import Records, Window
 from stock_service.rpc.errors import DeadlineExceeded, Unavailable
 from stock_service.trading.model import Status
@@ -77,13 +77,6 @@ def test_a_reply_that_came_after_its_timeout_is_an_error() -> None:
     assert (recorded.requests["lookup"].outcomes, recorded.requests["trade"].outcomes) == ({"OK": 1}, {})
     assert [each.errors for each in recorded.requests.values()] == [{"deadline_exceeded": 1}] * 2
     assert completed(recorded) == 1
-
-
-def test_in_a_closed_loop_response_and_service_time_are_one() -> None:
-    """In a closed loop response and service times are the same object, so that they are stored once."""
-    recorded, _ = closed((1100, 1200, OK))
-    assert recorded.requests["lookup"].service is None
-    assert recorded.late.count == 0
 
 
 def test_first_calls_are_apart_wherever_they_stand() -> None:
@@ -350,8 +343,3 @@ def test_of_very_many_sends_the_first_part_is_checked(monkeypatch: pytest.Monkey
     assert check is not None
     assert check.count < 1000
     assert check.faults == ()
-
-
-def test_counts_are_added_by_name() -> None:
-    """Over processes and request types."""
-    assert merged([{"OK": 1}, {}, {"OK": 2, "SUSPENDED": 1}]) == {"OK": 3, "SUSPENDED": 1}

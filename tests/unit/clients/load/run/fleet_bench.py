@@ -13,6 +13,7 @@ from clients.load.run import fleet
 from clients.load.run.fleet import Progress
 from clients.load.send.driver import LATE_NS
 from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Address, ServeOptions, load
 from stock_service.rpc.transports.sockets import SocketOptions
 from tests.unit.clients.fakes import service
@@ -54,10 +55,12 @@ def spoken(cases: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
 
 
 @contextmanager
-def serving(transport: str, options: ServeOptions = REQUESTS, workers: int = 8) -> Iterator[Address]:
-    """A stock service on a transport, in this process."""
+def serving(
+    transport: str, options: ServeOptions = REQUESTS, workers: int = 8, served: Service | None = None
+) -> Iterator[Address]:
+    """A service on a transport, in this process: the default stocks, unless another is given."""
     pool = StaticPool(workers, 256)
-    server = load(transport).serve(service(), pool, options)
+    server = load(transport).serve(served or service(), pool, options)
     try:
         yield server.address
     finally:

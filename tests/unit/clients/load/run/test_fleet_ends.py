@@ -1,6 +1,5 @@
 """Ends of runs: by Ctrl-C in every phase, without a client, without a server. Nothing is lost, no process is left."""
 
-import dataclasses
 import itertools
 import multiprocessing.forkserver
 import os
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from clients.load.plan.load_plan import ClientKind
 from clients.load.record.result import ALL, CLIENT_LOST
 from clients.load.run import fleet
 from clients.load.run.fleet import Progress
@@ -24,48 +22,13 @@ from tests.unit.clients.fakes import service
 from tests.unit.clients.load.run.fleet_bench import (
     CONNECTIONS,
     REQUESTS,
-    assert_accounted,
     at_measuring,
     client_pids,
     plan_on,
     serving,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_warmed")]
-
-
-@pytest.fixture(scope="module")
-def _warmed() -> None:
-    """Starts the fork server first, so that no test is blamed for its descriptors."""
-    fleet.warm()
-
-
-@pytest.mark.parametrize(
-    ("transport", "client", "connections", "rate_hz"),
-    [
-        ("sockets", "lean", 1, None),
-        ("http1", "lean", 4, 300.0),
-        ("grpc", "library", 1, 300.0),
-        ("grpc_static", "lean", 4, None),
-        ("grpc_aio", "library", 4, None),
-    ],
-)
-def test_an_interrupt_keeps_what_was_measured(
-    transport: str, client: ClientKind, connections: int, rate_hz: float | None
-) -> None:
-    """Ctrl-C in the middle ends the window there. No client and no request is lost, and no process is left."""
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with serving(transport) as where:
-        plan = plan_on(transport, where, duration_s=30.0, connections_per_client=connections, client=client)
-        result = fleet.run(dataclasses.replace(plan, rate_hz=rate_hz), at_measuring(interrupt))
-    assert result.interrupted
-    assert_accounted(result)
-    assert 0 < result.duration_s < 20
-    assert result.requests[ALL].count > 0
-    assert client_pids() == []
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
 
 
 @pytest.mark.parametrize("phase", ["starting", "standing", "warm-up", "measuring", "finishing"])
@@ -122,20 +85,17 @@ def test_ctrl_c_while_the_last_replies_are_waited_for_loses_nothing() -> None:
     calls = itertools.count()
     lookup = raw(lambda p: answer(p) if next(calls) < 200 else slow(p))
     hanging = Service(stocks.name, {**stocks.methods, LOOKUP: lookup})
-    pool = StaticPool(8, 256)
-    server = sockets.serve(hanging, pool, REQUESTS)
 
     def press(progress: Progress) -> None:
         if progress.phase == "finishing":
             os.kill(os.getpid(), signal.SIGINT)
 
-    try:
-        plan = plan_on("sockets", server.address, connections_per_client=2, mix={"lookup": 1.0}, timeout_s=15.0)
-        result = fleet.run(plan, press)
-    finally:
-        gate.set()
-        server.stop(1.0)
-        pool.stop(1.0)
+    with serving("sockets", served=hanging) as address:
+        plan = plan_on("sockets", address, connections_per_client=2, mix={"lookup": 1.0}, timeout_s=15.0)
+        try:
+            result = fleet.run(plan, press)
+        finally:
+            gate.set()
     assert (result.interrupted, result.errors) == (True, {})
     assert result.recorded >= 190
     assert result.began == result.recorded

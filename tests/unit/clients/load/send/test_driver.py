@@ -160,16 +160,6 @@ def test_a_first_call_waits_until_the_run_ends_and_is_no_error(per_request: bool
     assert len(driver.records.outcomes) == 0
 
 
-def test_a_first_call_that_faults_is_an_error_and_the_next_is_the_first() -> None:
-    """A refusal is not starvation."""
-    connections = iter([CannedConnection([Overloaded("full")]), CannedConnection([b"\xff"])])
-    bench = Bench(calls=10, connect=lambda: next(connections))
-    driver = bench.driver()
-    driver.connect()
-    assert driver.first_call(DAY_NS)
-    assert list(driver.records.outcomes) == [FAULT_FIRST + FaultCode.RESOURCE_EXHAUSTED, INVALID_REPLY]
-
-
 def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
     """Every first call on a connection is marked: the failed one, the one before it, and the answered one after it."""
     gone = Unavailable("gone")

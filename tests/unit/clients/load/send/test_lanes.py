@@ -2,7 +2,6 @@
 
 import socket
 import struct
-import threading
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -158,23 +157,6 @@ def test_a_lane_goes_on_at_once_after_it_was_connected_again() -> None:
         assert max(records.sent[place + 1] - records.done[place] for place in range(3, 19)) < SWEEP_NS / 2
 
 
-def test_a_reply_in_pieces_is_done_when_it_is_whole() -> None:
-    """However it was cut: its time is that of the last piece."""
-    pieces = [bytes([byte]) for byte in encode_reply(1, 0, REPLY)]
-    with Peer() as peer, closing(lanes(peer.address, 1)) as some:
-        some.open()
-        accepted = peer.accept()
-        for piece in pieces:
-            assert len(some.lanes[0].records.outcomes) == 0
-            last_piece_ns = time.perf_counter_ns()
-            accepted.socket.sendall(piece)
-            some.drive(time.perf_counter_ns() + 1_000_000)
-        drive(some, lambda: len(some.lanes[0].records.outcomes) > 0)
-        records = some.lanes[0].records
-        assert records.outcomes[0] == OK
-        assert records.done[0] > last_piece_ns
-
-
 def test_a_reply_behind_something_else_is_done_when_it_is_read() -> None:
     """Epoll called for a ping; a reply that comes after that look is not stamped with its moment."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
@@ -203,31 +185,6 @@ def test_a_reply_alone_is_done_when_epoll_said_so() -> None:
         assert list(some.lanes[0].records.done) == [12345]
 
 
-@pytest.mark.slow
-def test_a_late_reply_is_a_fault_and_a_first_call_is_not() -> None:
-    """The first may take as long as the run; after it each has its time, and what comes later belongs to no call."""
-    seen: list[int] = []
-    gate = threading.Event()
-
-    def fourth_is_late(frame: RequestFrame) -> bytes | None:
-        seen.append(frame.call)
-        if len(seen) == 4:
-            gate.wait(10)
-        return ok(frame)
-
-    with saying(fourth_is_late) as where, closing(lanes(where, 1, timeout_s=0.4)) as some:
-        some.open()
-        records = some.lanes[0].records
-        drive(some, lambda: len(records.outcomes) >= 4)
-        gate.set()
-        drive(some, lambda: len(records.outcomes) >= 10)
-        assert list(records.outcomes[:10]) == [OK] * 3 + [LATE] + [OK] * 6
-        assert 0.4 * 1e9 <= records.done[3] - records.sent[3] < 0.4 * 1e9 + 9 * SWEEP_NS
-        assert len(records.connect_ns) == 1
-        some.finish()
-        assert_all_accounted(some)
-
-
 def test_a_starved_connection_has_no_records_and_holds_nothing_up() -> None:
     """A server that never replies starves the connection: there is no record, and the end does not wait for it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -247,16 +204,6 @@ def test_nobody_there_is_the_callers_to_know() -> None:
         where = listener.getsockname()[:2]
     with closing(lanes(where, 2)) as some, pytest.raises(Unavailable):
         some.open()
-
-
-def test_the_frames_are_the_wires() -> None:
-    """Call 1, the plan's timeout and the method's full name: what any server takes."""
-    with Peer() as peer, closing(lanes(peer.address, 1, timeout_s=2.5)) as some:
-        some.open()
-        accepted = peer.accept()
-        drive(some, lambda: bool(accepted.requests()))
-        got = accepted.frames[0]
-    assert (got.call, got.timeout_ms, got.method) == (1, 2500, b"/stock_service.v1.StockService/Lookup")
 
 
 LARGE = RequestType("large", "/a.B/Large", (b"x" * 12_000_000,), lambda _: OK)

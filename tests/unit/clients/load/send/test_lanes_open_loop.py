@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from clients.load.plan.outcomes import FAULT_FIRST, NEVER_SENT, TYPE_STEP
-from clients.load.plan.schedule import Schedule
 from clients.load.record.records import Deadline
 from clients.load.send.lanes import SWEEP_NS, Lanes
 from stock_service.rpc.errors import FaultCode
@@ -240,18 +239,6 @@ def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
         assert list(records.firsts) == [0]
 
 
-def test_an_attempt_to_connect_that_fails_is_no_request_of_the_schedule() -> None:
-    """The attempt is counted, and is in no column of times."""
-    with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[])) as some:
-        answered_first(peer, some)
-        peer.__exit__()
-        drive(some, lambda: all(lane.records.unconnected[UNAVAILABLE] >= 2 for lane in some.lanes))
-        some.finish()
-        assert_all_accounted(some)
-        for lane in some.lanes:
-            assert list(lane.records.outcomes) == [OK]
-
-
 def test_an_idle_connection_answers_the_servers_pings() -> None:
     """An idle connection with nothing due for an hour answers the server's pings, so that the server does not close
     it."""
@@ -296,6 +283,7 @@ def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:
         drive(some, lambda: recorded(some) == 4)
         records = some.lanes[0].records
         assert list(records.outcomes) == [OK, LATE, LATE, OK]
+        assert all(records.done[place] - records.sent[place] >= 20 * MS for place in (1, 2))
         assert len(records.connect_ns) == 1
         assert_all_accounted(some)
 
@@ -333,17 +321,3 @@ def test_faults_are_recorded_by_request_type() -> None:
             TYPE_STEP + FAULT_FIRST + 8,
         }
         assert_all_accounted(some)
-
-
-def test_a_schedule_drives_them(server: str) -> None:
-    """The sends follow the schedule's moments, by the clock."""
-    schedule = Schedule(2000.0, "poisson", 0, 1, 3)
-    with closing(lanes(address(server), 2, due_ns=[])) as some:
-        some._schedule = schedule.due_ns
-        some.open()
-        drive(some, lambda: recorded(some) >= 100)
-        some.finish()
-        seen = dues(some)
-        moments = schedule.due_ns(0)
-        shift = seen[0] - next(moments)
-        assert [next(moments) + shift for _ in seen[1:]] == seen[1:]
