@@ -1,32 +1,22 @@
 """Bad options and bad files: exit code 2, and one line that names the option, the given and the allowed values."""
 
-import os
 import signal
-import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from stock_service import __main__ as serve_or_list
 from stock_service import grpc_server, stock_server
 from stock_service.rpc.transports import TRANSPORTS
-from tests.covering import half
-from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
+from tests.end_to_end.process import STARTS, Server, run
 
 pytestmark = pytest.mark.slow
 
 BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
-    (["--port", "x"], "--port", "'x'", "a whole number from 0 to 65535"),
     (["--port", "65536"], "--port", "'65536'", "a whole number from 0 to 65535"),
-    (["--port", "-1"], "--port", "'-1'", "a whole number from 0 to 65535"),
-    (["--port"], "--port", "", "expected one argument"),
     (["--workers", "0"], "--workers", "'0'", "a whole number from 1 to 1024"),
-    (["--workers", "1e3"], "--workers", "'1e3'", "a whole number from 1 to 1024"),
     (["--queue-limit", "-1"], "--queue-limit", "'-1'", "from 0 to 1000000"),
     (["--grace-s", "nan"], "--grace-s", "'nan'", "seconds, from 0 to 3600"),
-    (["--grace-s", "inf"], "--grace-s", "'inf'", "seconds, from 0 to 3600"),
-    (["--grace-s", "-0.1"], "--grace-s", "'-0.1'", "seconds, from 0 to 3600"),
     (["--idle-timeout-s", "0"], "--idle-timeout-s", "'0'", "seconds, from 0.05 to 86400"),
     (["--frame-bytes-max", "63"], "--frame-bytes-max", "'63'", "from 64 to 1073741824"),
     (["--pipeline-max", "0"], "--pipeline-max", "'0'", "from 1 to 65536"),
@@ -43,20 +33,11 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
     (["--processes", "2", "--locking", "snapshot"], "--locking", "'snapshot'", "mutex with"),
     (["--executor", ""], "--executor", "''", "allowed: static-pool"),
     (["--host", "0.0.0.0"], "--host", "'0.0.0.0'", "loopback address"),
-    (["--host", "192.0.2.1"], "--host", "'192.0.2.1'", "loopback address"),
     (["--host", "example.com"], "--host", "'example.com'", "loopback address"),
-    (["--host", "::"], "--host", "'::'", "loopback address"),
     (["--host", ""], "--host", "''", "loopback address"),
     (["--catalog", "no/such/file"], "--catalog", "'no/such/file'", "a readable file (No such file or directory)"),
-    (["--catalog", "tests"], "--catalog", "'tests'", "a readable file (Is a directory)"),
     (["--timeline", "no/such/folder/file"], "--timeline", "no/such/folder/file", "allowed"),
-    (["--timeline", "tests"], "--timeline", "tests", "allowed"),
-    (["--work", "3"], "", "--work", "unrecognized arguments"),
-    (["surplus"], "", "surplus", "unrecognized arguments"),
-]
-"""Options, and the words of the line: the option, the given value, the allowed values."""
-
-ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
+    (["--metrics", "0.0.0.0:0"], "--metrics", "'0.0.0.0:0'", "a loopback address"),
     (["--read-timeout-s", "0.01"], "--read-timeout-s", "'0.01'", "seconds, from 0.05 to 3600"),
     (
         ["--dispatch", "connection", "--connection-age-s", "1"],
@@ -66,6 +47,7 @@ ON_SOCKETS: list[tuple[list[str], str, str, str]] = [
     ),
     (["--dispatch", "both"], "--dispatch", "'both'", "allowed: request, connection"),
 ]
+"""Options, and the words of the line: the option, the given value, the allowed values."""
 
 
 @pytest.fixture(autouse=True)
@@ -83,27 +65,21 @@ def refused(*arguments: str) -> str:
     return ended.error
 
 
-def refused_here(capsys: pytest.CaptureFixture[str], start: str, *options: str) -> str:
-    """Refusal of a server's command line, without a process of its own."""
-    with pytest.raises(SystemExit, match="2"):
-        stock_server.main(f"python -m stock_service.{start}", TRANSPORT_OF[start], ("--store", "memory", *options))
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    return printed.err
-
-
 @pytest.mark.parametrize(
     ("options", "option", "given", "allowed"),
-    BAD_OPTIONS + ON_SOCKETS,
+    BAD_OPTIONS,
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_bad_option_on_sockets(
     options: list[str], option: str, given: str, allowed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2 before anything listens; the line names option, given and allowed."""
-    line = refused_here(capsys, "socket_server", *options)
-    assert line.startswith("python -m stock_service.socket_server: ")
-    assert all(part in line for part in (option, given, allowed))
+    """Exit code 2 before anything listens; the line names option, given and allowed. It needs no process of its own."""
+    with pytest.raises(SystemExit, match="2"):
+        stock_server.main("python -m stock_service.socket_server", "sockets", ("--store", "memory", *options))
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith("python -m stock_service.socket_server: ")
+    assert all(part in printed.err for part in (option, given, allowed))
 
 
 @pytest.mark.parametrize(
@@ -136,30 +112,16 @@ def test_the_options_are_those_of_the_server_that_is_asked_for(
     assert capsys.readouterr().err == f"python -m stock_service.grpc_server: {said} (--help lists the options)\n"
 
 
-@pytest.mark.parametrize("options", [["--locking", "none"], ["--dispatch", "request"], ["--read-timeout-s", "1"]])
-def test_a_bad_option_on_grpc(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A bad option on gRPC is refused as on sockets. An option that only sockets have is unknown."""
-    line = refused_here(capsys, "grpc_server", *options)
-    assert line.startswith("python -m stock_service.grpc_server: ")
-    assert options[0] in line
-    assert ("unrecognized arguments" in line) == (options[0] != "--locking")
-
-
 @pytest.mark.parametrize(
-    ("start", "case"),
-    half(
-        ("socket_server", "grpc_server"),
-        (
-            ("--work 3", "unrecognized arguments: --work"),
-            ("--host 192.0.2.1 --insecure", "--host 192.0.2.1 --port 0: "),
-            ("--connections-max 1000000", "--connections-max: got 1000000, allowed: up to"),
-            ("--host a..b --insecure", "--host a..b --port 0: "),
-        ),
-    ),
+    ("start", "options", "said"),
+    [
+        ("socket_server", "--work 3", "unrecognized arguments: --work"),
+        ("socket_server", "--host 192.0.2.1 --insecure", "--host 192.0.2.1 --port 0: "),
+        ("grpc_server", "--host a..b --insecure", "--host a..b --port 0: "),
+    ],
 )
-def test_a_server_exits_so(start: str, case: tuple[str, str]) -> None:
+def test_a_server_exits_so(start: str, options: str, said: str) -> None:
     """A server's process exits with 2 for a fault of the command line, and for one that the system finds later."""
-    options, said = case
     line = refused(*STARTS[start], "--port", "0", *options.split())
     assert line.startswith(f"python -m stock_service.{start}: ")
     assert said in line
@@ -193,37 +155,7 @@ def test_a_bad_command(arguments: str, said: str, capsys: pytest.CaptureFixture[
     assert (said in line, line.count("\n")) == (True, 1)
 
 
-def test_a_bad_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The line names the file and the place in it. ``test_catalog_file.py`` has the allowed content."""
-    catalog = tmp_path / "catalog.toml"
-    catalog.write_text('[[stocks]]\nname = "A"\nprice = 0.001\nvolume_limit = 5\n')
-    line = refused_here(capsys, "socket_server", "--catalog", str(catalog))
-    assert f"{catalog}: stocks[1].price: got '0.001', allowed: dollars, 0 or more" in line
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_catalog_that_may_not_be_read(tmp_path: Path) -> None:
-    """Exit code 2, and why."""
-    catalog = tmp_path / "catalog.toml"
-    catalog.touch(0)
-    assert "a readable file (Permission denied)" in refused(*STARTS["socket_server"], "--catalog", str(catalog))
-
-
-@pytest.mark.parametrize("start", ["socket_server", "serve_grpc"])
-def test_a_port_in_use(start: str) -> None:
-    """Exit code 2; the line names the port and says what to do. That of another server: ``check_port_in_use``."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        line = refused(*STARTS[start], "--port", str(port))
-        assert (
-            f": port {port} of 127.0.0.1 is taken, by a server or a connection; stop it, or give --port N (0: any"
-            in line
-        )
-
-
-@pytest.mark.parametrize(
-    ("start", "host"), half(("socket_server", "grpc_server"), ("localhost", "127.0.0.2", "0.0.0.0"))
-)
+@pytest.mark.parametrize(("start", "host"), [("socket_server", "localhost"), ("grpc_server", "0.0.0.0")])
 def test_a_host_that_is_allowed(start: str, host: str) -> None:
     """Loopback by any name needs nothing more; everybody needs ``--insecure``."""
     with Server(STARTS[start], "--host", host, *(["--insecure"] if host == "0.0.0.0" else [])) as server:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import load
+from stock_service.storage.postgres import PostgresCatalog
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
+from stock_service.trading.model import Stock
 from tests.end_to_end.process import WAIT_S, Server, run
 from tests.end_to_end.test_store import sent, trade_until_killed, volume
 from tests.postgres import Postgres
@@ -36,16 +39,15 @@ def test_a_store_is_made_once_and_served(postgres: Postgres, tmp_path: Path) -> 
     made = run("stock_service", "store", "init", dsn, *catalog)
     assert (made.code, made.stdout[:26], made.stderr) == (0, "a store of 1 stocks is mad", "")
     assert "there is one" in run("stock_service", "store", "init", dsn).error
-    for other in ((), catalog):
-        with Server((*served(dsn, "grpc_static"), *other), "--processes", "2") as server:
-            for _ in range(2):
-                connection = load("grpc_static").connect(server.address, WAIT_S)
-                assert sent(connection, "an id").sequence == 0  # FishCo is unknown
-                connection.close()
-            ended = server.stopped()
-        assert (ended.code, ended.stdout) == (0, "")
-        place = f"PostgreSQL host=127.0.0.1 port={postgres.port} dbname={dsn.split()[3][7:]} user=tester"
-        assert set(ended.stderr.splitlines()) == {f"stocks are kept in {place}"}
+    with Server((*served(dsn, "grpc_static"), *catalog), "--processes", "2") as server:
+        for _ in range(2):
+            connection = load("grpc_static").connect(server.address, WAIT_S)
+            assert sent(connection, "an id").sequence == 0  # FishCo is unknown
+            connection.close()
+        ended = server.stopped()
+    assert (ended.code, ended.stdout) == (0, "")
+    place = f"PostgreSQL host=127.0.0.1 port={postgres.port} dbname={dsn.split()[3][7:]} user=tester"
+    assert set(ended.stderr.splitlines()) == {f"stocks are kept in {place}"}
 
 
 @pytest.mark.parametrize("setting", ["synchronous_commit = off", "default_transaction_read_only = on"])
@@ -54,23 +56,22 @@ def test_a_postgres_that_may_lose_trades_is_refused(postgres: Postgres, setting:
     changes."""
     dsn = postgres.store(DEFAULT_STOCKS)
     postgres.query(f"ALTER DATABASE {dsn.split('dbname=')[1]} SET {setting}")
-    ended = run(*served(dsn), "--port", "0")
-    assert ended.code == 2
     said = "with synchronous_commit = on; this one has off" if "commit" in setting else "session is read-only"
-    assert said in ended.error
+    with pytest.raises(UsageError, match=said):
+        PostgresCatalog(dsn)
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
 def test_a_postgres_without_a_safe_disk_is_refused(postgres: Postgres, setting: str) -> None:
     """A PostgreSQL with ``fsync`` off is refused with the setting's name. Once it is on, the server starts."""
     dsn = postgres.store(DEFAULT_STOCKS)
-    for value, code in (("off", 2), ("on", 0)):
-        postgres.set(setting, value)
-        if code:
-            assert f"with {setting} = on; this one has off" in run(*served(dsn), "--port", "0").error
-        else:
-            with Server(served(dsn)) as server:
-                assert server.stopped().code == 0
+    postgres.set(setting, "off")
+    try:
+        with pytest.raises(UsageError, match=f"with {setting} = on; this one has off"):
+            PostgresCatalog(dsn)
+    finally:
+        postgres.set(setting, "on")
+    PostgresCatalog(dsn).close()
 
 
 @pytest.mark.parametrize(
@@ -82,18 +83,12 @@ def test_a_postgres_without_a_safe_disk_is_refused(postgres: Postgres, setting: 
         ("DROP TABLE stock_service.state", "a store: make it by"),
     ],
 )
-def test_another_store_is_refused(postgres: Postgres, tmp_path: Path, statement: str, allowed: str) -> None:
+def test_another_store_is_refused(postgres: Postgres, statement: str, allowed: str) -> None:
     """A store of another format is refused, and one whose stocks differ from those of ``--catalog``."""
-    stocks = "".join(
-        f'[[stocks]]\nname = "{stock.name}"\nprice = 1\nvolume_limit = {stock.volume_limit}\n'
-        for stock in DEFAULT_STOCKS
-    )
-    (tmp_path / "stocks.toml").write_text(stocks)
     dsn = postgres.store(DEFAULT_STOCKS)
     postgres.query(statement, dsn)
-    ended = run(*served(dsn), "--port", "0", "--catalog", str(tmp_path / "stocks.toml"))
-    assert ended.code == 2
-    assert allowed in ended.error
+    with pytest.raises(UsageError, match=allowed):
+        PostgresCatalog(dsn, [Stock(stock.name, 100, stock.volume_limit) for stock in DEFAULT_STOCKS])
 
 
 def test_kills_of_a_replica_lose_and_double_nothing(postgres: Postgres) -> None:

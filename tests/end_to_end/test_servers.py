@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from clients import trader
 from experiments.services import __main__ as services
 from stock_service import __main__ as serve_or_list
 from stock_service import grpc_server
@@ -119,19 +118,6 @@ def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: p
             client.sendall(http2.PREFACE + http2.settings())
             assert (NO_TABLE in client.recv(1 << 16)) == (server == "static")
         assert running.stopped().code == 0
-
-
-def test_a_catalog_file_says_which_stocks_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The stocks of the file are served, and the default stocks are not."""
-    catalog = tmp_path / "catalog.toml"
-    catalog.write_text('[[stocks]]\nname = "Größe"\nprice = 0.07\nvolume_limit = 0\n', encoding="utf-8")
-    with Server(STARTS["grpc_server"], "--catalog", str(catalog)) as server:
-        common = ("--transport", "grpc", "--address", server.at)
-        assert trader.main(["lookup", "Größe", *common]) == 1
-        assert capsys.readouterr().out == "SUSPENDED (0) Größe $0.07 volume 0 sequence 0\n"
-        assert trader.main(["lookup", "GameStart", *common]) == 1
-        assert capsys.readouterr().out == "UNKNOWN_STOCK (-1) GameStart\n"
-        assert server.stopped().code == 0
 
 
 def test_a_file_that_cannot_be_written_any_more_is_said(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import pytest
 from experiments.results.stages import ALL, load, summary
 from experiments.services.echo import ECHO
 from stock_service.rpc.errors import Unavailable
-from stock_service.rpc.transports import TRANSPORTS, Connection
+from stock_service.rpc.transports import Connection
 from stock_service.rpc.transports import load as load_transport
 from stock_service.trading.service import TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.end_to_end.blocking_server import HANG, HANGING
-from tests.end_to_end.process import STARTS, TRANSPORT_OF, WAIT_S, Server, run
+from tests.end_to_end.process import STARTS, WAIT_S, Server
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +24,10 @@ FOREVER_NS = 1 << 62
 TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
 
 
-@pytest.mark.parametrize("name", ["socket_server", "grpc_server"])
-def test_every_server_writes_one_when_stopped(name: str, tmp_path: Path) -> None:
+def test_a_server_writes_one_when_stopped(tmp_path: Path) -> None:
     """The file has every request that a client had answered, also under load, with the lock of each."""
-    transport, traded = load_transport(TRANSPORT_OF[name]), Semaphore(0)
-    with Server(STARTS[name], "--timeline", str(tmp_path / "t")) as server, ThreadPoolExecutor(4) as threads:
+    transport, traded = load_transport("sockets"), Semaphore(0)
+    with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "t")) as server, ThreadPoolExecutor(4) as threads:
         connections = [transport.connect(server.address, WAIT_S) for _ in range(4)]
         loops = [threads.submit(trade_until_refused, connection, traded) for connection in connections]
         assert all(traded.acquire(timeout=WAIT_S) for _ in range(200))
@@ -54,12 +53,12 @@ def trade_until_refused(connection: Connection, traded: Semaphore) -> int:
         return answered
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_studys_server_writes_one(transport: str, tmp_path: Path) -> None:
-    """Any service on any transport has the option; one without locks has no lock's stamps."""
-    start = ("experiments.services", "serve", "echo", "--transport", transport)
+def test_a_studys_server_writes_one(tmp_path: Path) -> None:
+    """Any service has the option; one without locks has no lock's stamps. On each transport: ``test_timeline.py`` of
+    the conformance tests."""
+    start = ("experiments.services", "serve", "echo", "--transport", "grpc")
     with Server(start, "--timeline", str(tmp_path / "t")) as server:
-        connection = load_transport(transport).connect(server.address, WAIT_S)
+        connection = load_transport("grpc").connect(server.address, WAIT_S)
         assert [connection.call(ECHO, b"", WAIT_S) for _ in range(10)] == [b""] * 10
         connection.close()
         ended = server.stopped()
@@ -78,11 +77,3 @@ def test_a_server_that_gives_up_writes_what_it_has(tmp_path: Path) -> None:
         assert asking.reply() is not None
         assert server.stopped().code == 1
     assert set(summary(load(tmp_path / "t"), 0, FOREVER_NS)) == {HANGING, ALL}
-
-
-def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
-    """A timeline's file that cannot be written is refused before the server serves: one line, exit code 2."""
-    ended = run(*STARTS["socket_server"], "--port", "0", "--timeline", str(tmp_path / "none" / "t"))
-    assert (ended.code, ended.stdout) == (2, "")
-    assert "--timeline: got " in ended.error
-    assert "a file that can be written (No such file or directory)" in ended.error
