@@ -1,4 +1,4 @@
-"""Checks of every catalog, over a maker: ``check_catalog(make)`` runs them all.
+"""Checks of every catalog, over a maker: ``test_catalogs.py`` runs them all.
 
 ``make(stocks, retry_window)`` gives a new catalog of these stocks that remembers ``retry_window`` request ids. The
 maker closes its files. Left out: linearizability of concurrent requests, which the race checks have.
@@ -317,9 +317,3 @@ CHECKS: Sequence[Callable[[MakeCatalog], None]] = (
     a_second_use_takes_over_from_one_that_raised,
 )
 """Every check; a new catalog, and a new locking strategy, pass them all."""
-
-
-def check_catalog(make: MakeCatalog) -> None:
-    """Runs every check on catalogs of a maker."""
-    for check in CHECKS:
-        check(make)

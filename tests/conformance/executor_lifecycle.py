@@ -1,9 +1,9 @@
-"""Checks of the stop of every executor, over a maker; part of ``executors.check_executor``."""
+"""Checks of the stop of every executor, over a maker; part of ``executors.CHECKS``."""
 
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from threading import Thread, current_thread
+from threading import Thread
 
 import pytest
 
@@ -85,25 +85,6 @@ def stop_gives_up_a_stuck_task(make: MakeExecutor) -> None:
     assert begun == at_the_end
 
 
-def leaves_no_thread(make: MakeExecutor) -> None:
-    """Once ``stop`` returns True, every thread of the executor has ended."""
-    before = set(threading.enumerate())
-    executor, gate = make(3, 3), Gate()
-    threads: list[Thread] = []
-
-    def stand() -> None:
-        threads.append(current_thread())
-        gate.stand()
-
-    for _ in range(5):
-        execute(executor, stand)
-    gate.open()
-    assert executor.stop(WAIT_S)
-    assert [thread for thread in threads if thread.is_alive()] == []
-    assert set(threading.enumerate()) <= before
-    assert len(threads) == 5
-
-
 class _EndsSlowly:
     """A thread's own value that keeps the thread from ending, once it is done, until a gate is opened."""
 
@@ -135,7 +116,6 @@ STOP_CHECKS: Sequence[Callable[[MakeExecutor], None]] = (
     takes_nothing_after_stop,
     stops_twice,
     stop_gives_up_a_stuck_task,
-    leaves_no_thread,
     stop_waits_for_the_threads_themselves,
 )
 """Every check of this file."""

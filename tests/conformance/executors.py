@@ -1,4 +1,4 @@
-"""Checks of every executor, over a maker: ``check_executor(make)`` runs them all.
+"""Checks of every executor, over a maker. ``test_executors.py`` runs them all.
 
 ``make(workers, queue_limit)`` gives a new executor. Nothing here asserts a speed.
 """
@@ -22,16 +22,6 @@ def runs_tasks_on_other_threads(make: MakeExecutor) -> None:
         execute(executor, lambda: seen.append(get_ident()))
     assert len(seen) == 1
     assert seen[0] != get_ident()
-
-
-def execute_never_blocks(make: MakeExecutor) -> None:
-    """``execute`` returns though no task can end before it did."""
-    with running(make, 2, 3) as (executor, gate):
-        occupy(executor, gate, 2)
-        for _ in range(3):
-            executor.execute(gate.stand)
-        assert gate.left == 0
-    assert gate.left == 5
 
 
 def runs_as_many_as_workers_at_once(make: MakeExecutor) -> None:
@@ -225,7 +215,6 @@ def a_task_is_not_held_up_by_a_batch(make: MakeExecutor) -> None:
 
 CHECKS: Sequence[Callable[[MakeExecutor], None]] = (
     runs_tasks_on_other_threads,
-    execute_never_blocks,
     runs_as_many_as_workers_at_once,
     refuses_what_is_over_the_bound,
     takes_one_task_a_thread_without_a_queue,
@@ -241,9 +230,3 @@ CHECKS: Sequence[Callable[[MakeExecutor], None]] = (
     *STOP_CHECKS,
 )
 """Every check; a new executor passes them all."""
-
-
-def check_executor(make: MakeExecutor) -> None:
-    """Runs every check on executors of a maker."""
-    for check in CHECKS:
-        check(make)

@@ -124,14 +124,13 @@ def served(kind: Kind, options: ServeOptions) -> Iterator[Running]:
         yield running
 
 
-def outcome(running: Running, credentials: ClientCredentials, path: str) -> FaultCode | None:
-    """The fault in which a request by a new connection ends; None: an answer."""
+def outcomes(running: Running, credentials: ClientCredentials) -> Outcomes:
+    """For each path, the fault in which a request by a new connection ends; None: an answer."""
     try:
         with closing(load(running.kind.transport).connect(running.address, WAIT_S, credentials)) as connection:
-            connection.call(path, REQUESTS[path], WAIT_S)
+            return tuple(_called(connection, path, payload) for path, payload in REQUESTS.items())
     except Fault as fault:
-        return fault.code
-    return None
+        return (fault.code,) * len(REQUESTS)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_the_table(kind: Kind, mode: str, folder: Path) -> None:
     with served(kind, options_of(kind, mode, folder)) as running:
         for (certificate, token), expected in TABLE[mode].items():
             credentials = credentials_of(mode, folder, certificate, token)
-            found = tuple(outcome(running, credentials, path) for path in REQUESTS)
+            found = outcomes(running, credentials)
             if kind.transport == "sockets" and expected == STRANGER and token:
                 found = (*found[:3], MISSING) if found[3] is UNKNOWN else found  # its hello is refused before
             assert (certificate, token, found) == (certificate, token, expected)

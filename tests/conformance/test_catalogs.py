@@ -16,7 +16,9 @@ from stock_service.trading.model import Stock
 from tests.conformance.catalogs import (
     CHECKS,
     MakeCatalog,
+    a_second_use_waits_for_the_first,
     changes_exclude_each_other,
+    every_concurrent_change_counts,
     remembers_as_many_ids_as_it_says,
     replays_the_first_reply,
     uses_of_an_id_at_once_have_one_effect,
@@ -27,6 +29,10 @@ from tests.races.planted import PLANTED
 
 if TYPE_CHECKING:
     from tests.postgres import Postgres
+
+
+OF_THREADS = {every_concurrent_change_counts, uses_of_an_id_at_once_have_one_effect, a_second_use_waits_for_the_first}
+"""Checks whose requests meet."""
 
 
 def in_memory(locking: str) -> MakeCatalog:
@@ -72,10 +78,14 @@ def test_shared_catalog(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize(
+    ("replicas", "check"),
+    [(3, check) for check in CHECKS] + [(1, check) for check in CHECKS if check in OF_THREADS],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_postgres_catalog(postgres: "Postgres", replicas: int, check: Callable[[MakeCatalog], None]) -> None:
-    """Replicas on a PostgreSQL keep the promises, with requests that take the replicas in turn."""
+    """Replicas on a PostgreSQL keep the promises, with requests that take the replicas in turn. Of one replica the
+    requests of several threads are tried: they share a session."""
     from stock_service.storage.postgres import PostgresCatalog  # here: psycopg is of an extra
 
     with ExitStack() as opened:

@@ -31,6 +31,7 @@ from tests.conformance.running import (
     Probe,
     Running,
     maker,
+    one_executor_each,
     stopping,
     until,
 )
@@ -166,22 +167,6 @@ def reflected(
     return answer
 
 
-def test_requests_max_bounds_what_is_under_way(make: Maker, channel: Connect) -> None:
-    """A server accepts as many calls as workers and queue hold. One call more is RESOURCE_EXHAUSTED at once."""
-    probe = Probe()
-    with make(probe.service, Limits(workers=2, queue_limit=3)) as running, probe:
-        block = method(channel(running), BLOCK)
-        held = [block.future(b"", WAIT_S) for _ in range(2)]
-        probe.entered()
-        probe.entered()
-        waiting = [block.future(b"", WAIT_S) for _ in range(4)]
-        until(lambda: any(call.done() for call in waiting), "one of them is refused")
-        refused = [call for call in waiting if call.done()]
-        assert [call.code() for call in refused] == [grpc.StatusCode.RESOURCE_EXHAUSTED]
-        probe.released.set()
-        assert [call.code() for call in (*held, *waiting) if call not in refused] == [grpc.StatusCode.OK] * 5
-
-
 def test_a_call_that_was_given_up_while_it_waited_is_not_begun(channel: Connect) -> None:
     """A waiting call that its client gave up is not begun. The call behind it is answered."""
     probe = Probe()
@@ -273,7 +258,7 @@ def refusal(to_server: grpc.Channel) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "room"),
-    each_once([kind for kind in KINDS if kind.transport in GRPC], [(1, 0), (4, 2), (1, 1), (2, 2)]),
+    each_once([kind for kind in one_executor_each(3) if kind.transport in GRPC], [(1, 0), (4, 2), (1, 1), (2, 2)]),
     ids=str,
 )
 def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, room: tuple[int, int]) -> None:
@@ -304,17 +289,6 @@ def test_connections_over_the_limit_are_closed(make: Maker, channel: Connect) ->
             second(b"2", 1.0)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert first(b"1", WAIT_S) == b"1"
-
-
-def test_any_client_calls_a_method_by_its_name(make: Maker, channel: Connect) -> None:
-    """Bytes made and read by any protobuf, on a channel with nothing of ours."""
-    with make(stock_service(fresh_exchange())) as running:
-        lookup = channel(running).unary_unary(
-            f"/{STOCK_SERVICE}/Lookup",
-            request_serializer=stock_pb2.LookupRequest.SerializeToString,
-            response_deserializer=stock_pb2.LookupResponse.FromString,
-        )
-        assert lookup(stock_pb2.LookupRequest(name="GameStart"), WAIT_S).price_cents == 1599
 
 
 LOOP = Kind("grpc_aio", "static-pool", "loop")

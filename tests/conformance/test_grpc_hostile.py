@@ -23,14 +23,13 @@ from tests.conformance.hostile_grpc import (
 from tests.conformance.kept import GRPC, keeps
 from tests.conformance.raw_http2 import RESET, RawHttp2, headers, message
 from tests.conformance.running import ECHO, KINDS, WAIT_S, Kind, Limits, Maker, Probe, maker, one_executor_each, until
-from tests.covering import half
+from tests.covering import each_once
 
-PLAIN = [kind for kind in KINDS if kind.transport == "grpc"]
-AIO = [kind for kind in KINDS if kind.transport == "grpc_aio"]
+PLAIN = Kind("grpc", "static-pool")
 LIST_SERVICES = b"\x3a\x00"
 
 
-@pytest.fixture(params=[kind for kind in one_executor_each(0) if kind in (*PLAIN, *AIO)], ids=str)
+@pytest.fixture(params=[kind for kind in one_executor_each(0) if kind.transport in ("grpc", "grpc_aio")], ids=str)
 def make(request: pytest.FixtureRequest) -> Maker:
     """Starts a server on grpcio, of each dispatch."""
     return maker(request.param)
@@ -39,7 +38,7 @@ def make(request: pytest.FixtureRequest) -> Maker:
 @pytest.fixture(scope="module", autouse=True)
 def _descriptors_that_stay() -> None:
     """Makes gRPC core open its pollers before descriptors are counted: they stay open after a cancelled call."""
-    stop_with_what_never_ends(maker(PLAIN[0]))
+    stop_with_what_never_ends(maker(PLAIN))
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +50,7 @@ def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("kind", "path"),
-    half(
+    each_once(
         [kind for kind in KINDS if kind.transport in GRPC and keeps(kind, HOLDS_NONE)],
         (ECHO, WATCH, REFLECTION, "/grpc.health.v1.Health/Check"),
     ),
@@ -62,11 +61,10 @@ def test_calls_without_a_message_take_no_worker(kind: Kind, path: str) -> None:
     check_calls_without_a_message(maker(kind), path)
 
 
-@pytest.mark.parametrize("kind", PLAIN, ids=str)
-def test_calls_without_a_message_hold_threads_until_their_connection_ends(kind: Kind) -> None:
+def test_calls_without_a_message_hold_threads_until_their_connection_ends() -> None:
     """Calls fill workers and queue, so that the next call is RESOURCE_EXHAUSTED. Once the client has gone, other calls
     are answered."""
-    with maker(kind)(Probe().service, Limits(workers=2, queue_limit=3)) as running:
+    with maker(PLAIN)(Probe().service, Limits(workers=2, queue_limit=3)) as running:
         connection = running.connect()
         with RawHttp2(running.address) as hostile:
             hostile.send(*(headers(stream, ECHO) for stream in range(1, 13, 2)))
@@ -87,9 +85,8 @@ def answered(connection: Connection) -> bool:
 @pytest.mark.slow
 def test_calls_behind_those_that_hold_all_threads_are_given_up_by_a_stop() -> None:
     """The calls that hold the threads do not delay a stop. A call behind them does, to the end of the grace."""
-    kind, limits = Kind("grpc", "thread-pool"), Limits(workers=2)
     for calls, finished in ((2, True), (3, False)):
-        with maker(kind)(Probe().service, limits) as running, RawHttp2(running.address) as hostile:
+        with maker(PLAIN)(Probe().service, Limits(workers=2)) as running, RawHttp2(running.address) as hostile:
             hostile.send(*(headers(stream, ECHO) for stream in range(1, 2 * calls, 2)))
             hostile.send(headers(9, "/none"), message(9, b""))
             assert hostile.status(9) == FaultCode.UNIMPLEMENTED, "the server has taken the calls before it"
@@ -97,10 +94,9 @@ def test_calls_behind_those_that_hold_all_threads_are_given_up_by_a_stop() -> No
             assert running.stop(WAIT_S)
 
 
-@pytest.mark.parametrize("kind", PLAIN, ids=str)
-def test_a_call_without_a_message_holds_its_thread_until_its_deadline(kind: Kind) -> None:
+def test_a_call_without_a_message_holds_its_thread_until_its_deadline() -> None:
     """The client sends the deadline, and gRPC core ends the call then. The thread serves the next call."""
-    with maker(kind)(Probe().service, Limits(workers=1)) as running, RawHttp2(running.address) as hostile:
+    with maker(PLAIN)(Probe().service, Limits(workers=1)) as running, RawHttp2(running.address) as hostile:
         hostile.send(headers(1, ECHO, [(b"grpc-timeout", b"100m")]), headers(3, ECHO), message(3, b""))
         assert hostile.status(1) in (RESET, FaultCode.DEADLINE_EXCEEDED)
         assert hostile.status(3) == 0
@@ -130,10 +126,9 @@ def test_reflections_that_stay_open_deny_nobody(make: Maker) -> None:
         assert set(hostile.statuses.values()) <= {RESET, 0, 1}
 
 
-@pytest.mark.parametrize("kind", PLAIN, ids=str)
-def test_a_call_that_ends_without_a_message_is_refused(kind: Kind) -> None:
+def test_a_call_that_ends_without_a_message_is_refused() -> None:
     """The call is UNIMPLEMENTED, as grpcio itself says it. The next call is answered."""
-    with maker(kind)(Probe().service) as running, RawHttp2(running.address) as client:
+    with maker(PLAIN)(Probe().service) as running, RawHttp2(running.address) as client:
         client.send(headers(1, ECHO, flags=END_STREAM), headers(3, ECHO), message(3, b""))
         assert client.status(1) == FaultCode.UNIMPLEMENTED
         assert client.status(3) == 0

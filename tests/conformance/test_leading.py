@@ -6,9 +6,8 @@ from stock_service.rpc.concurrency import leader_followers
 from stock_service.rpc.concurrency.leader_followers import LeaderFollowers
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire.framing import ReplyFrame
-from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, Running, until
+from tests.conformance.running import BLOCK, Kind, Limits, Probe, Running, until
 
 
 @pytest.fixture(autouse=True)
@@ -50,37 +49,3 @@ def test_others_are_read_and_refused_while_a_request_waits() -> None:
                 assert next_one.reply() == ReplyFrame(2, 0, b"next")
                 probe.entered()
                 probe.released.clear()
-
-
-def test_others_are_answered_while_a_call_waits() -> None:
-    """Over HTTP/2 with a pool of two, calls on the same connection and on another are answered while a call waits."""
-    with Probe() as probe, Running(Kind("grpc_static", "leader-followers"), probe.service, Limits(2)) as running:
-        pool = pool_of(running)
-        with RawHttp2(running.address) as client, RawHttp2(running.address) as other:
-            client.send(headers(1, BLOCK), message(1, b""))
-            probe.entered()
-            assert pool._batches == 1
-            for each, stream in ((client, 3), (other, 1)):
-                each.send(headers(stream, ECHO), message(stream, b""))
-                assert each.status(stream) == 0
-            probe.released.set()
-            assert client.status(1) == 0
-
-
-def test_a_stop_is_begun_while_a_request_waits() -> None:
-    """A stop finishes the request that the leader runs. With too little grace the server says that it did not."""
-    with Probe() as probe:
-        for grace_s, in_time in ((0.02, False), (WAIT_S, True)):
-            running = Running(Kind("sockets", "leader-followers"), probe.service, Limits(1, 1))
-            pool = pool_of(running)
-            with RawSocket(running.address) as client:
-                client.send(frame(1, BLOCK))
-                probe.entered()
-                assert pool._batches == 1
-                if in_time:
-                    probe.released.set()
-                assert running.stop(grace_s) is in_time
-                probe.released.set()
-                assert client.rest() == ([ReplyFrame(1, 0, b"")] if in_time else [])
-            assert running.stop() or not in_time
-            probe.released.clear()

@@ -12,7 +12,7 @@ from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Connection
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from tests.conformance import transport_lifecycle, transports
-from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Maker, Probe, Running
+from tests.conformance.running import WAIT_S, Kind, Limits, Maker, Running
 from tests.raw_service import raw_service
 
 GRPC = Kind("grpc", "thread-pool")
@@ -83,24 +83,3 @@ def test_a_reply_over_the_limit_of_headers() -> None:
         with pytest.raises((InternalFault, Unavailable, Overloaded)):
             connection.call("/tests.v1.Long/Fail", b"", WAIT_S)
         assert connection.call("/tests.v1.Long/Echo", b"after", WAIT_S) == b"after"
-
-
-def test_a_text_that_is_not_ascii() -> None:
-    """A status text arrives as it was, per cent signs and all."""
-
-    def fail(_: bytes) -> bytes:
-        raise InternalFault("Kurs über 100 % – ß\n")
-
-    with LeanRunning(raw_service("tests.v1.Text", {"/tests.v1.Text/Fail": fail})) as running:
-        with pytest.raises(InternalFault) as raised:
-            running.connect().call("/tests.v1.Text/Fail", b"", WAIT_S)
-    assert raised.value.detail == "Kurs über 100 % – ß\n"
-
-
-@pytest.mark.slow
-def test_two_thousand_calls() -> None:
-    """Flow control, in both directions, goes on for ever: calls of a kilobyte that fill a window thirty times over."""
-    with LeanRunning(Probe().service) as running:
-        connection = running.connect()
-        payload = bytes(1000)
-        assert all(connection.call(ECHO, payload, WAIT_S) == payload for _ in range(2_000))

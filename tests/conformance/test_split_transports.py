@@ -4,7 +4,7 @@ moves a few bytes, or none."""
 import random
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -23,7 +23,7 @@ from stock_service.rpc.wire.framing import reply_decoder
 from stock_service.rpc.wire.http1 import response_decoder
 from stock_service.rpc.wire.http1_status import PROTOBUF, encode_request
 from tests.conformance.raw_socket import frame
-from tests.conformance.running import BLOCK, ECHO, WAIT_S, Probe, until
+from tests.conformance.running import ECHO, WAIT_S, Probe, until
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, frames
 
 CALLS, PIPELINE, BYTES_MAX = 30, 8, 1000
@@ -210,35 +210,3 @@ def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None
     assert (1, 0, b"good") in replies
     (code,) = [code for _, code, _ in replies if code]
     assert code in (FaultCode.INVALID_ARGUMENT, FaultCode.RESOURCE_EXHAUSTED)
-
-
-def test_what_the_queue_has_no_room_for_is_refused_by_name(spoken: Spoken, rng: random.Random) -> None:
-    """Each request gets a reply. Requests with a place in the queue get theirs once the worker is free, others a
-    refusal by name."""
-    probe = Probe()
-    with served(spoken, rng, 50, probe, 1, ReadOptions()) as (server, stuck):
-        stuck.sendall(spoken.hello + spoken.request(1, b"stuck", BLOCK))
-        probe.entered()
-        others = [socket.create_connection(server.address, WAIT_S) for _ in range(4)]
-        said = dict.fromkeys(others, b"")
-        with ExitStack() as opened:
-            for other in others:
-                opened.enter_context(other).sendall(spoken.hello + spoken.request(1, b"other", BLOCK))
-                other.shutdown(socket.SHUT_WR)
-                other.setblocking(False)
-            until(lambda: sum(_ended(other, said) for other in others) >= 3, "three are refused")
-            probe.released.set()
-            for other in others:
-                other.settimeout(WAIT_S)
-                said[other] += rest(other)
-    assert sorted(spoken.replies(each)[0][1] for each in said.values()) == [0] + 3 * [FaultCode.RESOURCE_EXHAUSTED]
-
-
-def _ended(client: socket.socket, said: dict[socket.socket, bytes]) -> bool:
-    """Tell whether the server has ended the connection."""
-    try:
-        piece = client.recv(65536)
-    except BlockingIOError:
-        return False
-    said[client] += piece
-    return not piece

@@ -20,7 +20,7 @@ from stock_service.storage.sqlite_file import Connect, StoreFile
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side, Status, Stock
 from stock_service.trading.service import stock_service
-from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, maker, one_executor_each, until
+from tests.conformance.running import WAIT_S, Kind, Limits, maker, one_executor_each, until
 from tests.end_to_end.test_processes import OfEachThread
 from tests.races.history import plan, record
 from tests.stores import STOCKS, hooked, unsynced
@@ -35,9 +35,11 @@ TRADES = 12
 CONTENDED_MIN = 0.3
 """The share of operations that must overlap a conflicting one; a history with less proves nothing."""
 
-WITHOUT_A_THREAD = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "grpc_static")]
-WITHOUT_A_THREAD = [kind for kind in WITHOUT_A_THREAD if kind.dispatch == "request"]
-WITHOUT_A_THREAD += [kind for kind in KINDS if kind.dispatch == "loop"]
+WITHOUT_A_THREAD = [
+    kind
+    for kind in one_executor_each(1)
+    if kind.dispatch == "loop" or (kind.transport in ("sockets", "http1", "grpc_static") and kind.dispatch == "request")
+]
 """Transports whose requests wait for the disk without a thread."""
 
 

@@ -31,7 +31,6 @@ from tests.conformance.running import (
     BLOCK,
     ECHO,
     FAIL,
-    KINDS,
     WAIT_S,
     Kind,
     Limits,
@@ -42,6 +41,7 @@ from tests.conformance.running import (
     until,
 )
 from tests.conformance.running import Running as RunningServer
+from tests.covering import each_once
 from tests.raw_service import raw_service
 
 FOREVER_NS = 1 << 62
@@ -92,7 +92,7 @@ def violations(stages: Stages) -> int:
     return summary(stages, 0, FOREVER_NS)[ALL].violations
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", one_executor_each(0), ids=str)
 def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> None:
     """In a closed loop the moments of each request are in order: sent, accepted, dequeued, lock asked for and acquired,
     handled, done. ``replied`` is not among them: a client may have the reply before the server's thread returns from
@@ -242,8 +242,7 @@ def test_a_wait_for_a_thread_is_seen_on_sockets(executor: str, tmp_path: Path) -
     check_wait_for_a_thread(stages_of(timeline, tmp_path), released_ns)
 
 
-@pytest.mark.parametrize("executor", POOLS)
-@pytest.mark.parametrize("transport", GRPC)
+@pytest.mark.parametrize(("transport", "executor"), each_once(GRPC, POOLS))
 def test_a_wait_for_a_thread_is_seen_on_grpc(transport: str, executor: str, tmp_path: Path) -> None:
     """With grpcio's pool and with ours, a wait for a thread is seen as on sockets."""
     probe, timeline = Probe(), Timeline(100)
@@ -354,21 +353,6 @@ def test_a_reply_that_nobody_takes_is_not_replied(tmp_path: Path) -> None:
             assert client.reply() is not None
     stages = stages_of(timeline, tmp_path)
     assert stages.handled_ns[0] < held_ns < stages.replied_ns[0]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in one_executor_each(3) if kind.dispatch == "request"], ids=str)
-def test_the_threads_can_be_counted(kind: Kind, tmp_path: Path) -> None:
-    """Three requests that are answered at the same time have three threads."""
-    probe, timeline = Probe(), Timeline(100)
-    with timed(maker(kind), probe.service, timeline) as running, ThreadPoolExecutor(3) as threads, probe:
-        calls = [threads.submit(running.connect().call, BLOCK, b"", WAIT_S) for _ in range(3)]
-        for _ in calls:
-            probe.entered()
-        release(probe)
-        assert [call.result(WAIT_S) for call in calls] == [b""] * 3
-    stages = stages_of(timeline, tmp_path)
-    assert summary(stages, 0, FOREVER_NS)[ALL].threads == 3
-    assert violations(stages) == 0
 
 
 @pytest.mark.parametrize("kind", [kind for kind in one_executor_each(1) if keeps(kind, "several at a time")], ids=str)

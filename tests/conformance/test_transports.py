@@ -26,7 +26,7 @@ HELD_TOGETHER: set[Check] = {
 """Checks of a server whose handler blocks: it answers several requests at a time."""
 
 ON_EVERY_EXECUTOR: set[Check] = {*HELD_TOGETHER, transport_lifecycle.check_stop_under_load}
-"""Checks in which executors differ: a task waits, or is refused at a stop. ``check_executor`` has the others."""
+"""Checks in which executors differ: a task waits, or is refused at a stop. ``executors.py`` has the others."""
 
 CHECKS = (*transports.CHECKS, *transport_lifecycle.CHECKS)
 

@@ -109,6 +109,12 @@ def test_bad_values_are_outcomes(path: str, request_message: Message, status: in
     assert [(field.name, value) for field, value in reply.ListFields()] == [("status", status)]
 
 
+def test_a_side_past_32_bits_is_none() -> None:
+    """Protobuf cuts 2^32 + 1 off to the 1 of BUY. Nothing is traded."""
+    asked = TradeRequest(name="A", quantity=1).SerializeToString() + b"\x18\x81\x80\x80\x80\x10"
+    assert TradeResponse.FromString(answered(service(), TRADE, asked)).status == stock_pb2.STATUS_INVALID_SIDE
+
+
 def test_the_largest_numbers_fit() -> None:
     """Price and volume of 2^63 - 1 come back as they are."""
     reply = LookupResponse.FromString(answered(service(), LOOKUP, LookupRequest(name="Max").SerializeToString()))
