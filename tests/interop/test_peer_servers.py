@@ -76,16 +76,12 @@ def refused(name: str, *options: str) -> str:
 
 def test_right_answers(peer: str, serve: Serve) -> None:
     """The ready line has the address, and requests get right replies, though a second server on the port was tried:
-    that one ends with a line."""
+    that one ends with a line. A client that stays keeps it from nothing: a signal ends it with exit 0, and not a word
+    more on standard output."""
     server = serve(peer)
     assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
     assert refused(peer, "--port", str(server.address[1]))
     check_answers(peer, server)
-
-
-def test_a_signal_ends_an_idle_server(peer: str, serve: Serve) -> None:
-    """A client that stays keeps it from nothing: exit 0, and not a word more on standard output."""
-    server = serve(peer)
     with socket.create_connection(server.address, WAIT_S):
         ended = server.stopped(signal.SIGINT)
     assert (ended.code, ended.stdout) == (0, ""), ended.stderr
