@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -17,6 +18,8 @@ PLACEHOLDERS = {"NAME": "all", "PART": "all", "STUDY": "all"}
 
 OF_A_DOCUMENT = ("Figures and tables", "Claims")
 """Lists on the page of a study that reproduces a document, that is, of a study with claims."""
+
+CLAIMING = [name for name in STUDIES if find_spec(f"experiments.studies.{name}.claims")]
 
 
 def page(name: str) -> Document:
@@ -50,8 +53,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_page_has_its_lists(name: str) -> None:
     """Factors, metrics, what may not be concluded; figures and claims where it reproduces a document."""
-    reproduces = find_spec(f"experiments.studies.{name}.claims") is not None
-    wanted = [heading for heading in LISTS if reproduces or heading not in OF_A_DOCUMENT]
+    wanted = [heading for heading in LISTS if name in CLAIMING or heading not in OF_A_DOCUMENT]
     assert [heading for heading in wanted if heading not in sections(page(name).text)] == []
 
 
@@ -70,8 +72,33 @@ def test_what_is_listed_has_its_command(name: str) -> None:
         if heading in found:
             assert any(words[0] == "run" for words in commands(Document(name, found[heading]))), heading
     run = {words[1] for words in commands(page(name)) if words[0] == "run"}
-    after = {each for part in STUDIES[name].parts.values() for each in part.after}
-    assert set(STUDIES[name].parts) - run - after == set()
+    assert set(STUDIES[name].parts) - run == set()
+
+
+@pytest.mark.parametrize("name", [name for name in CLAIMING if STUDIES[name].document])
+def test_every_claim_is_on_the_page(name: str) -> None:
+    """Every claim is on the page in its words, beside its place in the document or the command that decides it."""
+    of = vars(import_module(f"experiments.studies.{name}.claims"))
+    for entry in of.get("ENTRIES") or (*of["OF_TABLES"], *of["FURTHER"]):
+        (line,) = (line for line in page(name).text.splitlines() if f"| {entry.text} |" in line)
+        assert f"| {entry.place} |" in line if entry.place else f"`run {entry.part or name}`" in line
+
+
+@pytest.mark.parametrize("name", ["stock", "sort", "greeter"])
+def test_every_comparison_of_the_main_part_is_on_the_page(name: str) -> None:
+    """Every comparison of the main part is on the page. The A/A pairs are named together."""
+    sweep = STUDIES[name].parts[name].sweep(STUDIES[name].scales["quick"])
+    named = {each.name for each in sweep.comparisons if each.kind != "same"}
+    assert {each for each in named if f"`{each}`" not in page(name).text} == set()
+
+
+def test_every_level_of_the_greeter_is_on_its_page() -> None:
+    """Beside its factor."""
+    study = STUDIES["greeter"]
+    arms = study.parts["greeter"].sweep(study.scales["quick"]).arms
+    for factor in ("language", "clients", "call_style", "in_flight", "client"):
+        (line,) = (line for line in page("greeter").text.splitlines() if line.startswith(f"| `{factor}`"))
+        assert all(arm.setting.text(factor) in line for arm in arms), factor
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -1,11 +1,12 @@
 """The five answers, the tables and the figures: each has its numbers, in both languages, or names the missing ones."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from experiments.show.content import Seen, content
-from experiments.studies.greeter import GREETER
+from experiments.studies.greeter import GREETER, figures
 from experiments.studies.greeter.claims import answers
 from experiments.studies.greeter.figures import sections
 from tests.unit.experiments.studies.greeter.judgements import ALONE, CONNECT_US, FIRST_US, judgement, seen
@@ -28,15 +29,17 @@ def test_the_answers_have_the_planted_numbers() -> None:
 
 @pytest.mark.slow
 def test_every_answer_has_a_figure_that_is_drawn() -> None:
-    """Every answer has a figure that is drawn, and the card and the sections are there."""
+    """Every answer has a figure that is drawn. Every figure is on the study's page."""
     found = content(GREETER.parts["greeter"], seen())
     for answer in found.answers:
         assert answer.figure is not None
         assert found.picture(answer.figure).alternative
         assert answer.to_decide is None
     assert {picture.name for picture in found.pictures} >= {"first_call", "throughput", "clocks", "answers", "same"}
+    page = Path(figures.__file__).with_name("README.md").read_text(encoding="utf-8")
     for picture in found.pictures:
         picture.draw()
+    assert all(f"| figure `{picture.name}` |" in page for picture in figures.pictures(seen()))
 
 
 def test_the_originals_numbers_stand_beside_ours() -> None:

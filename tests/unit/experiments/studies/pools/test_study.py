@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from experiments.kinds.stress import FinalSeen, KindSeen, StressSeen
 from experiments.kinds.table import Cell, CellRatio, CellSeen
 from experiments.show.content import Seen, content
 from experiments.studies.pools import POOLS, design, original
-from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, FURTHER, MUCH_LESS, OF_TABLES, all_are, claims
+from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, MUCH_LESS, all_are, claims
 from experiments.studies.pools.figures import cell_table
 from experiments.studies.study import Scale
 from tests.unit.experiments.apart_seen import block_of
@@ -28,7 +27,6 @@ from tests.unit.experiments.judge.synthetic_blocks import sweep
 
 QUICK, SMOKE, PAPER = (POOLS.scales[name] for name in ("quick", "smoke", "paper"))
 PART = POOLS.parts["pools"]
-PAGE = Path(design.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
 def seen_of(cell: Cell) -> CellSeen:
@@ -226,9 +224,3 @@ def test_all_tables_and_figures_are_there() -> None:
     for picture in told.pictures:
         assert picture.draw().axes
         assert picture.alternative.startswith(picture.title)
-
-
-def test_every_claim_is_on_the_page() -> None:
-    """Every claim is on the page in its words, with its command."""
-    for entry in (*OF_TABLES, *FURTHER):
-        assert f"| {entry.text} | `run pools` |" in PAGE, entry.text

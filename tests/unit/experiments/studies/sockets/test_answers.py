@@ -1,6 +1,7 @@
 """Answers and sections have the measurements, and name the missing ones."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -30,9 +31,13 @@ def test_the_answers_have_the_planted_numbers() -> None:
 
 
 def test_every_graph_is_drawn() -> None:
-    """Every graph is drawn with a bar for each API, at the client and by the document's timer; ratios of all APIs."""
+    """Every graph is drawn with a bar for each API, at the client and by the document's timer; ratios of all APIs. The
+    graphs are on the page."""
     drawn = {each.name: each.alternative for each in figures.graphs(seen())}
-    assert set(drawn) == {*(f"graph_{number}" for number in (*GRAPHS.values(), 5)), "question_1"}
+    graphs = {f"graph_{number}" for number in (*GRAPHS.values(), 5)}
+    assert set(drawn) == {*graphs, "question_1"}
+    page = Path(figures.__file__).with_name("README.md").read_text(encoding="utf-8")
+    assert all(f"`{name}` | `run sockets` |" in page for name in graphs)
     assert drawn["question_1"].count("NNG ÷ Berkeley sockets: 1.") == len(GRAPHS)
     assert answers(seen())[0].figure == "question_1"
     assert "at the receiver, ms: Berkeley sockets 33.0" in drawn["graph_1"]
