@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.design.factors import FACTORS, PROCESSES_MAX, PROTOCOLS
-from experiments.design.levels import Level, shown
+from experiments.design.levels import Level
 from experiments.design.setting import Setting, read, setting
 from experiments.peers import LANGUAGES
 from stock_service.rpc.errors import UsageError
@@ -59,14 +59,6 @@ def test_a_setting_reads_back_from_its_text(levels: dict[str, Level]) -> None:
     again = read(str(made))
     assert again == made
     assert [type(level) for _, level in again.levels] == [type(level) for _, level in made.levels]
-
-
-@given(st.sampled_from(sorted(FACTORS)).flatmap(lambda name: st.tuples(st.just(name), LEVELS[name])))
-def test_a_level_reads_back_from_its_text(named: tuple[str, Level]) -> None:
-    """A level reads back from its text as the level that a setting keeps."""
-    name, level = named
-    kept = setting(**{name: level})[name]
-    assert FACTORS[name].read(shown(kept)) == kept
 
 
 def test_executor_and_dispatch_are_the_transports_own_unless_said() -> None:

@@ -39,17 +39,6 @@ def test_the_sign_flip_test_is_exact(values: list[float]) -> None:
     assert sign_flip_p(values) == pytest.approx(brute_force_p(values))
 
 
-@pytest.mark.slow
-def test_the_sign_flip_test_is_scipys(rng: random.Random) -> None:
-    """The test equals scipy's permutation test of one sample, which is exact for few values."""
-    for n in (2, 5, 8, 11):
-        values = [rng.gauss(0.4, 1) for _ in range(n)]
-        theirs = scipy.stats.permutation_test(
-            (np.array(values),), np.mean, permutation_type="samples", n_resamples=2**20, vectorized=True
-        )
-        assert sign_flip_p(values) == pytest.approx(theirs.pvalue)
-
-
 def test_the_sign_flip_test_has_a_least_p() -> None:
     """2 ÷ 2^n, even for what rounding makes unequal; no evidence is p = 1."""
     for n in (2, 10, 20, BLOCKS_MAX):
@@ -94,17 +83,6 @@ def test_the_interval_of_a_median_is_between_two_values(n: int, ends: tuple[floa
     assert (found.value, found.n) == ((n + 1) / 2, n)
 
 
-def test_a_median_interval_covers_whatever_the_distribution(rng: random.Random) -> None:
-    """Of 2,000 experiments of ten lognormal values with outliers, over 96.5 % of the intervals cover the median: 97.9 %
-    are expected."""
-    covered, true_median = 0, 1.14994  # 0.9 Φ(ln m) + 0.1 Φ(ln m − ln 100) = 0.5
-    for _ in range(2000):
-        values = [rng.lognormvariate(0, 1) * (100 if rng.random() < 0.1 else 1) for _ in range(10)]
-        found = median_interval(values, 0.95)
-        covered += found.low <= true_median <= found.high
-    assert covered / 2000 > 0.965
-
-
 def test_a_ratio_and_its_inverse_have_inverse_intervals() -> None:
     """The interval is positive, for any spread."""
     logs = [-3.0, 2.0, 0.5, 4.0]
@@ -117,22 +95,15 @@ def test_one_block_bounds_nothing_and_none_is_refused() -> None:
     """An interval needs a spread."""
     alone = ratio_interval([0.5], 0.95)
     assert (alone.low, alone.high, alone.n) == (0.0, math.inf, 1)
-    with pytest.raises(ValueError, match="no values"):
-        ratio_interval([], 0.95)
+    for refusing in (lambda: ratio_interval([], 0.95), lambda: trimmed_mean([], 0.2)):
+        with pytest.raises(ValueError, match="no values"):
+            refusing()
 
 
 @given(st.lists(st.floats(-9, 9), min_size=1, max_size=40), st.sampled_from((0.0, 0.1, 0.2, 0.4)))
 def test_the_trimmed_mean_is_scipys(values: list[float], share: float) -> None:
     """The trimmed mean is scipy's: a fifth of the values off either end, rounded down."""
     assert trimmed_mean(values, share) == pytest.approx(scipy.stats.trim_mean(values, share), abs=1e-9)
-
-
-def test_the_trimmed_mean_leaves_pauses_out() -> None:
-    """Up to a fifth of the pairs may be pauses of any length. Without values there is no mean."""
-    assert trimmed_mean([0.0] * 12 + [1000.0] * 3, 0.2) == 0
-    assert trimmed_mean([0.0] * 11 + [1000.0] * 4, 0.2) > 0
-    with pytest.raises(ValueError, match="no values"):
-        trimmed_mean([], 0.2)
 
 
 @pytest.mark.parametrize("level", [0.05, 0.025, 0.05 / 3])
@@ -147,9 +118,7 @@ def test_the_fewest_blocks_can_decide_and_one_less_cannot(family: int, level: fl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mean", "deviation", "family"), [(0.03, 0.04, 1), (-0.1, 0.12, 4), (0.0, 0.06, 1), (0.01, 0.05, 6)]
-)
+@pytest.mark.parametrize(("mean", "deviation", "family"), [(-0.1, 0.12, 4), (0.0, 0.06, 1)])
 def test_so_many_blocks_decide_with_80_percent_power(
     mean: float, deviation: float, family: int, rng: random.Random
 ) -> None:

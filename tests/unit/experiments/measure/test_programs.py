@@ -191,18 +191,6 @@ def test_processor_time_is_told_apart_by_who_spent_it() -> None:
         assert user_s >= 0.15 > kernel_s
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
-def test_a_program_is_pinned_before_it_has_threads() -> None:
-    """All of its threads are on the core it was given."""
-    core = cores()[-1]
-    with python("import threading; threading.Timer(30, print).start(); " + GOOD + WAIT, (core,)) as program:
-        program.ready()
-        for thread in psutil.Process(program.pid).threads():
-            assert os.sched_getaffinity(thread.id) == {core}
-        with pytest.raises(ProgramFailed):  # its timer keeps it from exiting
-            program.stop(timeout_s=0.05)
-
-
 @pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
 )

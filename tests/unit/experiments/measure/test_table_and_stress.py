@@ -6,7 +6,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from experiments.measure import stress, table
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.load_programs import CHttpClient, http_load, load_programs
 from experiments.measure.programs import Program
-from experiments.measure.runner import run_beside
 from stock_service.rpc.errors import Unavailable
 from tests.unit.experiments.cells_seen import BASE
 from tests.unit.experiments.stress_seen import ENTITY, PLAN
@@ -94,13 +92,3 @@ def test_every_key_is_looked_at(on: Bench) -> None:
     assert (updated.right, updated.wrong, sum(updated.turns)) == (20, 0, 20)
     assert (wrong.right, wrong.wrong) == (0, 20)
     assert (none.right, none.wrong) == (0, 3)
-
-
-def test_the_folder_keeps_every_block(on: Bench, tmp_path: Path) -> None:
-    """The folder keeps every block, and goes on."""
-    plan = TablePlan("study", "part", (Cell(BASE.but(connections=2), 10),), (), 2)
-    told: list[int] = []
-    blocks = run_beside(plan, tmp_path, False, on, told.append)
-    assert ([block.number for block in blocks], told) == ([1, 2], [0, 1])
-    assert run_beside(plan, tmp_path, True, on, told.append) == blocks
-    assert told == [0, 1]

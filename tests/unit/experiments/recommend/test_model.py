@@ -7,6 +7,7 @@ import pytest
 from experiments.design.demands import Demands
 from experiments.recommend.model import bounds, capacity_hz, predict
 from stock_service.rpc.errors import UsageError
+from tests.covering import each_once
 
 MS = 0.001
 SAME = 1e-9
@@ -75,14 +76,14 @@ def test_work_without_the_gil_has_all_cores(cores: int, clients: int) -> None:
     assert predict(demands, clients, clients, cores).throughput_hz == pytest.approx(known_hz, rel=SAME)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 8, 64])
-@pytest.mark.parametrize("clients", [1, 7, 64])
-@pytest.mark.parametrize(("cores", "processes"), [(1, 1), (2, 1), (2, 2), (4, 2)])
-def test_no_prediction_is_beyond_the_bounds(workers: int, clients: int, cores: int, processes: int) -> None:
+@pytest.mark.parametrize(
+    ("workers", "clients", "at"), each_once((1, 2, 8, 64), (1, 7, 64), ((1, 1), (2, 1), (2, 2), (4, 2)))
+)
+def test_no_prediction_is_beyond_the_bounds(workers: int, clients: int, at: tuple[int, int]) -> None:
     """Throughput is at most what the busiest resource and the clients allow, and Little's law holds."""
     demands = Demands(gil_s=1 * MS, free_s=2 * MS, wait_s=5 * MS, overhead_s=1 * MS, lock_s=0.9 * MS)
-    predicted = predict(demands, workers, clients, cores, processes)
-    limits = bounds(demands, workers, cores, processes)
+    predicted = predict(demands, workers, clients, *at)
+    limits = bounds(demands, workers, *at)
     assert predicted.throughput_hz <= limits.throughput_hz(clients) * (1 + SAME)
     assert predicted.throughput_hz * predicted.response_s == pytest.approx(clients)
     assert predicted.knee_clients == pytest.approx(limits.capacity_hz * demands.response_s)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -202,9 +201,3 @@ def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:
     assert summary(full, 0, 2_000)[ALL].count == 1
     with pytest.raises(ValueError, match="1 requests were left out"):
         summary(full, 0, 2_001)
-
-
-def test_a_summary_is_data() -> None:
-    """A summary can be written as JSON and read again."""
-    found = {name: asdict(one) for name, one in summary(stages(LOCKED, FREE), 0, FOREVER_NS).items()}
-    assert json.loads(json.dumps(found)) == found

@@ -8,7 +8,7 @@ from experiments.design.slots import draw
 from experiments.design.sweep import SERVERS_MAX, Slices, Sweep
 from experiments.results.observed import ANSWERED_LATE, Block
 from experiments.selfcheck import interleaving
-from experiments.selfcheck.interleaving import MINUTES, OVERNIGHT, Condition, Scale, check, design, judged
+from experiments.selfcheck.interleaving import MINUTES, OVERNIGHT, Condition, check, design
 from tests.unit.experiments.judge.synthetic_blocks import block, with_slices
 
 AMONG = f"among {SERVERS_MAX} servers"
@@ -73,15 +73,3 @@ def test_a_machine_too_busy_for_a_pair_is_told_of(seconds: bool, passed: bool) -
     (finding,) = check(seconds=seconds, measure=measure)
     assert finding.passed is passed
     assert finding.shown.endswith("no whole pair in a block")
-
-
-def test_conditions_are_compared_within_turns() -> None:
-    """A disturbance of a whole turn changes both ratios of the turn alike, and cancels in their difference."""
-    first, other = Condition(0.02, 9), Condition(0.05, 9)
-    scale = Scale(3, (first, other))
-    hours = [0.0, 0.5, -0.3]
-    (finding,) = judged({first: hours, other: [each + 0.04 for each in hours]}, scale)
-    assert finding.passed
-    assert "+4.1% (+4.1% to +4.1%)" in finding.shown
-    (finding,) = judged({first: hours, other: [each - 0.06 for each in hours]}, scale)
-    assert finding.passed is False

@@ -81,13 +81,6 @@ def test_departures_are_those_of_the_recursion(servers: int, tmp_path: Path) -> 
     assert log.call.tolist() == list(range(1, 41))
 
 
-def test_no_reply_is_early(tmp_path: Path) -> None:
-    """With a constant service of 2 ms, ten requests at one server take 20 ms in all, by the log."""
-    _, log = exchange(Options(mean_s=0.002, distribution="constant", log=tmp_path / "log"), 10)
-    assert (log.departure_ns - log.arrival_ns[0]).tolist() == [2_000_000 * number for number in range(1, 11)]
-    assert (log.sent_ns - log.departure_ns).min() >= 0
-
-
 def test_queues_are_chosen_by_a_seeded_coin(tmp_path: Path) -> None:
     """Every queue gets about its part, the same one with the same seed, and each is served by itself."""
     options = Options(queues=4, mean_s=0.0001, seed=5, log=tmp_path / "log")

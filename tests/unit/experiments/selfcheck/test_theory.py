@@ -2,7 +2,6 @@
 
 import heapq
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -33,28 +32,10 @@ def test_the_formula_gives_the_known_table(
     assert [value * 1000 for value in computed] == pytest.approx(known_ms, abs=0.51 * 10**-digits)
 
 
-def test_one_server_is_exponential() -> None:
-    """M/M/1's response time is exponential with the mean S ÷ (1 - ρ)."""
-    queue = Mmc(1, 0.75, 0.01)
-    assert queue.waiting_share == pytest.approx(0.75)
-    assert queue.mean_s == pytest.approx(0.04)
-    assert queue.share_over(0.1) == pytest.approx(math.exp(-0.1 / 0.04))
-
-
 def test_equal_rates_are_the_limit_of_unequal_ones() -> None:
     """The queue shrinks as fast as one server serves: the formula's limit is taken, without a jump."""
     at, near = (Mmc(2, utilisation, 0.002).share_over(0.005) for utilisation in (0.5, 0.5 + 1e-7))
     assert at == pytest.approx(near, rel=1e-5)
-
-
-def test_the_share_over_nothing_is_all() -> None:
-    """Every request takes longer than no time."""
-    assert Mmc(4, 0.6, 0.002).share_over(0.0) == pytest.approx(1.0)
-
-
-def test_the_recursion_by_hand() -> None:
-    """With two servers the third request waits for the server that is free first, and the fourth does not wait."""
-    assert lindley([0, 1, 2, 40], [10, 4, 5, 7], 2) == [10, 4, 8, 7]
 
 
 requests = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 100)), max_size=60)

@@ -17,7 +17,7 @@ from experiments.judge.verdicts import judge
 from experiments.results.environment import Busy, Environment, save
 from experiments.results.files import append_block, write_sweep
 from experiments.show import notebook, report
-from experiments.show.content import Answer, Content, Seen, content, read
+from experiments.show.content import Content, Seen, content, read
 from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.blocks import World
@@ -107,18 +107,6 @@ def test_a_question_has_its_sentence_first_and_the_fold_last() -> None:
     ]
     assert places == sorted(places)
     assert "with &lt;one&gt; client" in question
-
-
-def test_a_question_without_a_figure_has_the_forest_of_its_comparisons() -> None:
-    """Named after its place."""
-
-    class Plain(FakePart):
-        def answers(self, seen: Seen) -> Sequence[Answer]:
-            return [replace(each, figure=None) for each in FakePart.answers(self, seen)]
-
-    of = content(Plain(), Seen(judged()))
-    assert of.answers[0].figure == "question_1"
-    assert "Lookup, 1 client: sockets ÷ gRPC: 0.301" in of.picture("question_1").alternative
 
 
 def test_the_level_of_the_intervals_is_explained() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from clients.load.record.cold_run import ColdRun
 from experiments.commands import recording
@@ -207,11 +206,6 @@ def in_drawn_order(of: Sweep, one: Block) -> Block:
 def like(one: Block, other: Block) -> Block:
     """The measurements of another block, under this one's number and moment."""
     return replace(other, number=one.number, attempt=one.attempt, started_at=one.started_at)
-
-
-def with_comparisons(of: Sweep, *comparisons: Any) -> Sweep:
-    """The sweep with these comparisons."""
-    return replace(of, comparisons=comparisons)
 
 
 def with_arms(of: Sweep, change: Callable[[Arm], Arm]) -> Sweep:

@@ -11,15 +11,14 @@ import pytest
 from experiments.commands import recording
 from experiments.commands.recording import expected
 from experiments.design.limits import LIMITS
-from experiments.design.sweep import Slices, Sweep
+from experiments.design.sweep import Sweep
 from experiments.results import environment, files, rows
-from experiments.results.observed import STARTED_LATE, Block
+from experiments.results.observed import Block
 from experiments.verify import differences
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, times, with_histograms, with_slices
 from tests.unit.experiments.verify.edited import (
     COLD,
-    LOST_TICKS,
     MEANS,
     STUDY,
     ColdEdit,
@@ -34,7 +33,6 @@ from tests.unit.experiments.verify.edited import (
     replaced,
     slower,
     with_arms,
-    with_comparisons,
 )
 
 
@@ -132,15 +130,14 @@ def of_cold(text: str, edit: ColdEdit) -> None:
     tampering(text)(lambda of: edit_cold(of.folder, edit))
 
 
-def inside(text: str, edit: Tampering, anew: bool = True) -> None:
+def inside(text: str, edit: Tampering) -> None:
     """Names one in the folder inside."""
 
     def edited(of: Recording) -> None:
         folder = of.folder / "try_after"
         one = Recording(folder, files.read_sweep(folder), list(files.read_blocks(folder)))
         edit(one)
-        if anew:
-            one.written()
+        one.written()
 
     NAMED[text] = edited
 
@@ -149,19 +146,8 @@ def inside(text: str, edit: Tampering, anew: bool = True) -> None:
 FIGURE = "figures/question_1.svg"
 on_disk("the report deleted", lambda folder: (folder / "report.md").unlink())
 on_disk("the report edited", lambda folder: replaced(folder / "report.md", "See.", "Sockets."))
-on_disk("the report's ratio edited", lambda folder: replaced(folder / "report.md", "0.30", "0.20"))
-on_disk("a figure deleted", lambda folder: (folder / FIGURE).unlink())
 on_disk("a figure edited", lambda folder: replaced(folder / FIGURE, "<path", "<path "))
-on_disk("all figures deleted", lambda folder: shutil.rmtree(folder / "figures"))
-on_disk("an edited row", lambda folder: replaced(folder / rows.ROWS_FILE, "lookup", "lookuq"))
 on_disk("all rows deleted", lambda folder: (folder / rows.ROWS_FILE).unlink())
-on_disk("a sweep edited and no digest made anew", lambda f: replaced(f / files.SWEEP_FILE, '"seed": 1', '"seed": 2'))
-
-
-@tampering("report and figures deleted", anew=False)
-def _no_texts(of: Recording) -> None:
-    (of.folder / "report.md").unlink()
-    shutil.rmtree(of.folder / "figures")
 
 
 @tampering("a block of rows deleted", anew=False)
@@ -190,19 +176,6 @@ def _another_day(of: Recording) -> None:
 @tampering("stolen ticks taken out of rounds that were left out")
 def _not_robbed(of: Recording) -> None:
     of.blocks[3] = replace(of.blocks[3], rounds=[replace(each, steal_ticks=0) for each in of.blocks[3].rounds])
-
-
-@tampering("stolen ticks put into a slow round")
-def _robbed(of: Recording) -> None:
-    rounds = list(of.blocks[5].rounds)
-    of.blocks[5] = replace(of.blocks[5], rounds=[replace(rounds[0], steal_ticks=LOST_TICKS), *rounds[1:]])
-
-
-@tampering("stolen ticks put into every round, too few to leave one out")
-def _stolen(of: Recording) -> None:
-    of.blocks = [
-        replace(b, rounds=[replace(r, steal_ticks=max(r.steal_ticks, 4)) for r in b.rounds]) for b in of.blocks
-    ]
 
 
 # attempts
@@ -249,16 +222,6 @@ def _renumbered(of: Recording) -> None:
     of.blocks = [each if each.number < 4 else replace(each, number=each.number - 1) for each in of.blocks]
 
 
-@tampering("the last blocks dropped")
-def _fewer(of: Recording) -> None:
-    del of.blocks[-2:]
-
-
-@tampering("more blocks until it pleased")
-def _more(of: Recording) -> None:
-    of.blocks += [block(of.sweep, MEANS, number, 0.02) for number in range(11, 15)]
-
-
 @tampering("a block that begins before the one before it has ended")
 def _overlapping(of: Recording) -> None:
     of.blocks[7] = replace(of.blocks[7], duration_s=30.0)
@@ -269,16 +232,9 @@ of_block("a slice's time edited", 5, lambda _, one: slower(one, 8, -500_000))
 of_block("a slice's time edited in one request type", 5, lambda _, one: with_slices(
     one, sums_ns=dict(one.slices.sums_ns) | {"lookup": [1, *one.slices.sums_ns["lookup"][1:]]}
 ))  # fmt: skip
-of_block("a slow slice told as lost", 5, lambda _, one: column(one, "fate", 4, STARTED_LATE))
 of_block("a slice given to another arm", 5, lambda of, one: with_histograms(of, column(one, "arm", 4, 1)))
-of_block("two slices of a pair exchanged", 5, lambda of, one: with_histograms(of, with_slices(
-    one, arm=[one.slices.arm[1], one.slices.arm[0], *one.slices.arm[2:]]
-)))  # fmt: skip
 of_block("a slice's round edited", 5, lambda _, one: column(one, "round", 4, 9))
 of_block("a slice with fewer requests than it counted", 5, lambda _, one: column(one, "requests", 4, 1))
-of_block("an arm's histogram of other times", 5, lambda _, one: answered(
-    one, lambda each: replace(each, times=times(each.times.count, each.times.sum_ns // 2))
-))  # fmt: skip
 of_block("an arm's histogram of fewer requests", 5, lambda _, one: answered(
     one, lambda each: replace(each, times=times(each.times.count - 9, each.times.sum_ns))
 ))  # fmt: skip
@@ -312,30 +268,13 @@ of_block("a round cut off", 5, _without_last_round)
 # the sweep
 of_sweep("the seed changed", lambda of: replace(of, seed=2))
 of_sweep("looks cut", lambda of: replace(of, looks=(10,)))
-of_sweep("a look moved", lambda of: replace(of, looks=(10, 12)))
-of_sweep("a headline moved to another family", lambda of: with_comparisons(
-    of, replace(of.comparisons[0], family="further"), *of.comparisons[1:]
-))  # fmt: skip
-of_sweep("another comparison made the headline", lambda of: with_comparisons(
-    of, *(replace(each, family="headline") for each in of.comparisons)
-))  # fmt: skip
-of_sweep("the arms of the headline exchanged", lambda of: with_comparisons(
-    of, replace(of.comparisons[0], above=of.comparisons[0].below, below=of.comparisons[0].above), *of.comparisons[1:]
-))  # fmt: skip
-of_sweep("the equal pair dropped", lambda of: with_comparisons(of, of.comparisons[0]))
-of_sweep("a comparison's title edited", lambda of: with_comparisons(
-    of, replace(of.comparisons[0], title="gRPC ÷ sockets"), *of.comparisons[1:]
-))  # fmt: skip
+of_sweep("the arms of the headline exchanged", lambda of: replace(of, comparisons=(
+    replace(of.comparisons[0], above=of.comparisons[0].below, below=of.comparisons[0].above), *of.comparisons[1:]
+)))  # fmt: skip
 of_sweep("a limit loosened", lambda of: replace(of, limits=replace(LIMITS, errors_share=0.5)))
-of_sweep("the level raised", lambda of: replace(of, limits=replace(LIMITS, level=0.2)))
 of_sweep("transports relabelled", lambda of: with_arms(of, lambda arm: replace(
     arm, setting={"sockets": GRPC, "grpc": SOCKETS}[arm.setting.text("transport")].setting
 )))  # fmt: skip
-of_sweep("workers relabelled", lambda of: with_arms(of, lambda arm: replace(
-    arm, setting=arm.setting.but(workers=3)
-)))  # fmt: skip
-of_sweep("slices told as longer", lambda of: replace(of, turns=Slices(counted_s=0.05)))
-of_sweep("servers told as stamping", lambda of: replace(of, timeline=True))
 
 # what is measured apart
 of_cold("a block of cold runs cloned", lambda plan, every: (
@@ -348,25 +287,11 @@ of_cold("a block of cold runs dropped", lambda plan, every: (plan, every[:2]))
 of_cold(
     "a block of cold runs dropped, and the plan shortened", lambda plan, every: (replace(plan, blocks=2), every[:2])
 )
-of_cold("a cold cell relabelled", lambda plan, every: (
-    replace(plan, cells=tuple(replace(each, calls=each.calls + 1) for each in plan.cells)), every
-))  # fmt: skip
 on_disk("the cold runs deleted", lambda folder: (folder / COLD.plan_file).unlink())
-on_disk("a block of cold runs cut off", lambda folder: (folder / COLD.blocks_file).unlink())
-on_disk(
-    "the cold runs edited, no digest anew",
-    lambda f: replaced(f / COLD.plan_file, '"seed": 1', '"seed": 2'),
-)
 
 # folders inside
 on_disk("the folder inside deleted", lambda folder: shutil.rmtree(folder / "try_after"))
-on_disk("the folder inside renamed", lambda folder: (folder / "try_after").rename(folder / "elsewhere"))
-inside("a block cloned in the folder inside", lambda of: of.blocks.__setitem__(2, like(of.blocks[2], of.blocks[1])))
-inside("blocks dropped in the folder inside", lambda of: of.blocks.__delitem__(-1))
 inside("another part put into the folder inside", lambda of: setattr(of, "sweep", replace(of.sweep, part="try")))
-inside(
-    "rows edited in the folder inside", lambda of: replaced(of.folder / rows.ROWS_FILE, ",lookup,", ",lookuq,"), False
-)
 
 
 def _looks_cut(of: Recording) -> None:
@@ -375,7 +300,6 @@ def _looks_cut(of: Recording) -> None:
 
 
 inside("looks cut in the folder inside", _looks_cut)
-inside("a part that nobody knows", lambda of: setattr(of, "sweep", replace(of.sweep, part="stok")))
 
 
 @pytest.mark.slow
