@@ -13,11 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 from clients.load.record.times import Times
-from experiments.design.arms import Arm
+from experiments.design.arms import Arm, Group
 from experiments.design.levels import parsed_mix
 from experiments.design.limits import LIMITS
 from experiments.design.slots import order, seed_of
-from experiments.design.sweep import Sweep
+from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.results.observed import (
     ALL,
     KEPT,
@@ -34,8 +34,17 @@ from experiments.results.stages import StageSummary, StageTimes
 BESIDE_OTHERS = replace(LIMITS, steal_share=2.0)
 """Limits for a test on real servers: other tests run beside it, and no round of it is left out for them."""
 
+
+def on_servers(turns: Slices | Windows, *arms: Arm, rounds: int = 1) -> Sweep:
+    """A sweep of one group, to be measured on real servers."""
+    return Sweep("try", "try", (Group(arms),), (), rounds, (1,), turns=turns, limits=BESIDE_OTHERS)
+
+
 COUNTED_NS = 20_000_000
 """Counted length of a slice."""
+
+SERVER_SHARE = 0.3
+"""Share of a request's time that its server computes."""
 
 ANSWERED = 400
 """Requests of each type in an arm's histogram of a block."""
@@ -82,7 +91,7 @@ class World:
     requests: int | None = 40
     """Counted requests of each type in a slice; None: as many as fill it."""
     cpu_ns: int | None = None
-    """The server's processor time for each request; None: 0.3 of its time."""
+    """The server's processor time for each request; None: ``SERVER_SHARE`` of its time."""
     effective: float = 300.0
     """Independent requests that an arm's requests of a block are worth."""
     errors: Callable[[Arm], int] = _none
@@ -179,7 +188,7 @@ def _slices(
             sums[name].append(own.get(name, 0))
         counts[ALL].append(sum(sent.values()))
         sums[ALL].append(sum(own.values()))
-        busy.append(round(0.3 * sum(own.values())) if world.cpu_ns is None else world.cpu_ns * counts[ALL][-1])
+        busy.append(round(SERVER_SHARE * sum(own.values())) if world.cpu_ns is None else world.cpu_ns * counts[ALL][-1])
     places = [place for _, _, place in slots]
     return SliceColumns(
         round=[each for each, _, _ in slots],

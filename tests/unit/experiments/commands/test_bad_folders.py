@@ -7,13 +7,9 @@ from pathlib import Path
 import pytest
 
 from experiments.__main__ import main
-from experiments.results.files import BLOCKS_FILE, SWEEP_FILE, append_block, write_sweep
-from experiments.studies import STUDIES
+from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
 from stock_service.rpc.process.command_line import USAGE_EXIT
-from tests.unit.experiments.blocks import blocks
-from tests.unit.experiments.studies.stock.judgements import SCALE, planted
-
-SWEEP = STUDIES["stock"].parts["updater"].sweep(SCALE)
+from tests.unit.experiments.commands.test_index import measured
 
 Spoil = Callable[[Path], object]
 
@@ -33,14 +29,11 @@ def sweep_file(instead_of: str, given: str) -> Spoil:
 SPOILT: dict[str, tuple[Spoil, str, str]] = {
     "empty": (lambda folder: (folder / SWEEP_FILE).unlink(), "a folder without sweep.json", "experiments run NAME"),
     "cut": (lambda f: (f / SWEEP_FILE).write_text('{"format": 1, "st'), "a damaged file (", "take it from a copy"),
-    "a list": (lambda f: (f / SWEEP_FILE).write_text("[1]"), "a damaged file (Expected `object`", "measure anew"),
     "not text": (lambda f: (f / SWEEP_FILE).write_bytes(b"\xff\xfe"), "a damaged file (", "measure anew"),
     "blocks": (lambda f: (f / BLOCKS_FILE).write_text("no gzip"), "damaged behind line 0", "take it from a copy"),
     "machine": (lambda f: (f / "environment.json").write_text("{"), "a damaged file (", "take it from a copy"),
-    "newer": (sweep_file('"format": 1', '"format": 9'), "format 9", "format 1: measure it anew"),
     "factor": (sweep_file('"updater":', '"weather":'), "a setting weather", "what this version has: these factors"),
     "an arm": (sweep_file('"arms": [', '"arms": [1,'), "a damaged file (", "take it from a copy"),
-    "levels": (sweep_file('"levels": {', '"levels": 3, "were": {'), "a damaged file (", "take it from a copy"),
     "level": (sweep_file('"sockets"', '"smoke"'), "transport smoke", "what this version has: grpc"),
 }
 """Damage of a folder; the given and the allowed value in the line."""
@@ -49,12 +42,7 @@ SPOILT: dict[str, tuple[Spoil, str, str]] = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A block of a part of a study."""
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    write_sweep(whole, SWEEP)
-    for each in blocks(SWEEP, 1, planted()):
-        append_block(whole, each)
-    return whole
+    return measured(tmp_path / "whole", "updater", 1)
 
 
 def refused(capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> str:
@@ -69,15 +57,12 @@ def refused(capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> s
     return line
 
 
-@pytest.mark.parametrize("command", ["report", "plot"])
 @pytest.mark.parametrize("spoilt", SPOILT)
-def test_a_spoilt_folder_is_refused_in_one_line(
-    folder: Path, capsys: pytest.CaptureFixture[str], spoilt: str, command: str
-) -> None:
+def test_a_spoilt_folder_is_refused_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str], spoilt: str) -> None:
     """The line names the file, its fault, and a remedy."""
     spoil, given, allowed = SPOILT[spoilt]
     spoil(folder)
-    line = refused(capsys, command, folder)
+    line = refused(capsys, "report", folder)
     assert given in line.partition("allowed:")[0]
     assert allowed in line.partition("allowed:")[2]
 

@@ -1,6 +1,9 @@
 """The command ``index``: which folders it takes, and which it refuses in one line."""
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -16,13 +19,22 @@ from tests.unit.experiments.studies.stock.judgements import SCALE, planted
 STOCK = STUDIES["stock"]
 
 
+@cache
+def left(part: str, number: int) -> Mapping[str, bytes]:
+    """Files that measuring leaves, by their names; made once."""
+    sweep = STOCK.parts[part].sweep(SCALE)
+    with TemporaryDirectory() as name:
+        write_sweep(Path(name), sweep)
+        for each in blocks(sweep, number, planted()):
+            append_block(Path(name), each)
+        return {each.name: each.read_bytes() for each in Path(name).iterdir()}
+
+
 def measured(folder: Path, part: str = "stock", number: int = 10) -> Path:
     """A folder that a part of the stock study was measured into."""
     folder.mkdir(parents=True)
-    sweep = STOCK.parts[part].sweep(SCALE)
-    write_sweep(folder, sweep)
-    for each in blocks(sweep, number, planted()):
-        append_block(folder, each)
+    for name, content in left(part, number).items():
+        (folder / name).write_bytes(content)
     return folder
 
 

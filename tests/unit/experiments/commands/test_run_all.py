@@ -26,6 +26,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 from tests.unit.experiments.apart_seen import keep
 from tests.unit.experiments.blocks import blocks
+from tests.unit.experiments.commands.test_index import measured
 from tests.unit.experiments.studies.stock.judgements import SCALE, planted
 
 COLD_FILE = KINDS["cold"].form.plan_file
@@ -51,23 +52,15 @@ class Studies:
         self.measured.append(name)
         if name != "stock":
             self.fails()
-        files, found = left()
-        folder.mkdir(parents=True)
-        for each, content in files.items():
-            (folder / each).write_bytes(content)
-        return found
+        (measured(folder) / MARKDOWN).write_text("# A report\n")
+        return content()
 
 
 @cache
-def left() -> tuple[dict[str, bytes], Content]:
-    """Files that measuring leaves, by their names, with their texts; made once."""
+def content() -> Content:
+    """Content of the planted study; judged once."""
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        write_sweep(folder, SWEEP)
-        for each in blocks(SWEEP, 10, planted()):
-            append_block(folder, each)
-        (folder / MARKDOWN).write_text("# A report\n")
-        return {each.name: each.read_bytes() for each in folder.iterdir()}, read(folder)
+        return read(measured(Path(name) / "stock"))
 
 
 def fails_with(error: BaseException) -> Fails:

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-import msgspec
 import pytest
 
 from experiments.design.limits import Limits
@@ -25,8 +24,6 @@ from tests.unit.experiments import cells_seen, stress_seen
 from tests.unit.experiments.apart_seen import ALONE, COLD, cold_block, cold_run, keep, repetition
 from tests.unit.experiments.verify import edited
 
-STANDALONE = KINDS["standalone"]
-
 RUNS: Sequence[tuple[Plan, Sequence[object]]] = (
     (ALONE, [repetition(number, 130.5, (15, 17.25, 29), 0.0001) for number in (1, 2)]),
     (COLD, [cold_block(1, [(0, cold_run(1)), (2, cold_run(100, errors={"unavailable": 3}))])]),
@@ -42,28 +39,6 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path: Path, plan: Plan, blocks
     assert kept(tmp_path) == {kind_of(plan).name: (plan, tuple(blocks))}
 
 
-def test_an_edited_plan_is_refused(tmp_path: Path) -> None:
-    """An edited plan is refused by its blocks, which have its digest."""
-    keep(tmp_path, ALONE, [repetition(1, 130.5, (15, 17, 29), 0.0)])
-    file = tmp_path / "standalone.json"
-    text = file.read_text()
-    assert text.count('"idle_s": 5.0') == 1
-    file.write_text(text.replace('"idle_s": 5.0', '"idle_s": 6.0'))
-    with pytest.raises(UsageError, match="edited after block 1"):
-        STANDALONE.load(tmp_path)
-
-
-def test_a_setting_of_an_older_file_has_new_factors_at_their_defaults(tmp_path: Path) -> None:
-    """A setting of an older file has new factors at their defaults, as in sweeps."""
-    keep(tmp_path, ALONE, [])
-    file = tmp_path / "standalone.json"
-    plan: dict[str, Any] = msgspec.json.decode(file.read_bytes())
-    for server in plan["servers"]:
-        del server["levels"]["cpu_ms"]
-    file.write_bytes(msgspec.json.encode(plan))
-    assert STANDALONE.load(tmp_path) == (ALONE, ())
-
-
 @pytest.mark.parametrize(
     "written", [b'{"format": 1}', b'{"format": 1, "study": "s"}', b'{"format": 2}', b"{}", b"nothing"]
 )
@@ -73,12 +48,6 @@ def test_a_file_that_is_no_such_plan_is_refused(tmp_path: Path, written: bytes) 
     (tmp_path / "cold.json").write_bytes(written)
     with pytest.raises(UsageError, match=r"cold\.json"):
         KINDS["cold"].load(tmp_path)
-
-
-def test_a_folder_without_one_says_so(tmp_path: Path) -> None:
-    """A folder without the file is refused with the file's name."""
-    with pytest.raises(UsageError, match=r"a folder without standalone\.json"):
-        STANDALONE.load(tmp_path)
 
 
 @dataclass(frozen=True, slots=True)

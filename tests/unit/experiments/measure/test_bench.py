@@ -10,11 +10,11 @@ import pytest
 
 from clients.load.plan.workload import Workload
 from clients.load.record.times import Times
-from experiments.design.arms import Arm, Group
+from experiments.design.arms import Arm
 from experiments.design.factors import FACTORS
 from experiments.design.setting import read, setting
 from experiments.design.slots import COUNTED_S_MAX
-from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.design.sweep import Slices, Windows
 from experiments.judge import gates
 from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench, exits, server_command
@@ -26,7 +26,7 @@ from experiments.results.observed import KEPT, SILENT
 from experiments.v1.sort_pb2 import MergeSortRequest
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
-from tests.unit.experiments.blocks import BESIDE_OTHERS
+from tests.unit.experiments.blocks import on_servers
 
 
 def words(text: str) -> list[str]:
@@ -126,8 +126,7 @@ def test_connections_without_a_reply_are_counted_in_each_window() -> None:
     """Where a connection holds its thread, two of 3 connections starve on a pool of 1, on kept lanes and new ones."""
     base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
     arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
-    turns = Windows(0.05, 0.2)
-    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=turns, limits=BESIDE_OTHERS)
+    sweep = on_servers(Windows(0.05, 0.2), *arms)
     kept, anew = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
     assert [window.starved_clients for window in kept.windows] == [2]
     assert [window.starved_clients for window in anew.windows] == [0]
@@ -214,7 +213,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
         )
     ]
     patient = Slices(lead_s=0.03, reserve_s=0.06)  # other tests run beside this one
-    sweep = Sweep("try", "try", (Group(tuple(arms)),), (), rounds=4, looks=(1,), turns=patient, limits=BESIDE_OTHERS)
+    sweep = on_servers(patient, *arms, rounds=4)
     told: list[float] = []
     block = measure(sweep, 1, 1, bench(CATALOG), told.append)
     assert told == [0.25, 0.5, 0.75, 1.0]
@@ -243,7 +242,7 @@ def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
     server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --io-ms 100"
     slow = setting(service=server, transport="sockets", client="lean", mix="echo")
     arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
-    sweep = Sweep("try", "try", (Group(arms),), (), rounds=1, looks=(1,), limits=BESIDE_OTHERS)
+    sweep = on_servers(Slices(), *arms)
     columns = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices
     lengths = dict(zip(columns.arm, columns.counted_ns, strict=True))
     assert lengths == {0: COUNTED_S_MAX * 1e9, 1: COUNTED_S_MAX * 1e9, 2: 20_000_000}
@@ -266,10 +265,8 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
                 asked.append(ask)
                 return load(ask)
 
-        arms = (Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}")),)
-        sweep = Sweep(
-            "try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.5), limits=BESIDE_OTHERS
-        )
+        arm = Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}"))
+        sweep = on_servers(Windows(0.05, 0.5), arm, rounds=2)
         on = bench(CATALOG, load_programs={name: Noted()})
         block = windows.measure(sweep, 1, 1, on, lambda _: None)
     assert [(ask.connections, ask.path.rpartition("/")[2], ask.duration_s) for ask in asked] == [(3, path, 0.5)] * 2
@@ -294,14 +291,12 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
         def load(self, ask: Ask) -> Reading:
             return Reading(0, 0.0, 0.0, 0.0, errors=3, times=Times())
 
-    arms = (Arm(read("sockets client=c")),)
-    sweep = Sweep(
-        "try", "try", (Group(arms),), (), rounds=2, looks=(1,), turns=Windows(0.05, 0.1), limits=BESIDE_OTHERS
-    )
+    arm = Arm(read("sockets client=c"))
+    sweep = on_servers(Windows(0.05, 0.1), arm, rounds=2)
     block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"c": Nothing()}), lambda _: None)
     assert block.slices.fate == [SILENT, SILENT]
     assert block.arms[0].answered["all"].errors == {"failed": 6}
-    assert [refusal.gate for refusal in gates.errors(sweep.limits, arms[0], block.arms[0])] == [4]
+    assert [refusal.gate for refusal in gates.errors(sweep.limits, arm, block.arms[0])] == [4]
 
 
 @pytest.mark.slow
@@ -315,10 +310,7 @@ def test_a_load_program_is_told_what_calls_hold() -> None:
             return Reading(1, 9.0, 9.0, 9.0, 2, Times(), 0.5, 2, never_sent=3, late_us_p99=70.0)
 
     words = "grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent deadline_ms=90 rate_hz=80"
-    arms = (Arm(read(words)),)
-    sweep = Sweep(
-        "try", "try", (Group(arms),), (), rounds=1, looks=(1,), turns=Windows(0.05, 0.1), limits=BESIDE_OTHERS
-    )
+    sweep = on_servers(Windows(0.05, 0.1), Arm(read(words)))
     block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": Noted()}), lambda _: None)
     assert [(ask.connections, ask.in_flight, ask.headers) for ask in asked] == [(4, 16, "traceparent")]
     assert [(ask.deadline_s, ask.rate_hz, ask.arrivals) for ask in asked] == [(0.09, 80.0, "poisson")]

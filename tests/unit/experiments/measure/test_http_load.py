@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.design.arms import Arm, Group
+from experiments.design.arms import Arm
 from experiments.design.setting import setting
-from experiments.design.sweep import Sweep, Windows
+from experiments.design.sweep import Windows
 from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.http_load import HttpAsk, HttpLoad
@@ -26,7 +26,7 @@ from experiments.measure.load_programs import CHttpClient, http_load, load_progr
 from experiments.measure.programs import ProgramFailed
 from experiments.results.observed import ALL, KEPT, SILENT
 from stock_service.rpc.transports import Address
-from tests.unit.experiments.blocks import BESIDE_OTHERS
+from tests.unit.experiments.blocks import on_servers
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler as cc")]
 
@@ -171,9 +171,7 @@ def test_it_drives_an_arm_in_windows(load: HttpLoad) -> None:
     served = "-m experiments.services serve echo --transport http1 --port 0"
     echo = shlex.join([sys.executable, *served.split()])
     other = Arm(base.but(service=echo, mix="get"))
-    sweep = Sweep(
-        "study", "part", (Group((*arms, other)),), (), 1, (1,), turns=Windows(0.05, 0.3), limits=BESIDE_OTHERS
-    )
+    sweep = on_servers(Windows(0.05, 0.3), *arms, other)
     block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"c-http": CHttpClient(load)}), lambda _: None)
     fates = dict(zip(block.slices.arm, block.slices.fate, strict=True))
     assert fates == {0: KEPT, 1: KEPT, 2: SILENT}

@@ -10,7 +10,7 @@ from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.windows import measure
 from experiments.results.observed import KEPT
-from tests.unit.experiments.blocks import BESIDE_OTHERS
+from tests.unit.experiments.blocks import BESIDE_OTHERS, on_servers
 
 ECHO = setting(service="echo", mix="echo", client="lean", connections=2)
 
@@ -41,9 +41,6 @@ def test_a_server_that_is_free_is_pinned_to_no_core() -> None:
     on = bench(CATALOG)
     apart, free = on.placed({"placement": "apart"}), on.placed({"placement": "free"})
     assert (apart, free.server_cores, free.load_cores) == (on, None, None)
-    turns = Windows(warm_up_s=0.05, duration_s=0.1, in_turn=True)
-    sweep = Sweep(
-        "try", "try", (Group((Arm(ECHO.but(placement="free")),)),), (), 1, (1,), turns=turns, limits=BESIDE_OTHERS
-    )
+    sweep = on_servers(Windows(0.05, 0.1, in_turn=True), Arm(ECHO.but(placement="free")))
     block = measure(sweep, 1, 1, replace(on, server_cores=None), lambda _: None)
     assert block.slices.fate == [KEPT]

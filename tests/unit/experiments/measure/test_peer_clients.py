@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from experiments.design.arms import Arm, Group
+from experiments.design.arms import Arm
 from experiments.design.setting import Setting, setting
-from experiments.design.sweep import Sweep, Windows
+from experiments.design.sweep import Windows
 from experiments.judge import gates
 from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.measure import cold, peer_clients, windows
@@ -20,7 +20,7 @@ from experiments.measure.programs import Program, ProgramFailed
 from experiments.peers import Peer
 from experiments.results.observed import ALL, KEPT
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.blocks import BESIDE_OTHERS
+from tests.unit.experiments.blocks import on_servers
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_window_has_the_calls_behind_the_first() -> None:
     """All count as requests of the server's processor time."""
-    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 2, (1,), turns=Windows(calls=50), limits=BESIDE_OTHERS)
+    sweep = on_servers(Windows(calls=50), Arm(OF), rounds=2)
     block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
     assert block.slices.fate == [KEPT, KEPT]
     assert block.slices.requests == [50, 50]
@@ -85,7 +85,7 @@ print(json.dumps({"what": "total", "calls": 49, "wall_ns": 500_000_000, "process
 def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that says its clocks is believed: rates are of its own wall clock, and not of the sum of its calls."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT + TOGETHER))
-    sweep = Sweep("study", "part", (Group((Arm(OF),)),), (), 1, (1,), turns=Windows(calls=50), limits=BESIDE_OTHERS)
+    sweep = on_servers(Windows(calls=50), Arm(OF))
     block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
     assert (block.slices.active_ns, block.slices.client_cpu_ns) == ([500_000_000], [2_000_000])
     (window,) = block.arms[0].windows
@@ -95,9 +95,7 @@ def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) 
 def test_a_rate_says_how_many_calls_a_window_has() -> None:
     """With a rate a window has the calls that are due in it."""
     of = OF.but(rate_hz=100.0)
-    sweep = Sweep(
-        "study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.2), limits=BESIDE_OTHERS
-    )
+    sweep = on_servers(Windows(duration_s=0.2), Arm(of))
     assert windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices.requests == [20]
 
 
@@ -110,9 +108,7 @@ def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     """Calls are due each 10 ms, and sent each 11: by gate 7, in eight calls as in twenty."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(TIMED))
     of = OF.but(rate_hz=100.0)
-    sweep = Sweep(
-        "study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(duration_s=0.08), limits=BESIDE_OTHERS
-    )
+    sweep = on_servers(Windows(duration_s=0.08), Arm(of))
     (arm,) = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
     (window,) = arm.windows
     assert window.rate_hz == 100.0

@@ -18,7 +18,7 @@ from experiments.judge.verdicts import judge
 from experiments.results import files
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, same, sweep
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, same
 
 FIVE = Arm(read("sockets clients=5 arrivals=constant"))
 
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("turns", [Slices(), Slices(0.05, 0.004, 0.01), Windows(), Windows(0.2, 3.0)])
+@pytest.mark.parametrize("turns", [Slices(0.05, 0.004, 0.01), Windows(0.2, 3.0)])
 def test_a_sweep_reads_back(tmp_path: Path, turns: Slices | Windows) -> None:
     """A sweep reads back the same, with its limits and its copies of arms."""
     sweep = replace(WHOLE, turns=turns, timeline=True)
@@ -174,9 +174,3 @@ def test_the_last_attempt_of_a_block_counts(folder: Path) -> None:
     blocks = files.read_blocks(folder)
     assert [(each.number, each.attempt) for each in blocks] == [(1, 1), (2, 1), (1, 2)]
     assert [(each.number, each.attempt) for each in files.counting(blocks)] == [(1, 2), (2, 1)]
-
-
-def test_a_sweep_of_defaults_reads_back(tmp_path: Path) -> None:
-    """The plainest."""
-    files.write_sweep(tmp_path, sweep())
-    assert files.read_sweep(tmp_path) == sweep()

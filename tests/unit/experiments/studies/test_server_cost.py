@@ -1,21 +1,18 @@
 """The study of the server's cost: one factor a comparison, goals by the data, tables of all measurements."""
 
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from clients.load.record.times import Times
-from experiments.design.arms import Arm, ServerKey
-from experiments.design.slots import order
-from experiments.design.sweep import PAIRS_NEAR_1, Sweep
+from experiments.design.arms import Arm
+from experiments.design.sweep import PAIRS_NEAR_1
 from experiments.judge.standalone import StandaloneJudged, judged
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
 from experiments.kinds.standalone import HeldSeen, LoneServer, StartSeen
-from experiments.results.observed import ALL, Answered, ArmSeen, Block, RoundSeen, ServerSeen, SliceColumns, Window
+from experiments.results.observed import Window
 from experiments.services import PLAIN
 from experiments.show.content import Seen
 from experiments.studies.server_cost import SERVER_COST, overload_curve, real_clients, split
@@ -35,14 +32,11 @@ from experiments.studies.server_cost.sweeps import (
 from experiments.studies.server_cost.sweeps import split as split_sweep
 from experiments.studies.study import Scale
 from tests.unit.experiments.apart_seen import block_of
-from tests.unit.experiments.blocks import World, blocks
+from tests.unit.experiments.blocks import SERVER_SHARE, World, blocks
 
 PART = SERVER_COST.parts["server_cost"]
 
 SMALL = Scale(rounds=4, looks=(10, 14), clients=(1,))
-
-REQUESTS = 100
-"""Requests in each planted slice."""
 
 GOOD = {("sockets", "stock"): 10.8, ("sockets", "echo"): 10.0, ("grpc", "stock"): 105.0, ("grpc", "echo"): 100.0}
 """µs a request: every goal is met."""
@@ -50,42 +44,16 @@ GOOD = {("sockets", "stock"): 10.8, ("sockets", "echo"): 10.0, ("grpc", "stock")
 BAD = {**GOOD, ("sockets", "stock"): 15.0, ("grpc", "stock"): 111.0, ("grpc", "echo"): 100.0}
 
 
-def planted(costs: Mapping[tuple[str, str], float], blocks: int = 10) -> Judgement:
-    """Blocks of the study with these costs of a request, 1 % of noise, and a drift of all arms."""
-    sweep, rng = server_cost(SMALL), random.Random(1)
+def taking(costs_us: Mapping[Arm, float]) -> World:
+    """A world in which requests take this processor time of the server, with 1 % of noise in each slice."""
+    return World(lambda arm, _: costs_us[arm] / SERVER_SHARE, slice_noise=0.01)
+
+
+def planted(costs: Mapping[tuple[str, str], float], number: int = 10) -> Judgement:
+    """Blocks of the study with these costs of a request."""
+    sweep = server_cost(SMALL)
     by_arm = {arm: costs[arm.setting.text("transport"), arm.setting.text("service")] for arm in sweep.arms}
-    return judge(sweep, [_block(sweep, by_arm, block, rng) for block in range(1, blocks + 1)])
-
-
-def _block(
-    sweep: Sweep,
-    costs: Mapping[Arm, float],
-    block: int,
-    rng: random.Random,
-    kernel: Mapping[ServerKey, float] | None = None,
-) -> Block:
-    slots, drift = list(order(sweep, f"{block}")), rng.uniform(0.7, 1.5)
-    cost_us = [costs[arm] * drift for arm in sweep.arms]
-    ones = [REQUESTS] * len(slots)
-    columns = SliceColumns(
-        round=[slot[0] for slot in slots],
-        appearance=[slot[1] for slot in slots],
-        arm=[slot[2] for slot in slots],
-        fate=[0] * len(slots),
-        counted_ns=[20_000_000] * len(slots),
-        requests=ones,
-        active_ns=[20_000_000] * len(slots),
-        server_cpu_ns=[round(cost_us[slot[2]] * REQUESTS * 1000 * rng.gauss(1, 0.01)) for slot in slots],
-        client_cpu_ns=[2_000_000] * len(slots),
-        wire_bytes=[200 * REQUESTS] * len(slots),
-        counts={ALL: ones},
-        sums_ns={ALL: [REQUESTS * 200_000] * len(slots)},
-    )
-    times = Times()
-    answered = ArmSeen({ALL: Answered(times, {}, {}, 0.0)})
-    servers = [ServerSeen(9, 16, 15.0, 1.0, 1, (kernel or {}).get(server)) for server in sweep.servers]
-    rounds = [RoundSeen(1.0, 0) for _ in range(sweep.rounds)]
-    return Block(block, 1, "", 9.0, True, 900.0, columns, [answered for _ in sweep.arms], servers, rounds)
+    return judge(sweep, blocks(sweep, number, taking(by_arm)))
 
 
 def lone(ready_ms: float, idle_share: float, mib_each: float) -> StandaloneJudged:
@@ -147,7 +115,7 @@ def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
 
 def test_nothing_is_said_of_a_goal_before_a_declared_look() -> None:
     """Nine of ten blocks give no verdict on a goal. Servers alone have their own."""
-    found = goals(planted(GOOD, blocks=9), lone(130, 0.0, 0.002).servers)
+    found = goals(planted(GOOD, number=9), lone(130, 0.0, 0.002).servers)
     assert said(found)[:4] == ["not concluded: no verdict yet"] * 4
     assert set(said(found)[4:]) == {"met"}
 
@@ -161,7 +129,7 @@ def test_both_questions_are_answered_with_their_numbers() -> None:
     assert [each.comparison.name for each in transport.further] == ["as_started", "executor"]
     assert [each.typical.value for each in service.deciding] == pytest.approx([1.08, 1.05], abs=0.01)
     assert re.search(r"A Lookup on sockets takes 1\.0[78]", service.sentence)
-    early, _ = PART.answers(Seen(planted(GOOD, blocks=3)))
+    early, _ = PART.answers(Seen(planted(GOOD, number=3)))
     assert early.sentence.startswith("No verdict. ")
     assert early.to_decide == "To go on: `python -m experiments run server_cost --out FOLDER --resume`"
 
@@ -185,25 +153,25 @@ SPLIT_US = {"sockets": (13.0, 11.5), "grpc_static": (30.0, 28.0), "grpc": (150.0
 """Costs of a Lookup and an echo, by transport."""
 
 
-def split_seen(blocks: int = 3, kernel_of_null: float | None = 0.5) -> Seen:
-    """Blocks in which an echo's second message takes 0.8 µs, and the null server 6 µs; noise of 1 % on each slice."""
-    sweep, rng = split_sweep(SMALL), random.Random(2)
+def split_seen(number: int = 3, kernel_of_null: float | None = 0.5) -> Seen:
+    """Blocks in which an echo's second message takes 0.8 µs, and the null server 6 µs."""
+    sweep = split_sweep(SMALL)
     costs = {Arm(base): SPLIT_US[base.text("transport")][0] for base in THREE}
     costs |= {Arm(echo_of(base)): SPLIT_US[base.text("transport")][1] for base in THREE}
     costs |= {Arm(twice_of(SOCKETS)): 12.3, Arm(NULL_SERVER): 6.0}
-    kernel = {arm.server: 0.4 for arm in sweep.arms}
-    if kernel_of_null is None:
-        del kernel[Arm(NULL_SERVER).server]
-    else:
-        kernel[Arm(NULL_SERVER).server] = kernel_of_null
-    return Seen(judge(sweep, [_block(sweep, costs, each, rng, kernel) for each in range(1, blocks + 1)]))
+    kernel = dict.fromkeys(sweep.servers, 0.4) | {Arm(NULL_SERVER).server: kernel_of_null}
+    every = []
+    for one in blocks(sweep, number, taking(costs)):
+        seen = zip(one.servers, kernel.values(), strict=True)
+        every.append(replace(one, servers=[each and replace(each, kernel_share=share) for each, share in seen]))
+    return Seen(judge(sweep, every))
 
 
 def test_shares_are_the_planted_differences_and_add_up() -> None:
     """Shares of each server are the planted differences and add up: 40 % in the kernel, 3 µs of the null server, the
     second message, the exchange."""
     for found, (lookup_us, echo_us) in zip(split.splits(split_seen(20).main), SPLIT_US.values(), strict=True):
-        scale = found.total_us / lookup_us  # the drift that all arms share
+        scale = found.total_us / lookup_us
         shares = {name: each.value / scale for name, each in found.shares.items()}
         assert shares["kernel"] == pytest.approx(0.4 * lookup_us, rel=0.01)
         assert shares["interpreter"] == pytest.approx(3.0, rel=0.02)
@@ -232,10 +200,10 @@ def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
 
 def test_an_option_is_held_against_its_goal() -> None:
     """TLS at 1.25 and metrics at 1.02 keep their goals, a token at 1.2 does not. A store has no goal."""
-    sweep, rng = options(SMALL), random.Random(4)
+    sweep = options(SMALL)
     planted_us = {"access=tls": 12.5, "access=token": 12.0, "metrics=yes": 10.2, "store=sqlite": 10.4}
     costs = {arm: next((us for said, us in planted_us.items() if said in arm.name), 10.0) for arm in sweep.arms}
-    seen, part = Seen(judge(sweep, [_block(sweep, costs, each, rng) for each in range(1, 11)])), "options"
+    seen, part = Seen(judge(sweep, blocks(sweep, 10, taking(costs)))), "options"
     assert said(option_goals(seen.main)) == ["met", "MISSED", "met"]
     (answer,), (goal_rows, arms) = SERVER_COST.parts[part].answers(seen), SERVER_COST.parts[part].sections(seen)
     assert answer.sentence.startswith("A Lookup over TLS takes 1.25")
@@ -248,9 +216,9 @@ def test_an_option_is_held_against_its_goal() -> None:
 
 def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
     """Go and Rust beside our own gRPC server; without them the sweep is of ours, and the answer says so."""
-    sweep, rng = languages(SMALL), random.Random(3)
+    sweep = languages(SMALL)
     costs = {arm: 8.0 if arm.setting["language"] == "rust" else 24.0 for arm in sweep.arms}
-    seen = Seen(judge(sweep, [_block(sweep, costs, each, rng) for each in range(1, 11)]))
+    seen = Seen(judge(sweep, blocks(sweep, 10, taking(costs))))
     apart, python = SERVER_COST.parts["languages"].answers(seen)
     assert "A Lookup on sockets" in apart.sentence
     assert "A Lookup on tonic (Rust) takes 0.33" in python.sentence

@@ -13,7 +13,8 @@ from experiments.show.content import Seen
 from experiments.studies.greeter.design import LABELS, ONE, asynchronous, cold, greeter, two
 from experiments.studies.study import Scale
 from tests.unit.experiments.apart_seen import cold_block
-from tests.unit.experiments.blocks import World, blocks
+from tests.unit.experiments.blocks import blocks
+from tests.unit.experiments.studies.stock.judgements import planted
 
 SCALE = Scale(rounds=3, looks=(10, 14), clients=(1, 2))
 
@@ -50,8 +51,8 @@ def seen(
 ) -> Seen:
     """The part with this number of blocks, and as many of cold runs."""
     means = dict(MEANS_US) | dict(means_us or {})
-    world = World(lambda arm, _: means.get(arm.setting, 250.0), block_noise=0.002, slice_noise=0.0, effective=2000.0)
     sweep = greeter(scale)
+    world = planted({arm: means.get(arm.setting, 250.0) for arm in sweep.arms})
     own = [_with_clocks(block, sweep.arms, cpu_share) for block in blocks(sweep, number, world)]
     return Seen(judge(sweep, own), runs=(rows(scale, number, first_us, connect_us),))
 

@@ -1,5 +1,6 @@
 """The replication card: every claim of the document has a line, and the data alone decide it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -36,12 +37,12 @@ def test_every_claim_has_a_line_and_the_headlines_are_decided() -> None:
     assert all(claim.said for claim in found.values())
 
 
-@pytest.mark.parametrize("words", ["has just started", "same client", "fewer", "one alone", "CPU clock", "registers"])
-def test_nothing_of_cpp_is_decided_where_it_is_not_built(words: str) -> None:
+def test_nothing_of_cpp_is_decided_where_it_is_not_built() -> None:
     """Without C++ its claims are not decided, and the line has the command that builds it."""
-    for claim in (claim for text, claim in card(scale=ALONE).items() if words in text):
-        assert claim.verdict == "NOT TESTABLE"
-        assert "make peers" in claim.said
+    about = re.compile("has just started|same client|fewer|one alone|CPU clock|registers")
+    found = [claim for text, claim in card(scale=ALONE).items() if about.search(text)]
+    assert {claim.verdict for claim in found} == {"NOT TESTABLE"}
+    assert all("make peers" in claim.said for claim in found)
 
 
 def test_before_its_look_a_sweep_decides_nothing() -> None:

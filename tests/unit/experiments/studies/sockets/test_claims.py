@@ -12,7 +12,7 @@ from experiments.studies.sockets import claims as card
 from experiments.studies.sockets.claims import claims
 from experiments.studies.sockets.wording import delivered
 from tests.unit.experiments.blocks import World
-from tests.unit.experiments.studies.sockets.planted import MEANS_US, RECEIVED_HZ, SCALE, seen, with_rows
+from tests.unit.experiments.studies.sockets.planted import MEANS_US, RECEIVED_HZ, SCALE, rows, seen, with_rows
 
 pytestmark = pytest.mark.slow  # judges sweeps of 20 arms: some 0.3 s each
 
@@ -22,6 +22,9 @@ def verdict(of: Seen, begins: str) -> str:
     (found,) = (claim.verdict for claim in claims(of) if claim.text.startswith(begins))
     return found
 
+
+LONG = rows(RECEIVED_HZ, replace(SCALE, rounds=60, looks=(14,)))
+"""Rows of as many blocks as decide."""
 
 GRAPHS = ("Graph 1 (", "Graph 2 (", "Graph 3 (", "Graph 4 (")
 
@@ -51,7 +54,7 @@ def test_zeromq_spreads_most_by_the_thesis_own_timer() -> None:
     found = seen(world=World(lambda _, __: 100.0, slice_noise=0.02, pauses=pauses))
     found = with_rows(found, [replace(row, cycle_us=_cycle_us(row, "zeromq")) for row in delivered(found).rows])
     assert verdict(found, "Graph 1: ZeroMQ") == verdict(found, "Graph 3: ZeroMQ") == "INCONCLUSIVE"
-    long = seen(scale=replace(SCALE, rounds=60, looks=(14,)), number=14)
+    long = with_rows(seen(), LONG)
     for api, expected in (("zeromq", "CONFIRMED"), ("berkeley", "CONTRADICTED")):
         wide = [replace(row, cycle_us=_cycle_us(row, api)) for row in delivered(long).rows]
         assert verdict(with_rows(long, wide), "Graph 1: ZeroMQ") == expected
@@ -65,7 +68,7 @@ def _cycle_us(row: DeliveryRow, widest: str) -> float | None:
 
 def test_a_little_wider_is_not_much_wider(monkeypatch: pytest.MonkeyPatch) -> None:
     """Told apart from equal, but under one and a half times as far."""
-    long = seen(scale=replace(SCALE, rounds=60, looks=(14,)), number=14)
+    long = with_rows(seen(), LONG)
     for times, expected in ((1.2, "CONTRADICTED"), (1.5, "INCONCLUSIVE"), (1.8, "CONFIRMED")):
         logs = [math.log(times) + 0.05 * (-1) ** block for block in range(10)]
         monkeypatch.setattr(card, "told_log_ratios", lambda *_, logs=logs: logs)

@@ -9,15 +9,15 @@ from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
 from experiments.judge.cold import ColdJudged
-from experiments.judge.verdicts import Judgement, judge
+from experiments.judge.verdicts import Judgement
 from experiments.kinds.cold import ColdCell, ColdRow
 from experiments.show.content import Seen
 from experiments.studies.sort import design
 from experiments.studies.sort.design import CALLS
 from experiments.studies.study import Scale
-from tests.unit.experiments.blocks import World, blocks
+from tests.unit.experiments.studies.stock.judgements import judgement, planted
 
-SCALE = Scale(rounds=15, looks=(10, 14), clients=(1,))
+SCALE = Scale(rounds=4, looks=(10, 14), clients=(1,))
 
 CONNECT_US: Mapping[str, float] = {"grpc": 2000.0, "net-rpc": 200.0}
 FIRST_US: Mapping[str, float] = {"grpc": 1500.0, "net-rpc": 1000.0}
@@ -35,17 +35,7 @@ def truth(setting: Setting) -> float:
 def judged(sweep: Sweep, of: Truth = truth, number: int = 10, errors: Sequence[Arm] = ()) -> Judgement:
     """This number of blocks of a sweep, judged. The requests of these arms fail."""
 
-    def mean_us(arm: Arm, _: str) -> float:
-        return of(arm.setting)
-
-    world = World(
-        mean_us,
-        block_noise=0.002,
-        slice_noise=0.0,
-        effective=2000.0,
-        errors=lambda arm: 100 if arm in errors else 0,
-    )
-    return judge(sweep, blocks(sweep, number, world))
+    return judgement(sweep, number, planted({arm: of(arm.setting) for arm in sweep.arms}, errors=errors))
 
 
 def cold_rows(number: int = 10, slower: Mapping[str, float] | None = None, slowing: float = 0.0) -> tuple[ColdRow, ...]:

@@ -14,7 +14,7 @@ from experiments.studies.stock import sweeps
 from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import World, blocks
 
-SCALE = Scale(rounds=4, looks=(10, 14), clients=(1, 5))
+SCALE = Scale(rounds=2, looks=(10, 14), clients=(1, 5))
 
 MEAN_US = 500.0
 """Mean of an arm without a planted one."""
@@ -48,11 +48,11 @@ def judgement(sweep: Sweep, number: int, world: World) -> Judgement:
 
 
 @cache
-def unplanted() -> Judgement:
-    """The main part with nothing planted, by ten blocks; judged once for all tests of a process."""
-    return judgement(sweeps.stock(SCALE), 10, planted())
+def unplanted(sweep: Callable[[Scale], Sweep] = sweeps.stock, number: int = 10) -> Judgement:
+    """A part with nothing planted; judged once for all tests of a process."""
+    return judgement(sweep(SCALE), number, planted())
 
 
 def seen(sweep: Callable[[Scale], Sweep], number: int = 10, world: World | None = None) -> Seen:
     """A part alone, at the tests' scale."""
-    return Seen(judgement(sweep(SCALE), number, world or planted()), {})
+    return Seen(judgement(sweep(SCALE), number, world) if world else unplanted(sweep, number), {})

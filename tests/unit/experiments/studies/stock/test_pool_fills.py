@@ -17,7 +17,7 @@ from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import stage_summary
 from tests.unit.experiments.studies.stock.judgements import SCALE, judgement, planted
 
-WHOLE = Scale(rounds=4, looks=(10, 14), clients=CLIENTS)
+WHOLE = Scale(rounds=2, looks=(10, 14), clients=CLIENTS)
 POOL = sweeps.POOL
 
 
