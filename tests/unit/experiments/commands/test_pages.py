@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from experiments.__main__ import main
 from experiments.commands import index, notebooks, pages, recording
 from experiments.results import environment
 from experiments.results.fingerprint import taken
 from experiments.show import report, version
 from experiments.studies import STUDIES
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.process.command_line import Parser
 from tests.unit.experiments.commands.test_index import measured
 from tests.unit.experiments.show.test_report import MACHINE
 
@@ -53,9 +53,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def called(*arguments: str) -> int:
     """The command's exit code."""
-    parser = Parser("pages", "")
-    pages.add_options(parser)
-    return pages.run(parser.parse_args(arguments))
+    return main(["pages", *arguments])
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, row: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.__main__ import main
 from experiments.commands import pages, record
 from experiments.commands.index import HERE
 from experiments.commands.record import Recording, every, selected
@@ -18,7 +19,6 @@ from experiments.results.fingerprint import taken
 from experiments.show import report, version
 from experiments.studies import PARTS, STUDIES
 from stock_service.rpc.errors import UsageError
-from stock_service.rpc.process.command_line import Parser
 from tests.unit.experiments.commands.test_index import measured
 from tests.unit.experiments.show.test_report import MACHINE
 
@@ -71,9 +71,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
 
 def called(*arguments: str) -> int:
     """The command's exit code."""
-    parser = Parser("record", "")
-    record.add_options(parser)
-    return record.run(parser.parse_args(arguments))
+    return main(["record", *arguments])
 
 
 def test_every_part_is_recorded_once() -> None:

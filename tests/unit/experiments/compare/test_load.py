@@ -29,7 +29,6 @@ from stock_service.rpc.errors import Unavailable, UsageError
             "--clients: got '2', allowed: 1 with --load c, and --conn",
         ),
         ("grpc", "grpc", {"client": "h2load", "rate_hz": 9.0}, "--rate-hz: got '9', allowed: none with --load h2load"),
-        ("grpc", "grpc", {"client": "h2load", "choice": "zipf"}, "--choice: got 'zipf', allowed: uniform with"),
         (
             "grpc",
             "grpc",
@@ -42,30 +41,10 @@ from stock_service.rpc.errors import Unavailable, UsageError
             {"client": "h2load", "deadline_ms": 90.0},
             "--deadline-ms: got '90', allowed: none with --load h2load",
         ),
-        ("grpc", "grpc", {"client": "lean", "in_flight": 2}, "--in-flight: got '2', allowed: 1 with --load lean; any"),
-        (
-            "grpc",
-            "grpc",
-            {"client": "grpc-go", "rate_hz": 9.0},
-            "--rate-hz: got '9', allowed: none with --load grpc-go",
-        ),
         ("sockets", "sockets", {"client": "c", "connection": "per-request"}, "--connection: got 'per-request'"),
-        ("sockets", "sockets", {"client": "c", "updater": True}, "--updater: got 'yes', allowed: no with --load c"),
         ("sockets", "sockets", {"client": "c", "mix": "lookup,trade"}, "--mix: got 'lookup,trade', allowed: one"),
-        (
-            "sockets client=c",
-            "sockets client=lean",
-            {},
-            "a load: got 'client=c for A, client=lean for B', allowed: the",
-        ),
         ("sockets", "grpc", {"mix": "echo"}, "--mix: got 'echo', allowed: lookup, trade, update with service=stock"),
         ("grpc service=echo", "sockets service=echo", {}, "--mix: got 'lookup', allowed: echo with service=echo"),
-        (
-            "http1 service=entity",
-            "http1 service=entity",
-            {"mix": "merge"},
-            "--mix: got 'merge', allowed: entity-get",
-        ),
         ("sockets", "sockets clients=2", {}, "a load: got 'clients=1 for A, clients=2 for B'"),
     ],
 )

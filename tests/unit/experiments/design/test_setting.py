@@ -4,52 +4,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.design.factors import FACTORS, PROCESSES_MAX, PROTOCOLS
-from experiments.design.levels import Level
+from experiments.design.factors import FACTORS
+from experiments.design.levels import YES_NO, Kind, Level
 from experiments.design.setting import Setting, read, setting
-from experiments.peers import LANGUAGES
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS, load
 
-LEVELS: dict[str, st.SearchStrategy[Level]] = {
+
+def levels(kind: Kind) -> st.SearchStrategy[Level]:
+    """Levels of a kind, drawn by the text that names them: ``a|b``, ``1..64``, ``0..1000|none``, ``yes|no``."""
+    if kind is YES_NO:
+        return st.booleans()
+    named, drawn = kind.levels.split("|"), list[st.SearchStrategy[Level]]()
+    for each in named:
+        low, is_range, high = each.partition("..")
+        if not is_range:
+            drawn.append(st.just(None if each == "none" else each))
+        else:
+            whole = kind.allowed.startswith("a whole number")
+            drawn.append(st.integers(int(low), int(high)) if whole else st.floats(float(low), float(high)))
+    return st.one_of(drawn)
+
+
+WORDS: dict[str, st.SearchStrategy[Level]] = {
     "service": st.sampled_from(("stock", "echo", "./server --port 0", "python -c 'print(\"ready h:1\")'", "a=b  c")),
-    "language": st.sampled_from(LANGUAGES),
-    "call_style": st.sampled_from(["sync", "async"]),
-    "in_flight": st.integers(1, 1024),
-    "build": st.sampled_from(("release", "debug", "free-threaded")),
-    "transport": st.sampled_from(PROTOCOLS),
-    "executor": st.sampled_from(("static-pool", "thread-pool")),
-    "workers": st.integers(1, 1024),
-    "processes": st.integers(1, PROCESSES_MAX),
-    "dispatch": st.sampled_from(("request", "connection", "loop")),
-    "pattern": st.sampled_from(("request-reply", "pair", "one-way")),
-    "store": st.sampled_from(("memory", "sqlite")),
-    "access": st.sampled_from(("open", "token", "tls")),
-    "metrics": st.booleans(),
-    "locking": st.sampled_from(("mutex", "per-stock")),
-    "placement": st.sampled_from(("apart", "free")),
-    "io_ms": st.floats(0, 1000),
-    "cpu_ms": st.floats(0, 1000),
-    "hash_ms": st.floats(0, 1000),
-    "clients": st.integers(1, 64),
-    "connections": st.integers(1, 64),
-    "connection": st.sampled_from(("kept-alive", "per-request")),
     "mix": st.sampled_from(("lookup", "trade", "lookup=0.5,trade=0.5", "echo")),
-    "array_len": st.integers(0, 100_000),
-    "choice": st.sampled_from(("uniform", "zipf")),
-    "size": st.none() | st.integers(8, 1_000_000),
-    "updater": st.booleans(),
-    "client": st.sampled_from(("library", "lean", "c", "h2load", "grpc-go", "peer")),
-    "headers": st.sampled_from(("same", "deadline", "100B")),
-    "deadline_ms": st.none() | st.floats(1, 60_000),
-    "rate_hz": st.none() | st.floats(0.1, 1e6),
-    "arrivals": st.sampled_from(("constant", "poisson")),
 }
+"""Levels of factors whose levels are words of many forms."""
 
-
-def test_every_factor_has_levels_to_try() -> None:
-    """The strategies below leave none out."""
-    assert set(LEVELS) == set(FACTORS)
+LEVELS = {name: WORDS[name] if name in WORDS else levels(factor.kind) for name, factor in FACTORS.items()}
 
 
 @given(st.fixed_dictionaries({}, optional=LEVELS))

@@ -90,8 +90,3 @@ def test_pairs_are_counted_over_all_appearances() -> None:
     groups = (Group((SOCKETS, GRPC), times=3), Group((GRPC, SOCKETS), every=4), Group((SOCKETS,)))
     of = Sweep("try", "try", groups, (ratio(),), 10, (10,))
     assert of.pairs(ratio()) == 30 + 3
-
-
-def test_the_level_is_shared_by_the_looks() -> None:
-    """Bonferroni."""
-    assert sweep(looks=(10, 14)).level == pytest.approx(0.025)

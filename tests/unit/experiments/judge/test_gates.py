@@ -219,24 +219,25 @@ def test_a_missing_process_refuses_a_block() -> None:
     assert "processes of its server: 3, declared: 3 and their parent" in reason
 
 
-@pytest.mark.parametrize(("factor", "level"), [("call_style", "async"), ("in_flight", 10)])
-def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(factor: str, level: Level) -> None:
+@pytest.mark.parametrize(
+    ("words", "factor", "level", "others"),
+    [
+        ("grpc service=greeter language=cpp client=peer", "call_style", "async", {"client": "library"}),
+        ("grpc service=greeter language=cpp client=peer", "in_flight", 10, {"language": "go", "service": "sort"}),
+        ("grpc client=grpc-go", "headers", "deadline", {"client": "h2load"}),
+        ("grpc client=grpc-go", "in_flight", 10, {"client": "h2load"}),
+        ("grpc client=grpc-go", "deadline_ms", 90.0, {"client": "h2load"}),
+    ],
+)
+def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(
+    words: str, factor: str, level: Level, others: dict[str, Level]
+) -> None:
     """The way of calls belongs to clients that have it. Other clients would send as always, under another name."""
     seen = Watched(threads=None, processes=None, connections=None, updates=0)
-    told = dict(setting(service="greeter", language="cpp", transport="grpc", client="peer").levels)
+    told = dict(read(words).levels)
     assert FACTORS[factor].fault(told | {factor: level}, seen) is None
-    assert FACTORS[factor].fault(told | {factor: level, "client": "library"}, seen) is not None
-    assert FACTORS[factor].fault(told | {factor: level, "language": "go", "service": "sort"}, seen) is not None
-    assert FACTORS[factor].fault(told | {"client": "library"}, seen) is None
-
-
-@pytest.mark.parametrize(("factor", "level"), [("headers", "deadline"), ("in_flight", 10), ("deadline_ms", 90.0)])
-def test_what_grpc_go_alone_is_told_is_no_affair_of_h2load(factor: str, level: Level) -> None:
-    """grpc-go's factors do not belong to h2load, which would send as always, under another name."""
-    seen = Watched(threads=None, processes=None, connections=None, updates=0)
-    told = dict(setting(transport="grpc", client="grpc-go").levels)
-    assert FACTORS[factor].fault(told | {factor: level}, seen) is None
-    assert FACTORS[factor].fault(told | {factor: level, "client": "h2load"}, seen) is not None
+    assert FACTORS[factor].fault(told | {factor: level} | others, seen) is not None
+    assert FACTORS[factor].fault(told | others, seen) is None
 
 
 def test_connections_of_windows_are_not_counted_after_them() -> None:

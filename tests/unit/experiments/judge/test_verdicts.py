@@ -289,7 +289,6 @@ def run(verdict: Verdict, low: float, high: float, against: float = 1.0) -> Judg
 @pytest.mark.parametrize(
     ("one", "other", "so"),
     [
-        (run(Verdict.FASTER, 0.5, 0.6), run(Verdict.SLOWER, 1.2, 1.3), True),
         (run(Verdict.FASTER, 0.97, 0.99), run(Verdict.SLOWER, 1.01, 1.03), True),
         (run(Verdict.LESS, 0.97, 0.99), run(Verdict.MORE, 1.01, 1.03), True),
         (run(Verdict.FASTER, 0.5, 0.6), run(Verdict.FASTER, 0.2, 0.3), False),
@@ -300,14 +299,10 @@ def run(verdict: Verdict, low: float, high: float, against: float = 1.0) -> Judg
         (run(Verdict.FASTER, 0.94, 0.99), run(Verdict.FASTER, 0.5, 0.9), False),
         (run(Verdict.INCONCLUSIVE, 0.5, 2.0), run(Verdict.SLOWER, 1.2, 1.3), False),
         (run(Verdict.GROWS, 1.2, 1.3), run(Verdict.FALLS, 0.7, 0.8), True),
-        (run(Verdict.FLAT, 0.98, 1.02), run(Verdict.GROWS, 1.2, 1.3), True),
         (run(Verdict.SUBLINEAR, 2, 3, 5), run(Verdict.SUPERLINEAR, 6, 7, 5), True),
         (run(Verdict.PROPORTIONAL, 4.9, 5.1, 5), run(Verdict.SUBLINEAR, 2, 3, 5), True),
-        (run(Verdict.PROPORTIONAL, 4.9, 5.1, 5), run(Verdict.SUBLINEAR, 4.7, 4.9, 5), False),
         (run(Verdict.SUBLINEAR, 4.8, 4.9, 5), run(Verdict.SUBLINEAR, 2, 3, 5), True),
-        (run(Verdict.SUBLINEAR, 4.8, 4.9, 5), run(Verdict.INCONCLUSIVE, 5.3, 6, 5), True),
         (run(Verdict.SUBLINEAR, 4.7, 4.9, 5), run(Verdict.SUBLINEAR, 2, 3, 5), False),
-        (run(Verdict.GROWS, 1.02, 1.04), run(Verdict.GROWS, 1.2, 1.3), True),
     ],
 )
 def test_two_runs_contradict_each_other(one: Judged, other: Judged, so: bool) -> None:

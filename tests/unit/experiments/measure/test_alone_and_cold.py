@@ -1,7 +1,6 @@
 """Real servers by themselves and under cold runs: everything that a plan asks for is seen, and nothing is left."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -11,36 +10,19 @@ from experiments.kinds.block import Block
 from experiments.kinds.cold import ColdCell, ColdPlan, rows
 from experiments.kinds.standalone import LoneServer, StandalonePlan
 from experiments.measure import cold, standalone
-from experiments.measure.bench import bench
+from experiments.measure.bench import CATALOG, bench
 
 pytestmark = pytest.mark.slow
-
-CATALOG = """
-[[stocks]]
-name = "GameStart"
-price = 15.99
-volume_limit = 1000000
-"""
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Path:
-    """A file with one stock."""
-    file = tmp_path / "catalog.toml"
-    file.write_text(CATALOG)
-    return file
 
 
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize(("transport", "service"), [("sockets", "echo"), ("grpc", "stock")])
-def test_a_server_by_itself_is_seen_with_every_number_of_connections(
-    transport: str, service: str, catalog: Path
-) -> None:
+def test_a_server_by_itself_is_seen_with_every_number_of_connections(transport: str, service: str) -> None:
     """A server alone has figures of its start, and of memory and processor time with every number of connections, for
     any service."""
     of = setting(transport=transport, service=service, mix="lookup" if service == "stock" else "echo")
     plan = StandalonePlan("study", "part", (LoneServer(of, (3, 20)),), 1, 0.05)
-    (run,) = standalone.runs(plan, 1, bench(catalog))
+    (run,) = standalone.runs(plan, 1, bench(CATALOG))
     server = run.seen
     assert run.machine is not None
     assert server.ready_ms > 1
@@ -52,12 +34,12 @@ def test_a_server_by_itself_is_seen_with_every_number_of_connections(
         assert 0 <= held.cpu_ns <= held.watched_ns
 
 
-def test_a_cold_block_has_every_run(catalog: Path) -> None:
+def test_a_cold_block_has_every_run() -> None:
     """Each cell as often as planned, all calls answered; the warming run is not among them."""
     fleet.warm()
     cells = tuple(ColdCell(setting(transport=each), calls, 2) for each in ("sockets", "grpc") for calls in (1, 5))
     plan = ColdPlan("study", "part", cells, blocks=1, warm_up_calls=3)
-    block = Block(1, "", 1.0, 2, 1000.0, tuple(cold.runs(plan, 1, bench(catalog))))
+    block = Block(1, "", 1.0, 2, 1000.0, tuple(cold.runs(plan, 1, bench(CATALOG))))
     assert Counter(each.place for each in block.runs) == dict.fromkeys(range(len(cells)), 2)
     assert tuple(each.place for each in block.runs) == plan.order(1)
     for each in block.runs:

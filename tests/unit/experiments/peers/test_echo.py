@@ -117,8 +117,10 @@ def test_every_message_is_timed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("api", "package"), [("zeromq", "zmq"), ("nng", "pynng")])
-@pytest.mark.parametrize("words", ["echo_server --port 0", "echo_client --address 127.0.0.1:1"])
+@pytest.mark.parametrize(
+    ("api", "package", "words"),
+    [("zeromq", "zmq", "echo_server --port 0"), ("nng", "pynng", "echo_client --address 127.0.0.1:1")],
+)
 def test_a_missing_library_is_one_line(api: str, package: str, words: str) -> None:
     """Which names it; exit code 2."""
     assert api in CHANNELS

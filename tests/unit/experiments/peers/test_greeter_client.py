@@ -71,8 +71,7 @@ def test_every_call_is_printed_and_the_sums_of_each_client(options: Sequence[str
         assert 0 < line["wall_ns"] <= total["wall_ns"]
 
 
-@pytest.mark.parametrize("right", [0, 7])
-@pytest.mark.parametrize("options", [("--clients", "2"), ("--mode", "async")])
+@pytest.mark.parametrize(("right", "options"), [(0, ("--clients", "2")), (7, ("--mode", "async"))])
 def test_a_wrong_reply_ends_it(options: Sequence[str], address: str) -> None:
     """A wrong reply ends the client with exit code 1 and the reply, and without a number."""
     done = run("--address", address, "--count", "20", *options)

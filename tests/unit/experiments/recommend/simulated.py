@@ -14,7 +14,7 @@ from statistics import fmean
 
 from experiments.design.demands import Demands
 
-SLICE_S = 0.0002
+SLICE_S = 0.001
 """Time for which a thread keeps a core that others want."""
 
 

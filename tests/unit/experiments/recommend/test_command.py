@@ -12,8 +12,6 @@ from experiments.__main__ import main
 from experiments.measure.programs import ProgramFailed
 from experiments.recommend import asking, command, measured, started
 from experiments.recommend.asking import Asked
-from experiments.recommend.started import check_command
-from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
 pytestmark = pytest.mark.usefixtures("short_simulations")
@@ -106,12 +104,6 @@ def test_a_slow_server_is_measured_under_fewer_connections() -> None:
     least two for each worker."""
     assert [started.connections(1, response_s) for response_s in (0.001, 0.01, 0.1, 1)] == [128, 50, 5, 2]
     assert [started.connections(64, response_s) for response_s in (0.001, 1)] == [128, 128]
-
-
-def test_a_command_without_workers_is_refused() -> None:
-    """A command without {workers} is refused, since it leaves no choice."""
-    with pytest.raises(UsageError):
-        check_command(f"{sys.executable} -c pass")
 
 
 @pytest.mark.slow

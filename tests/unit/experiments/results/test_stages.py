@@ -124,21 +124,6 @@ def test_stages_are_between_their_stamps() -> None:
     assert by_method["/a"].total == StageTimes(11, None, None)
 
 
-def test_the_means_can_be_stacked() -> None:
-    """The stages' means sum to the total's, also where some requests take a lock and some do not."""
-    rng = np.random.default_rng(7)
-    rows = []
-    for number in range(500):
-        at = np.cumsum(rng.integers(1, 10_000, 6)) + 1_000_000
-        accepted, dequeued, asked, acquired, handled, replied = at.tolist()
-        lock = [asked, acquired, acquired - asked] if number % 3 else [0, 0, 0]
-        rows.append([accepted, dequeued, *lock, handled, replied, 0, 0])
-    found = summary(stages(*rows), 0, FOREVER_NS)[ALL]
-    parts = (found.queue_wait, found.preparation, found.lock_wait, found.service, found.reply)
-    assert sum(part.mean_us for part in parts) == pytest.approx(found.total.mean_us)
-    assert found.violations == 0
-
-
 def test_percentiles_are_those_that_the_count_carries() -> None:
     """With ten requests beyond it a percentile is the value of its rank. With fewer there is none."""
     rows = [changed(FREE, handled=3_000 + 1_000 * number, replied=3_000 + 1_000 * number) for number in range(1, 1001)]

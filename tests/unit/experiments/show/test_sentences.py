@@ -79,10 +79,6 @@ GROWTH = {
     (Verdict.GROWS, Verdict.SUPERLINEAR): "(2.60 to 2.80): more than 5 times.",
     (Verdict.GROWS, Verdict.INCONCLUSIVE): "Whether that is 5 times, as the clients grow, is not decided.",
     (Verdict.FLAT, Verdict.SUBLINEAR): "Latency is the same with 5 clients as with 1 client, to within 5 %",
-    (
-        Verdict.FALLS,
-        Verdict.SUBLINEAR,
-    ): "5 clients have 2.70 times the latency of 1 client (2.60 to 2.80): less than 5 times.",
     (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE): "Whether latency differs between 1 client and 5 clients is not",
 }
 

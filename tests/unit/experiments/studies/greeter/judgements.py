@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 from clients.load.record.cold_run import ColdRun
 from experiments.design.arms import Arm
@@ -50,11 +51,16 @@ def seen(
     connect_us: float = CONNECT_US,
 ) -> Seen:
     """The part with this number of blocks, and as many of cold runs."""
-    means = dict(MEANS_US) | dict(means_us or {})
-    sweep = greeter(scale)
+    main = _judged(tuple((means_us or {}).items()), number, scale, cpu_share)
+    return Seen(main, runs=(rows(scale, number, first_us, connect_us),))
+
+
+@cache
+def _judged(means_us: tuple[tuple[Setting, float], ...], number: int, scale: Scale, cpu_share: float) -> Judgement:
+    """The sweep of these means: tests of other things share it."""
+    means, sweep = dict(MEANS_US) | dict(means_us), greeter(scale)
     world = planted({arm: means.get(arm.setting, 250.0) for arm in sweep.arms})
-    own = [_with_clocks(block, sweep.arms, cpu_share) for block in blocks(sweep, number, world)]
-    return Seen(judge(sweep, own), runs=(rows(scale, number, first_us, connect_us),))
+    return judge(sweep, [_with_clocks(block, sweep.arms, cpu_share) for block in blocks(sweep, number, world)])
 
 
 def judgement(means_us: Mapping[Setting, float] | None = None, number: int = 10, scale: Scale = SCALE) -> Judgement:

@@ -120,11 +120,9 @@ def test_a_step_that_gates_left_out_confirms_no_rise() -> None:
     times = {Arm(sweeps.FIGURES["figure_4"].but(clients=n)): n * MEAN_US for n in (1, 2, 3, 5)}
     main = sweeps.stock(replace(SCALE, clients=(1, 2, 3, 5)))
     failed = [Arm(sweeps.FIGURES["figure_4"].but(clients=3))]
-    whole, lacking = (
-        the({each.text: each for each in claims(Seen(judgement(main, 10, planted(times, errors=errors))))}, "Figure 4")
-        for errors in ((), failed)
-    )
-    assert (whole.verdict, lacking.verdict) == ("CONFIRMED", "INCONCLUSIVE")
+    found = claims(Seen(judgement(main, 10, planted(times, errors=failed))))
+    lacking = the({each.text: each for each in found}, "Figure 4")
+    assert lacking.verdict == "INCONCLUSIVE"
     assert lacking.said.endswith("Of 2 steps the gates left no block.")
 
 
