@@ -4,6 +4,7 @@
 that truth times lognormal noise of the block and of the slice. The same seed gives the same blocks.
 """
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -56,26 +57,6 @@ SPREAD = 0.4
 """Deviation of the logarithm of one request's time."""
 
 
-def _none(_: Arm) -> int:
-    return 0
-
-
-def _none_seen(_: Arm) -> tuple[Window, ...]:
-    return ()
-
-
-def _no_stages(_: Arm) -> Mapping[str, StageSummary]:
-    return {}
-
-
-def _as_ever(_: Arm) -> float:
-    return 1.0
-
-
-def _unlimited(_: Arm) -> float:
-    return 0.4
-
-
 @dataclass(frozen=True, slots=True)
 class World:
     """The truth of every arm."""
@@ -94,16 +75,16 @@ class World:
     """The server's processor time for each request; None: ``SERVER_SHARE`` of its time."""
     effective: float = 300.0
     """Independent requests that an arm's requests of a block are worth."""
-    errors: Callable[[Arm], int] = _none
+    errors: Callable[[Arm], int] = lambda _: 0
     """Requests of a block that fail, of each type."""
-    client_share: Callable[[Arm], float] = _unlimited
+    client_share: Callable[[Arm], float] = lambda _: 0.4
     """Share of its core that the load takes."""
-    windows: Callable[[Arm], tuple[Window, ...]] = _none_seen
-    stages: Callable[[Arm], Mapping[str, StageSummary]] = _no_stages
+    windows: Callable[[Arm], tuple[Window, ...]] = lambda _: ()
+    stages: Callable[[Arm], Mapping[str, StageSummary]] = lambda _: {}
     """What the servers of an arm stamped, by request type."""
-    later: Callable[[Arm], float] = _as_ever
+    later: Callable[[Arm], float] = lambda _: 1.0
     """Factor by which an arm is slower in the second half of each block's rounds."""
-    pauses: Callable[[Arm], float] = _as_ever
+    pauses: Callable[[Arm], float] = lambda _: 1.0
     """Factor by which the first slice of an arm is slower, in each block."""
     robbed_rounds: int = 0
     """Rounds of each block in which the hypervisor took the cores, 50 ticks in each …"""
@@ -165,7 +146,8 @@ def _slices(
 ) -> SliceColumns:
     arms, slots = sweep.arms, tuple(order(sweep, seed_of(sweep, *of)))
     fates = [*world.lost, *[KEPT] * (len(slots) - len(world.lost))]
-    types = dict.fromkeys(name for arm in arms for name in requests_of(arm))
+    of_arms = [{name: 1000 * world.mean_us(arm, name) for name in requests_of(arm)} for arm in arms]
+    types = dict.fromkeys(name for each in of_arms for name in each)
     counts: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     sums: dict[str, list[int]] = {name: [] for name in (*types, ALL)}
     busy: list[int] = []
@@ -176,11 +158,11 @@ def _slices(
     }
     for turn, appearance, place in slots:
         arm = arms[place]
-        times = np.exp(drift[arm] + shared[turn, appearance] + rng.gauss(0, world.slice_noise))
+        times = math.exp(drift[arm] + shared[turn, appearance] + rng.gauss(0, world.slice_noise))
         times *= world.later(arm) if turn >= sweep.rounds // 2 else 1.0
         times *= 1.0 if place in paused else world.pauses(arm)
         paused.add(place)
-        means_ns = {name: 1000 * world.mean_us(arm, name) * times for name in requests_of(arm)}
+        means_ns = {name: mean * times for name, mean in of_arms[place].items()}
         sent = {name: world.requests or max(1, round(COUNTED_NS / mean)) for name, mean in means_ns.items()}
         own = {name: round(sent[name] * mean) for name, mean in means_ns.items()}
         for name in types:
@@ -210,7 +192,9 @@ def _slices(
 
 
 def _arm(arm: Arm, world: World, drift: float, rng: random.Random) -> ArmSeen:
-    answered = {name: _answered(world, world.mean_us(arm, name) * np.exp(drift), arm, rng) for name in requests_of(arm)}
+    answered = {
+        name: _answered(world, world.mean_us(arm, name) * math.exp(drift), arm, rng) for name in requests_of(arm)
+    }
     of_all = Times()
     for each in answered.values():
         of_all.merge(each.times)

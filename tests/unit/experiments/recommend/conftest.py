@@ -1,4 +1,4 @@
-"""A tenth of the simulated requests: these tests check the advice, and not its third digit."""
+"""A twentieth of the simulated requests: these tests check the advice, and not its third digit."""
 
 import sys
 
@@ -10,5 +10,5 @@ from experiments.recommend import advice
 @pytest.fixture
 def short_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short simulations for tests of advice. Tests of the model have all requests."""
-    monkeypatch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
+    monkeypatch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 1_000)  # its name is the function's
     advice._tail_s.cache_clear()

@@ -23,20 +23,6 @@ def for_waits() -> Advice:
     return advise(WAITS, Wish(cores=2))
 
 
-@cache
-def for_computing() -> Advice:
-    """The advice on requests that compute, on two cores; made once."""
-    return advise(COMPUTES, Wish(cores=2))
-
-
-@pytest.mark.slow
-def test_what_only_computes_needs_one_thread() -> None:
-    """Under the GIL more threads do not compute more, so that the smallest pool is advised."""
-    advice = for_computing()
-    assert (advice.kind, advice.chosen.workers, advice.chosen.limit) == (Kind.THREADS, 1, "gil")
-    assert advice.chosen.highest_hz == pytest.approx(500)
-
-
 @pytest.mark.slow
 def test_the_smallest_pool_near_the_best_is_advised() -> None:
     """The advised pool reaches 95 % of the best, and no smaller one does."""
@@ -75,18 +61,11 @@ def test_a_rate_beyond_all_cores_is_not_carried() -> None:
 
 
 @pytest.mark.slow
-def test_a_target_that_no_rate_keeps_is_not_carried() -> None:
-    """A p99 under the time of one request is kept nowhere."""
-    advice = advise(WAITS, Wish(cores=2, target_p99_s=0.001))
-    assert not advice.carried
-    assert advice.highest_in_target_hz == 0
-
-
-@pytest.mark.slow
 def test_a_target_that_nothing_keeps_brings_no_processes() -> None:
     """One process carries the rate, and two do not keep the p99 better."""
     advice = advise(WAITS, Wish(cores=2, rate_hz=100, target_p99_s=0.001))
     assert (advice.kind, advice.chosen.processes, advice.carried) == (Kind.THREADS, 1, False)
+    assert advice.highest_in_target_hz == 0
 
 
 @pytest.mark.slow
@@ -107,5 +86,5 @@ def test_what_would_change_the_advice_is_said() -> None:
 def test_without_a_gil_threads_compute_on_every_core() -> None:
     """The advice mentions a Python without a GIL where the GIL is the limit, and only with several cores."""
     gone = "Python had no GIL, and were as quick"
-    assert dict(for_computing().changes)[gone] == "2 threads, and 2.00 times the highest rate"
+    assert dict(advise(COMPUTES, Wish(cores=2)).changes)[gone] == "2 threads, and 2.00 times the highest rate"
     assert gone not in dict(advise(WAITS_LONG, Wish(cores=2)).changes)

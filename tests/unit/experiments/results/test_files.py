@@ -135,9 +135,9 @@ def test_an_edited_line_is_refused(folder: Path) -> None:
 
 
 def test_a_block_of_another_sweep_is_refused(folder: Path) -> None:
-    """The sweep's definition is a part of the signature."""
-    files.write_sweep(folder, replace(WHOLE, limits=LIMITS))
-    with pytest.raises(UsageError, match="got 'a plan that was edited after block 1'"):
+    """The sweep's definition is a part of the signature. Edited limits are named."""
+    files.write_sweep(folder, replace(WHOLE, limits=replace(LIMITS, errors_share=0.5)))
+    with pytest.raises(UsageError, match="got 'a plan that was edited after block 1, with errors_share"):
         files.read_blocks(folder)
 
 

@@ -14,6 +14,7 @@ from tests.unit.experiments.blocks import World, stage_summary
 from tests.unit.experiments.studies.stock.judgements import (
     MEAN_US,
     SCALE,
+    before,
     judgement,
     planted,
     seen,
@@ -68,12 +69,8 @@ def test_question_1_tells_the_protocol_from_its_implementation() -> None:
 def test_a_recording_from_before_our_own_grpc_server_says_that_it_lacks_it() -> None:
     """A recording from before our own gRPC server says in a line that it lacks it. The rest is told as before."""
     whole = sweeps.stock(SCALE)
-    arms = [arm for arm in whole.arms if arm.setting["transport"] != "grpc_static"]
-    lacking = [tuple(arm for arm in each.arms if arm in arms) for each in whole.groups]
-    kept = [replace(group, arms=own) for group, own in zip(whole.groups, lacking, strict=True) if own]
-    asked = tuple(each for each in whole.comparisons if {each.above, each.below} <= set(arms))
-    before = replace(whole, groups=tuple(kept), comparisons=asked)
-    main = judgement(before, 10, planted({SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0}))
+    lacking = before(whole, [arm for arm in whole.arms if arm.setting["transport"] == "grpc_static"])
+    main = judgement(lacking, 10, planted({SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0}))
     first = answers(Seen(main))[0]
     assert first.details[0].startswith(f"{STARTED}, a Lookup on sockets takes 0.800 of")
     assert "Our own gRPC server is not in this sweep" in first.sentence
