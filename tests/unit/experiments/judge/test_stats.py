@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.design.limits import BLOCKS_MAX
@@ -60,6 +60,7 @@ def test_holm_is_the_closed_test(p_values: list[float]) -> None:
     assert holm(p_values) == pytest.approx(closed)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=20), st.sampled_from((0.9, 0.95, 0.9833)))
 def test_the_interval_of_a_mean_is_students(values: list[float], confidence: float) -> None:
     """The interval of a mean is that of scipy's test of one sample."""

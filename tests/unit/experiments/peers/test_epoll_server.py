@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.peers.python.epoll_server import INVALID_ARGUMENT, STOCKS, UNIMPLEMENTED, Lost, cut
-from stock_service.rpc.wire.framing import ReplyFrame, encode_reply, encode_request, reply_decoder
+from stock_service.rpc.wire.framing import ReplyFrame, encode_reply, encode_request
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2 as pb
 from tests.end_to_end.process import WAIT_S, Server
+from tests.unit.experiments.selfcheck.test_queue_server import replies
 
 KNOWN = pb.LookupRequest(name="FishCo").SerializeToString()
 FISH = pb.LookupResponse(status=pb.STATUS_OK, price_cents=4250).SerializeToString()
@@ -74,16 +75,6 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def replies(connection: socket.socket, number: int) -> list[ReplyFrame]:
-    """This number of replies on a connection."""
-    decoder, got = reply_decoder(), list[ReplyFrame]()
-    while len(got) < number:
-        data = connection.recv(65536)
-        assert data, "the server closed"
-        got += decoder.feed(data)
-    return got
-
-
 @contextmanager
 def late_reader(server: Server) -> Iterator[socket.socket]:
     """A connection whose kernel holds little."""
@@ -109,7 +100,7 @@ def sent_until_full(connection: socket.socket, data: bytes) -> int:
 def test_a_client_that_sends_bytewise_and_one_that_reads_late(server: Server) -> None:
     """A client that sends bytewise and one that reads late get all replies, and others are served meanwhile. A client
     without frames is disconnected."""
-    request, _ = ASKED[0]
+    request, reply = ASKED[0]
     with (
         socket.create_connection(server.address, WAIT_S) as bytewise,
         late_reader(server) as late,
@@ -122,7 +113,10 @@ def test_a_client_that_sends_bytewise_and_one_that_reads_late(server: Server) ->
         wrong.send(b"GET / HTTP/1.1\r\n\r\n")
         assert wrong.recv(100) == b""
         whole, begun = divmod(sent, len(request))
-        assert replies(late, whole) == [ReplyFrame(1, 0, FISH)] * whole
+        came = bytearray()
+        while len(came) < whole * len(reply):
+            came += late.recv(1 << 20) or pytest.fail("the server closed")
+        assert came == reply * whole
         late.sendall(request[begun:])
         assert replies(late, 1) == [ReplyFrame(1, 0, FISH)]
     assert server.stopped().code == 0
