@@ -18,7 +18,7 @@ from experiments.helloworld import greeter_pb2
 from experiments.services.greeter import SAY_HELLO
 from stock_service.rpc.errors import Fault, Unavailable
 from stock_service.rpc.transports import Connection, load
-from stock_service.trading.service import TRADE
+from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
@@ -31,29 +31,47 @@ SOCKETS = STARTS["socket_server"]
 GRPC = STARTS["grpc_server"]
 CONNECTION = (*SOCKETS, "--dispatch", "connection")
 AIO = ("stock_service", "serve", "--transport", "grpc_aio", "--store", "memory")
+STATIC = ("stock_service", "serve", "--transport", "grpc_static", "--store", "memory")
 GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
 PROCESSES = (*SOCKETS, "--processes", "2")
+LEADING = (*SOCKETS, "--executor", "leader-followers")
+SERVERS = {
+    "request": SOCKETS,
+    "leading": LEADING,
+    "connection": CONNECTION,
+    "grpc": GRPC,
+    "grpc_aio": AIO,
+    "grpc_static": STATIC,
+}
 on_sockets = pytest.mark.parametrize("start", [SOCKETS, CONNECTION], ids=["request", "connection"])
 
 TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
 LOOKUP_ONE = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
-@pytest.mark.parametrize(("start", "clients"), [(SOCKETS, 50), (GRPC, 50), (AIO, 4)], ids=["sockets", "grpc", "aio"])
-def test_a_stop_under_load_loses_nothing(start: tuple[str, ...], clients: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [*((kind, signal.SIGTERM) for kind in ("request", "grpc", "grpc_aio", "grpc_static")), ("request", signal.SIGINT)],
+)
+def test_a_stop_under_load_loses_nothing(kind: str, number: signal.Signals) -> None:
     """Closed loops of trades: each ends with Unavailable, exit code 0, and no trade was done and not answered.
 
     Fifty, which all have a request under way when the signal comes; or four, where a server takes no more at a time.
     Four on every kind of server: ``check_stop_under_load``.
     """
-    transport = load({SOCKETS: "sockets", GRPC: "grpc", AIO: "grpc_aio"}[start])
-    with Server(start) as server, ThreadPoolExecutor(clients) as threads:
+    stop_under_load(kind, clients=4 if kind == "grpc_aio" else 50, trades=300, number=number)
+
+
+def stop_under_load(kind: str, clients: int, trades: int, number: signal.Signals) -> None:
+    """Has clients trade until the server stops, and checks what became of every request."""
+    transport = load(transport_of(kind))
+    with Server(SERVERS[kind]) as server, ThreadPoolExecutor(clients) as threads:
         connections = [transport.connect(server.address, WAIT_S) for _ in range(clients)]
         traded, over = threading.Semaphore(0), threading.Event()
         traders = [threads.submit(trade_on, connection, traded.release, over) for connection in connections]
         try:
-            assert all(traded.acquire(timeout=WAIT_S) for _ in range(300))
-            ended = server.stopped()
+            assert all(traded.acquire(timeout=WAIT_S) for _ in range(trades))
+            ended = server.stopped(number)
             results = [each.result(WAIT_S) for each in traders]
         finally:
             over.set()
@@ -80,26 +98,42 @@ def trade_on(
     return sequences, None
 
 
+def transport_of(kind: str) -> str:
+    """The transport of a kind of server."""
+    return "sockets" if kind in ("request", "leading", "connection") else kind
+
+
 @on_sockets
 def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...]) -> None:
     """Requests that wait in the server's kernel when SIGTERM comes all get their replies, and then the end. They and
-    the signal come while the process is stopped, on a known connection and on a new one. The pipeline's
-    limit is less."""
-    count = 300
+    the signal come while the process is stopped, on a known connection and on a new one."""
     with Server(start) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
         assert client.reply()
         server.signal(signal.SIGSTOP)
         with RawSocket(server.address) as unknown:
             for each in (client, unknown):
-                each.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, count + 1)))
-                while unacknowledged(each):
-                    assert server.runs(), "the server's kernel takes the rest"
+                each.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 101)))
             server.signal(signal.SIGTERM)
             server.signal(signal.SIGCONT)
             ended = server.ended()
-            assert sorted(reply.call for reply in client.rest()) == list(range(1, count + 1))
-            assert sorted(reply.call for reply in unknown.rest()) == list(range(1, count + 1))
+            assert sorted(reply.call for reply in client.rest()) == list(range(1, 101))
+            assert sorted(reply.call for reply in unknown.rest()) == list(range(1, 101))
+        assert (ended.code, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("start", [SOCKETS, CONNECTION, PROCESSES], ids=["request", "connection", "processes"])
+def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, ...]) -> None:
+    """More requests come at once than the server reads at once. Those behind the pipeline's limit are answered, too."""
+    count = 1500
+    with Server(start) as server, RawSocket(server.address) as client:
+        client.send(frame(1, TRADE, TRADE_ONE))
+        assert client.reply()
+        client.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, count + 1)))
+        while unacknowledged(client):
+            assert server.runs(), "the server's kernel takes the rest"
+        ended = server.stopped()
+        assert sorted(reply.call for reply in client.rest()) == list(range(1, count + 1))
         assert (ended.code, ended.stderr) == (0, "")
 
 
@@ -160,8 +194,12 @@ def unacknowledged(client: RawSocket) -> int:
 @contextmanager
 def hanging_server(kind: str, *options: str) -> Iterator[Server]:
     """A server with one request under way that never ends."""
-    transport = "sockets" if kind == "leading" else kind
-    own = {"grpc_aio": ("--dispatch", "request"), "leading": ("--executor", "leader-followers")}
+    transport = transport_of(kind)
+    own = {
+        "connection": ("--dispatch", "connection"),
+        "grpc_aio": ("--dispatch", "request"),
+        "leading": ("--executor", "leader-followers"),
+    }
     start = ("tests.end_to_end.blocking_server", "--transport", transport, *own.get(kind, ()))
     with Server(start, *options) as server, ThreadPoolExecutor() as threads:
         asking, hanging = (load(transport).connect(server.address, WAIT_S) for _ in range(2))
@@ -191,12 +229,13 @@ def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> N
         assert time.monotonic() - began_s < WAIT_S / 2
 
 
-def test_a_grace_that_is_too_short_is_said() -> None:
+@pytest.mark.parametrize("kind", ["connection", "grpc_aio", "grpc_static"])
+def test_a_grace_that_is_too_short_is_said(kind: str) -> None:
     """A request that hangs is given up after ``--grace-s``: one line in the log, exit code 1.
 
     Every kind of server gives it up: ``check_stuck_handler``.
     """
-    with hanging_server("grpc_aio", "--grace-s", "0.3") as server:
+    with hanging_server(kind, "--grace-s", "0.3") as server:
         ended = server.stopped()
         assert (ended.code, ended.stdout) == (1, "")
         assert "--grace-s 0.3 was too short" in ended.error
@@ -215,9 +254,21 @@ def test_a_client_that_takes_no_replies_is_given_up_after_the_grace() -> None:
         assert "--grace-s 0.3 was too short" in ended.error
 
 
-@pytest.mark.parametrize("start", [AIO, PROCESSES], ids=["grpc_aio", "processes"])
+@pytest.mark.parametrize("start", [LEADING, GRPC, AIO, PROCESSES], ids=["leading", "grpc", "grpc_aio", "processes"])
 def test_an_idle_server_stops_without_any_grace(start: tuple[str, ...]) -> None:
     """Nothing to finish takes no grace: exit code 0 even with ``--grace-s 0``."""
     with Server(start, "--grace-s", "0") as server:
         ended = server.stopped()
+        assert (ended.code, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("start", [SOCKETS, PROCESSES], ids=["request", "processes"])
+def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
+    """Kept-alive connections that wait for nothing are closed at once. On every transport: ``check_client_stays``."""
+    with Server(start, "--grace-s", "3600") as server:
+        connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(4)]
+        assert all(connection.call(LOOKUP, LOOKUP_ONE, WAIT_S) for connection in connections)
+        ended = server.stopped()
+        for connection in connections:
+            connection.close()
         assert (ended.code, ended.stderr) == (0, "")

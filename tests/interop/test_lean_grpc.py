@@ -135,13 +135,18 @@ def test_large_messages(serve: Serve) -> None:
             assert connection.call(ECHO, payload[:size], WAIT_S) == payload[:size]
 
 
-def test_a_deadline_and_a_server_that_pings(serve: Serve) -> None:
-    """The late reply to a call that was given up is dropped, and the connection goes on. A call that takes two seconds
-    outlives a keepalive that gives up after one and a half: its PING is answered."""
-    with closing(connected(serve("-keepalive"))) as connection:
+def test_a_deadline(serve: Serve) -> None:
+    """The late reply to a call that was given up is dropped, and the connection goes on."""
+    with closing(connected(serve())) as connection:
         with pytest.raises(DeadlineExceeded):
             connection.call(LATE, b"late", 0.2)
-        assert connection.call(LATE, b"in time", WAIT_S) == b"in time"
+        assert connection.call(ECHO, b"next", WAIT_S) == b"next"
+
+
+def test_a_server_that_pings(serve: Serve) -> None:
+    """A call that takes two seconds outlives a keepalive that gives up after one and a half: its PING is answered."""
+    with closing(connected(serve("-keepalive"))) as connection:
+        assert connection.call(LATE, b"late", WAIT_S) == b"late"
         assert connection.call(ECHO, b"next", WAIT_S) == b"next"
 
 

@@ -8,12 +8,16 @@ from hypothesis import strategies as some
 from stock_service.rpc.decoding import NO_MEMBER, decoder
 from stock_service.v1 import stock_pb2
 from stock_service.v1.stock_pb2 import LookupRequest, TradeRequest
-from tests.conformance.transports import varint
 
 SIDE = b"\x18"
 """What the field ``side`` begins with."""
 
 SIDES = set(stock_pb2.Side.values())
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it."""
+    return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value > 0x7F else bytes([value])
 
 
 @settings(max_examples=50)
