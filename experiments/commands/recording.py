@@ -27,7 +27,7 @@ from stock_service.rpc.process.command_line import Parser
 DIFFERS_EXIT = 1
 """Exit code where a difference was found."""
 
-AFTER_BLOCKS = FIRST_BLOCKS = 3
+AFTER_BLOCKS, FIRST_BLOCKS = 3, 1
 """Blocks of a sweep without verdicts, measured after a part's own sweep or before it."""
 
 FORMER_DESIGNS = Path(experiments.studies.__file__).parent / "former_designs.sha256"

@@ -4,6 +4,10 @@ A measurement is the median over blocks, of throughputs or of 99th percentiles. 
 cores to itself. Other programs take the cores for a block or two; a median resists that. Blocks that a gate refuses for
 an arm are left out.
 
+A prediction rests on the medians of its basis over the same blocks. One that was written down before the sweep is of
+other minutes, in which a shared machine may be half as fast, or twice: it gives the rates of the open loops, and its
+own hits are counted.
+
 An arm's error is measured ÷ foretold − 1. Of several pools, or numbers of clients, the least that is enough is the
 first whose throughput reaches ``USEFUL_SHARE`` of the highest. It is determined twice: from the predictions, and from
 the measurements.
@@ -11,7 +15,8 @@ the measurements.
 The effect is of 16 threads beside one: 1 ms of computing, with longer and longer waits.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
@@ -32,10 +37,12 @@ from experiments.studies.pool_size.design import (
     SERIES_CLIENTS,
     SERIES_POOLS,
     SOCKETS,
+    basis,
     model_of,
     named,
     work_of,
 )
+from experiments.studies.pool_size.prediction import foretell
 
 THROUGHPUT_WITHIN = 0.10
 """Share by which a throughput may differ from its prediction …"""
@@ -53,6 +60,8 @@ class Beside:
     """An arm, with its prediction and its measurement."""
 
     foretold: Foretold
+    written: Foretold
+    """Prediction that was written down before the sweep."""
     throughput_hz: Estimate | None
     """None where no block counts."""
     p99_s: float | None
@@ -80,25 +89,56 @@ class Beside:
 
     @property
     def share(self) -> float | None:
-        """An open loop's rate, as a share of the foretold capacity."""
+        """An open loop's rate, as a share of the capacity that was written down before the sweep: 0.5, 0.7 or 0.9."""
+        return self._share_of(self.written)
+
+    @property
+    def share_now(self) -> float | None:
+        """The rate as a share of the foretold capacity, at the machine's speed in the sweep."""
+        return self._share_of(self.foretold)
+
+    def _share_of(self, told: Foretold) -> float | None:
         rate_hz = self.setting["rate_hz"]
-        return rate_hz / self.foretold.capacity_hz if isinstance(rate_hz, float) else None
+        return rate_hz / told.capacity_hz if isinstance(rate_hz, float) else None
 
     @property
     def ratio(self) -> Estimate | None:
         """Measured ÷ foretold throughput of a closed loop."""
-        seen, told = self.throughput_hz, self.foretold.throughput_hz
-        return None if seen is None else Estimate(seen.value / told, seen.low / told, seen.high / told, seen.n)
+        return self._over(self.foretold)
+
+    @property
+    def written_ratio(self) -> Estimate | None:
+        """Measured throughput ÷ the one that was written down before the sweep."""
+        return self._over(self.written)
+
+    @property
+    def is_hit(self) -> bool:
+        """True where the throughput is near its prediction …"""
+        return _is_near(self.ratio)
+
+    @property
+    def was_hit(self) -> bool:
+        """… and where it is near the one that was written down before the sweep."""
+        return _is_near(self.written_ratio)
+
+    def _over(self, told: Foretold) -> Estimate | None:
+        seen, hz = self.throughput_hz, told.throughput_hz
+        return None if seen is None else Estimate(seen.value / hz, seen.low / hz, seen.high / hz, seen.n)
 
     @property
     def tail_ratio(self) -> float | None:
-        """Measured ÷ foretold 99th percentile of an open loop."""
-        return None if self.p99_s is None else self.p99_s / self.foretold.response_s
+        """Measured ÷ foretold 99th percentile of an open loop. None where the foretold queue grows without end."""
+        is_known = self.p99_s is not None and math.isfinite(self.foretold.response_s)
+        return self.p99_s / self.foretold.response_s if self.p99_s is not None and is_known else None
 
     @property
     def what(self) -> str:
         """Model and work in words: ``sockets, static pool: I/O 10 ms``."""
         return f"{model_of(self.setting)}: {named(work_of(self.setting))}"
+
+
+def _is_near(ratio: Estimate | None) -> bool:
+    return ratio is not None and abs(ratio.value - 1) <= THROUGHPUT_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +178,28 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 
 
 @lru_cache(maxsize=1)
+def told(seen: Seen) -> Mapping[Setting, Foretold]:
+    """Predictions for the arms that are no basis of any, in the sweep's order; before the first block those that were
+    written down. Keeps the result for the next call."""
+    sweep = seen.main.sweep
+    bases = {arm for each in sweep.arms for arm in basis(each.setting)}
+    written = {each.setting: each for each in seen.foretold}
+    own = [arm.setting for arm in sweep.arms if not arm.copy and arm not in bases and arm.setting in written]
+    return {each: foretell(seen.main, each) if seen.main.blocks else written[each] for each in own}
+
+
+@lru_cache(maxsize=1)
 def beside(seen: Seen) -> tuple[Beside, ...]:
     """Every arm of the sweep that has a prediction, in the sweep's order. Keeps the result for the next call."""
-    judgement, told = seen.main, {each.setting: each for each in seen.foretold}
+    judgement, written = seen.main, {each.setting: each for each in seen.foretold}
     found = points(judgement.sweep, judgement.blocks)
     every = []
-    for arm in judgement.sweep.arms:
-        if arm.copy or arm.setting not in told:
-            continue
-        point = found.get((arm, ALL)) if arm.setting["rate_hz"] is not None else None
+    for setting, foretold in told(seen).items():
+        arm = Arm(setting)
+        point = found.get((arm, ALL)) if setting["rate_hz"] is not None else None
         is_carried = point is not None and point.percentile_us(99) is not None
         p99_s = _p99_s(judgement, arm) if is_carried else None
-        every.append(Beside(told[arm.setting], _throughput_hz(judgement, arm), p99_s))
+        every.append(Beside(foretold, written[setting], _throughput_hz(judgement, arm), p99_s))
     return tuple(every)
 
 
@@ -224,10 +274,9 @@ class Gain:
 
 def gains(seen: Seen) -> tuple[Gain, ...]:
     """Gains of every work of the series that was measured, by ascending share."""
-    told = {each.setting: each for each in seen.foretold}
-    found = []
+    found, foretold = [], told(seen)
     for judged in seen.main.judged.values():
-        above, below = (told.get(arm.setting) for arm in (judged.comparison.above, judged.comparison.below))
+        above, below = (foretold.get(arm.setting) for arm in (judged.comparison.above, judged.comparison.below))
         if judged.comparison.kind == "same" or above is None or below is None:
             continue
         of = above.setting

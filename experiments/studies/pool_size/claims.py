@@ -31,7 +31,7 @@ from experiments.studies.pool_size.design import AIO, GRPC, NO_GIL, PROCESSES, S
 NOT_YET = "Not known: nothing was measured of it."
 
 MODEL_SAYS = (
-    "What is foretold was written down before the sweep: from one client of one worker, and the work that is asked for."
+    "What is foretold comes from one client of one worker, measured by turns with the arms. No arm foretells itself."
 )
 
 LOOPBACK = "What a network between client and server adds: here it is the loopback of one machine."
@@ -160,16 +160,17 @@ def _enough(of: Ladder) -> str:
 
 def _error(every: Sequence[Beside]) -> Answer:
     question = "How far off is the prediction?"
-    closed = [each.ratio for each in every if each.ratio is not None and not each.is_open]
+    closed = [each for each in every if each.ratio is not None and not each.is_open]
     if not closed:
         return Answer(question, NOT_YET, ())
-    hits = sum(abs(each.value - 1) <= THROUGHPUT_WITHIN for each in closed)
+    hits, before = sum(each.is_hit for each in closed), sum(each.was_hit for each in closed)
+    of_before = f"By the predictions written down before the sweep, of the machine's speed then, {before} are."
     return Answer(
         question,
         f"The throughput of {hits} of {counted(len(closed), 'arm')} is within {percent(THROUGHPUT_WITHIN)} of what was "
         "foretold.",
         (),
-        details=(*_ladder_hits(every), *_tail_hits(every), MODEL_SAYS),
+        details=(of_before, *_ladder_hits(every), *_tail_hits(every), MODEL_SAYS),
         estimand="measured ÷ foretold replies a second of a closed loop; every arm counts, misses included",
         not_concluded=("That the model holds for a server that shares its cores with other programs.",),
         figure="prediction",
@@ -189,8 +190,8 @@ def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
         own = [ratio for at, ratio in tails if round(at, 1) == share]
         hits = sum(abs(each - 1) <= TAIL_WITHIN for each in own)
         yield (
-            f"At {percent(share)} of the foretold capacity the 99th percentile is within {percent(TAIL_WITHIN)} of the "
-            f"prediction in {hits} of {counted(len(own), 'row')}."
+            f"At {percent(share)} of the capacity foretold before the sweep the 99th percentile is within "
+            f"{percent(TAIL_WITHIN)} of the prediction in {hits} of {counted(len(own), 'row')}."
         )
 
 

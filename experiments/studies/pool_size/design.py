@@ -1,9 +1,11 @@
 """Sweeps of the study ``pool_size``: work in a request × pool × clients, on threads and on an event loop.
 
-Three sweeps. ``pool_one`` comes first: one client of one worker, on which all predictions rest. The main one has a row
-for each model and work. A row holds every pool with the most clients, and every number of clients on the largest pool.
-It also holds an open loop at shares of the foretold capacity. A row's servers are started for its turn: there are more
-of them than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices, where they are small.
+Three sweeps. ``pool_one`` comes first: one client of one worker. It gives the rates of the open loops. The main one has
+a row for each model and work. A row holds every pool with the most clients, and every number of clients on the largest
+pool. It also holds an open loop at shares of the foretold capacity. By turns with the rows stand the arms of
+``pool_one`` again, on which the predictions rest. So a prediction and its measurement are of the same minutes: a shared
+machine is twice as fast in one minute as in another. A group's servers are started for its turn: there are more of them
+than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices, where they are small.
 
 Server and load have a core each. A hash lets the interpreter go, and a free-threaded one holds nobody up. These need a
 second core: there both are free.
@@ -208,19 +210,33 @@ def pool_size(scale: Scale) -> Sweep:
         groups += _in_groups(tuple(arms))
         groups += [Group(tuple(_open(row, scale)))] if row.tail_of else []
         comparisons += own
+    there = {arm for group in groups for arm in group.arms}
+    others = [tuple(arm for arm in group.arms if arm not in there) for group in _of_one(scale)]
+    groups += [Group(arms) for arms in others if arms]
     looks = scale.looks[:1]
     return Sweep("pool_size", "pool_size", tuple(groups), tuple(comparisons), 1, looks, scale.seed, windows(scale))
 
 
 def pool_one(scale: Scale) -> Sweep:
-    """Sweep of each model and placement of the scale: one client of one worker, that worker kept busy, and one that
+    """Sweep of the arms that every prediction of the scale rests on."""
+    turns = Windows(warm_up_s=0.2, duration_s=0.5, in_turn=True)
+    return Sweep("pool_size", "pool_one", tuple(_of_one(scale)), (), 1, scale.looks[-1:], scale.seed, turns)
+
+
+def _of_one(scale: Scale) -> Iterator[Group]:
+    """Groups of each model and placement of the scale: one client of one worker, that worker kept busy, and one that
     waits."""
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
-    plain = dict.fromkeys(no_work(each) for each in wanted)
-    groups = [group for each in plain for group in (Group((Arm(each), busy(each))), Group(probes(each)))]
-    groups += [Group((Arm(each),)) for each in wanted if work_of(each).durable]
-    turns = Windows(warm_up_s=0.2, duration_s=0.5, in_turn=True)
-    return Sweep("pool_size", "pool_one", tuple(groups), (), 1, scale.looks[-1:], scale.seed, turns)
+    for plain in dict.fromkeys(no_work(each) for each in wanted):
+        yield Group((Arm(plain), busy(plain)))
+        yield Group(probes(plain))
+    yield from (Group((Arm(each),)) for each in wanted if work_of(each).durable)
+
+
+def basis(of: Setting) -> tuple[Arm, ...]:
+    """Arms that a prediction for a setting rests on."""
+    plain = no_work(one(of))
+    return (Arm(plain), busy(plain), *probes(plain), *([Arm(one(of))] if work_of(of).durable else []))
 
 
 def pool_lookups(scale: Scale) -> Sweep:

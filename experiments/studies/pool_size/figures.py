@@ -1,5 +1,6 @@
 """The figures and tables of ``pool_size``: each has predictions and measurements. Pure."""
 
+import math
 from collections.abc import Sequence
 
 from experiments.design.demands import Demands
@@ -25,7 +26,7 @@ from experiments.studies.pool_size.beside import (
 from experiments.studies.pool_size.claims import compared
 from experiments.studies.pool_size.design import AIO, POOLS, SHARES, SOCKETS, model_of, named, work_of
 
-FORETOLD = "foretold, before it was measured"
+FORETOLD = "foretold, from one client of one worker"
 
 PANELS = 4
 """Largest number of panels side by side; the first rows get them."""
@@ -104,13 +105,14 @@ def tails(every: Sequence[Beside]) -> Picture:
         own = [each for each in opened if each.what == what]
         for each in own:
             place = 100 * min(SHARES, key=lambda share: abs(share - (each.share or 0)))
-            told.append((place, 1000 * each.foretold.response_s))
+            if math.isfinite(each.foretold.response_s):
+                told.append((place, 1000 * each.foretold.response_s))
             if each.p99_s is not None:
                 measured.append((place, exact(1000 * each.p99_s)))
         line = Line("", own[0].setting.text("transport"), sorted(measured, key=lambda point: point[0]), told)
         panels.append(Panel(f"{what}, {_load(own)}", [line]))
     ticks = tuple((100 * share, f"{100 * share:.0f}") for share in SHARES)
-    x, y = "Load, % of the foretold capacity", "99th percentile of response times, ms"
+    x, y = "Load, % of the capacity foretold before the sweep", "99th percentile of response times, ms"
     scale = Scale(x, y, ticks, FORETOLD, log_x=False, log_y=True, holds_formula=True)
     return curves.picture("tails", "An open loop: the 99th percentile of response times", scale, panels[:PANELS])
 
@@ -209,9 +211,10 @@ def tail_table(every: Sequence[Beside]) -> str:
             named(work_of(each.setting)),
             NOTHING if model_of(each.setting) == AIO else str(each.workers),
             percent(round(each.share, 2)),
+            NOTHING if each.share_now is None else percent(round(each.share_now, 2)),
             number(float(str(each.setting["rate_hz"]))),
             number(each.throughput_hz.value) if each.throughput_hz else NOTHING,
-            number(1000 * each.foretold.response_s),
+            number(1000 * each.foretold.response_s) if math.isfinite(each.foretold.response_s) else "without end",
             NOTHING if each.p99_s is None else number(1000 * each.p99_s),
             NOTHING if each.tail_ratio is None else f"{100 * (each.tail_ratio - 1):+.0f} %",
             NOTHING if each.tail_ratio is None else "yes" if abs(each.tail_ratio - 1) <= TAIL_WITHIN else "**no**",
@@ -219,7 +222,8 @@ def tail_table(every: Sequence[Beside]) -> str:
         for each in every
         if each.share is not None
     ]
-    head = ("model", "work in a request", "threads", "of the capacity", "due, /s", "answered, /s")
+    shares = ("of the capacity before the sweep", "in the sweep")
+    head = ("model", "work in a request", "threads", *shares, "due, /s", "answered, /s")
     times = ("99th percentile foretold, ms", "measured, ms", "off by", f"within {percent(TAIL_WITHIN)}")
     return Table((*head, *times), tuple(lines), 2).markdown
 
@@ -243,7 +247,7 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
 
 
 def demands_table(every: Sequence[Beside]) -> str:
-    """Table of the demands of a request for each model and work, as they were found before the sweep."""
+    """Table of the demands of a request for each model and work, as they were found in the sweep's blocks."""
     found: dict[str, Demands] = {each.what: each.foretold.demands for each in every}
     lines = tuple(
         (what, *(number(1e6 * part) for part in (of.gil_s, of.free_s, of.wait_s, of.overhead_s)))

@@ -4,8 +4,9 @@ The model is that of ``recommend``: it takes workers, clients, cores, processes 
 that answers on an event loop has no pool: each of its requests has a worker, and it computes one at a time. Where they
 wait, they gather into waves. On a free-threaded Python nothing holds a GIL.
 
-The arms of a model have one worker of one process each (``pool_one``). The first arm has one client alone. The second
-arm has enough connections to keep the worker busy. The third arm has one client alone of a worker that waits. They give
+The arms of a model have one worker of one process each (``design.basis``). The first arm has one client alone. The
+second arm has enough connections to keep the worker busy. The third arm has one client alone of a worker that waits.
+They give
 
 - The transport's own processor time, of the busy worker. One that sleeps between requests takes more for each. Where a
   request computes, it is that of one client. There each reply is followed by a single request, as with one client.
@@ -16,7 +17,7 @@ arm has enough connections to keep the worker busy. The third arm has one client
 - What one trader waits for the disk, and what a commit costs of processor time. Both are of durable trades. While one
   group is committed the next one gathers. So half of those under way share a commit, and each costs its part.
 
-The work itself is known: what was asked for. That is the whole measurement: no arm of the study itself is in it.
+The work itself is known: what was asked for. That is the whole measurement: no arm that is foretold is in it.
 """
 
 from collections.abc import Callable
@@ -91,7 +92,7 @@ OWN_VARIATION = 0.5
 
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:
-    """Prediction for a setting, from the blocks of ``pool_one``."""
+    """Prediction for a setting, from the blocks of a sweep that has its ``design.basis``."""
     load_s = _seen(judgement, Arm(no_work(one(setting))), ratios.arm_load_us) * US
     return of_demands(setting, demands_of(judgement, setting), judgement.blocks[0].cores, load_s)
 

@@ -1,11 +1,8 @@
 """Results that the study would have seen, planted: a transport of known cost, and a server as foretold of it."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-
-import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.factors import SQLITE
@@ -14,7 +11,7 @@ from experiments.kinds.prediction import Foretold
 from experiments.results.observed import Block, Window
 from experiments.show.content import Seen
 from experiments.studies.pool_size import POOL_SIZE
-from experiments.studies.pool_size.design import BUSY, pool_lookups, pool_one, pool_size
+from experiments.studies.pool_size.design import BUSY, basis, pool_lookups, pool_one, pool_size
 from experiments.studies.pool_size.prediction import foretell
 from tests.unit.experiments.blocks import World, blocks
 
@@ -38,51 +35,54 @@ def never(_: Arm) -> float:
 def first() -> Judgement:
     """One client's results with one worker, in three blocks."""
     sweep = pool_one(replace(SCALE, looks=(3,)))
-
-    def mean_us(arm: Arm, _: str) -> float:
-        if arm.connections == BUSY:
-            return 900.0
-        io_ms = float(str(arm.setting["io_ms"]))
-        if arm.setting["store"] == SQLITE:
-            return ALONE_US + COMMIT_CPU_US + COMMIT_US
-        return ALONE_US + (1000.0 * io_ms + WAIT_CPU_US + LATE_US if io_ms else 0.0)
-
-    found = blocks(sweep, 3, World(mean_us, block_noise=0.0, slice_noise=0.0))
+    found = blocks(sweep, 3, World(lambda arm, _: _alone_us(arm), block_noise=0.0, slice_noise=0.0))
     return judge(sweep, [_with_cpu(block, sweep.arms) for block in found])
+
+
+def _alone_us(arm: Arm) -> float:
+    """Response time of an arm that predictions rest on."""
+    if arm.connections == BUSY:
+        return 900.0
+    if arm.setting["store"] == SQLITE:
+        return ALONE_US + COMMIT_CPU_US + COMMIT_US
+    io_ms = float(str(arm.setting["io_ms"]))
+    return ALONE_US + (1000.0 * io_ms + WAIT_CPU_US + LATE_US if io_ms else 0.0)
 
 
 @cache
 def told(arm: Arm) -> Foretold:
-    """The prediction for an arm; of a tail, by a tenth of the simulated requests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
-        return foretell(first(), arm.setting)
+    """The prediction for an arm that is written down before the sweep."""
+    return foretell(first(), arm.setting)
 
 
-def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never) -> Seen:
+def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never, slower: float = 1.0) -> Seen:
     """The main part with this number of blocks; ``lookups`` is the factor by which an arm of the pure Lookup is
-    slower."""
-    main = _main(off, number)
+    slower. ``slower`` is the factor by which the machine is slower in the sweep than before it: all arms are."""
+    main = _main(off, number, slower)
     after = {"pool_one": first(), "pool_lookups": _lookups(lookups, number)}
     return Seen(main, after, foretold=[told(arm) for arm in main.sweep.arms])
 
 
 @cache
-def _main(off: Off, number: int) -> Judgement:
+def _main(off: Off, number: int, slower: float) -> Judgement:
     scale = replace(SCALE, foretell=lambda setting: told(Arm(setting)))
     sweep = pool_size(scale)
+    bases = {each for arm in sweep.arms for each in basis(arm.setting)}
 
     def window(arm: Arm) -> tuple[Window, ...]:
-        answered_hz = told(replace(arm, copy=0)).throughput_hz * off(arm)
+        answered_hz = told(replace(arm, copy=0)).throughput_hz * off(arm) / slower
         rate_hz = arm.setting["rate_hz"]
         rate = rate_hz if isinstance(rate_hz, float) else None
         return (Window(rate, rate or answered_hz, answered_hz, 0, 0, None, 0.4),)
 
     def mean_us(arm: Arm, _: str) -> float:
-        return 1e6 * arm.connections / (told(replace(arm, copy=0)).throughput_hz * off(arm))
+        if arm in bases:
+            return slower * _alone_us(arm)
+        return slower * 1e6 * arm.connections / (told(replace(arm, copy=0)).throughput_hz * off(arm))
 
     world = World(mean_us, block_noise=0.002, slice_noise=0.002, effective=2000.0, windows=window)
-    return judge(sweep, [_with_threads(block) for block in blocks(sweep, number, world)])
+    found = blocks(sweep, number, world)
+    return judge(sweep, [_with_cpu(_with_threads(block), sweep.arms, slower) for block in found])
 
 
 @cache
@@ -98,7 +98,7 @@ def _with_threads(block: Block) -> Block:
     return replace(block, servers=[each and replace(each, threads=100) for each in block.servers])
 
 
-def _with_cpu(block: Block, arms: tuple[Arm, ...]) -> Block:
+def _with_cpu(block: Block, arms: tuple[Arm, ...], slower: float = 1.0) -> Block:
     """The server's processor time of each slice."""
 
     def cpu_us(arm: Arm) -> float:
@@ -107,5 +107,7 @@ def _with_cpu(block: Block, arms: tuple[Arm, ...]) -> Block:
         return own_us + (WAIT_CPU_US if arm.setting["io_ms"] else 0.0)
 
     slices = block.slices
-    spent = [round(1000 * cpu_us(arms[arm]) * count) for arm, count in zip(slices.arm, slices.requests, strict=True)]
+    spent = [
+        round(1000 * slower * cpu_us(arms[arm]) * count) for arm, count in zip(slices.arm, slices.requests, strict=True)
+    ]
     return replace(block, slices=replace(slices, server_cpu_ns=spent))

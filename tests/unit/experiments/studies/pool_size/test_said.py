@@ -10,7 +10,7 @@ from experiments.show.content import content, left_out
 from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pool_size.beside import begins, beside, gains, least_enough, of_clients, of_pools
 from experiments.studies.pool_size.claims import answers, claims
-from experiments.studies.pool_size.design import pool_size
+from experiments.studies.pool_size.design import Work, pool_size, work_of
 from experiments.studies.pool_size.figures import throughput_table
 from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, seen
 
@@ -47,6 +47,22 @@ def test_misses_are_counted_and_shown() -> None:
     assert table.count("**no**") == sum(not each.is_open for each in beside(found))
     assert "-20.0 %" in table
     assert answers(found)[3].sentence.startswith("The throughput of 0 of ")
+
+
+def test_a_machine_that_is_slower_in_the_sweep_misses_nothing() -> None:
+    """A prediction is of the machine's speed in the sweep. Predictions of the faster minutes before it miss."""
+    found = seen(slower=1.5)
+    closed = [each for each in beside(found) if not each.is_open and work_of(each.setting) == Work()]
+    assert all(each.ratio is not None and each.ratio.value == pytest.approx(1, rel=0.02) for each in closed)
+    assert all(
+        each.written_ratio is not None and each.written_ratio.value == pytest.approx(1 / 1.5, rel=0.02)
+        for each in closed
+    )
+    assert not any(each.was_hit for each in closed)
+    assert answers(found)[3].details[0].endswith("then, 0 are.")
+    for each in beside(found):
+        if each.share is not None and each.share_now is not None:
+            assert each.share_now > each.share
 
 
 def test_larger_pools_that_answer_less_contradict_what_gains() -> None:

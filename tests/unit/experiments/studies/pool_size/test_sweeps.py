@@ -9,7 +9,7 @@ from experiments.commands.recording import FIRST_BLOCKS
 from experiments.design.sweep import SERVERS_MAX, Windows
 from experiments.peers import WITHOUT_GIL
 from experiments.studies.pool_size import POOL_SIZE
-from experiments.studies.pool_size.design import SHARES, pool_lookups, pool_one, pool_size, work_of
+from experiments.studies.pool_size.design import SHARES, basis, pool_lookups, pool_one, pool_size, work_of
 from experiments.studies.study import Scale
 from tests.unit.experiments.studies.pool_size.planted import SCALE, told
 
@@ -24,12 +24,12 @@ def test_servers_start_in_turn_where_there_are_many(scale: Scale) -> None:
     assert sweep.alive < len(sweep.servers)
 
 
-def test_quick_takes_under_ten_minutes() -> None:
-    """The estimate of ``quick``, with its companions, is under ten minutes."""
+def test_quick_takes_eleven_minutes() -> None:
+    """The estimate of ``quick``, with its companions, is about eleven minutes, as its page says."""
     first = FIRST_BLOCKS * estimate.block_s(pool_one(SCALE))
     own, after = pool_size(SCALE), pool_lookups(SCALE)
     in_all = sum(each.looks[-1] * estimate.block_s(each) for each in (own, after))
-    assert first + in_all + estimate.REPORT_S < 590
+    assert first + in_all + estimate.REPORT_S < 690
 
 
 def test_an_open_loop_is_due_at_shares_of_what_was_foretold() -> None:
@@ -43,9 +43,19 @@ def test_an_open_loop_is_due_at_shares_of_what_was_foretold() -> None:
     assert len(opened) == sum(arm.setting["rate_hz"] is not None for arm in pool_size(SCALE).arms)
 
 
+@pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
+def test_a_block_has_all_that_its_predictions_rest_on(scale: Scale) -> None:
+    """Each arm of the sweep has its basis in the same block."""
+    sweep = pool_size(scale)
+    assert [arm for each in sweep.arms for arm in basis(each.setting) if arm not in sweep.arms] == []
+    assert set(pool_one(scale).arms) <= set(sweep.arms)
+
+
 def test_only_what_can_use_several_cores_is_free_on_all() -> None:
     """A hash, several processes, an interpreter without a GIL. Predictions count on it."""
-    for arm in pool_size(POOL_SIZE.scales["paper"]).arms:
+    arms = pool_size(POOL_SIZE.scales["paper"]).arms
+    bases = {each for arm in arms for each in basis(arm.setting)}
+    for arm in (each for each in arms if each not in bases):
         several = arm.setting["processes"] == 2 or arm.setting["build"] == "free-threaded"
         assert (arm.setting["placement"] == "free") == (several or work_of(arm.setting).hash_ms > 0)
 
