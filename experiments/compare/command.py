@@ -111,7 +111,7 @@ Loads:
 Examples:
   compare sockets grpc
   compare 'sockets workers=1' 'sockets workers=16' --connections 16 --load c
-  compare 127.0.0.1:5001 'python new_server.py' --call shop.v1.Shop/Price --fail-if 'slower>5%'
+  compare 'python old.py' 'python new.py' --call shop.v1.Shop/Price --fail-if 'slower>5%'
 
 Exit codes:
 {exits}"""

@@ -200,7 +200,8 @@ def table(of: Outcome) -> Iterator[str]:
         numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
         mark = " †" if side.load_limited else ""
         yield f"{name:2}{''.join(numbers)}{_time(side.server_cpu_us):>13}   {side.server}{mark}"
-    yield f"Load: {of.load}. Times are for each request. The verdict is on the ratio of means alone."
+    interval = f"brackets are the {percent(of.confidence)} interval of the ratio of means"
+    yield f"Load: {of.load}. Times are for each request. Verdict: {of.verdict or 'none'}; {interval}."
     for name, side in (("A", of.a), ("B", of.b)):
         if side.p99_needs is not None:
             yield f"{name}'s p99 cannot be told from {side.requests:,} replies: some {side.p99_needs:,} would do."

@@ -121,13 +121,19 @@ def table(advice: Advice) -> Iterator[str]:
 
 
 def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
-    """The advice on a measured server, a line each. The measurements come first."""
+    """The advice on a measured server, a line each. Warnings come right after it."""
     where = "one process" if found.processes == 1 else f"{found.processes} processes"
     kind = "workers" if found.by_workers else "connections"
     rates = ", ".join(f"{level.at_once}: {_rate(level.throughput_hz)}" for level in found.levels)
     yield f"Advice: {str(found).replace(' of ', ', each with ')}{', in one process' if found.processes == 1 else ''}."
+    every = [load for level in found.levels for load in level.rounds]
+    if disturbed := sum(load.is_disturbed for load in every):
+        yield f"Other programs took the cores in {disturbed} of {len(every)} windows: ask again when they are at rest."
+    if not found.by_workers:
+        yield "The server ran with the workers that it has, which may be the limit: --start measures every pool."
     yield f"Measured in {where}, by turns, {kind} and replies a second at most: {rates}."
-    yield f"Expect up to {_rate(found.highest_hz)}, within {percent(MEASURED_ERROR)}, beside a load on this machine."
+    within = f", within {percent(MEASURED_ERROR)}" if not disturbed else "; its error is not known"
+    yield f"Expect up to {_rate(found.highest_hz)}, beside a load on this machine{within}."
     yield _limit(found)
     gain = found.best.throughput_hz / found.highest_hz - 1
     if gain >= LITTLE:
@@ -137,11 +143,6 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
         yield from _missed(wish, found)
     computes = "" if found.processor_s is None else f", and {_time(found.processor_s)} of processor time under load"
     yield f"A request takes {_time(found.alone_s)} alone{computes}."
-    every = [load for level in found.levels for load in level.rounds]
-    if disturbed := sum(load.is_disturbed for load in every):
-        yield f"Other programs took the cores in {disturbed} of {len(every)} windows: ask again when they are at rest."
-    if not found.by_workers:
-        yield "The server ran with the workers that it has: --start measures every pool."
 
 
 def _limit(found: Found) -> str:
@@ -154,7 +155,9 @@ def _limit(found: Found) -> str:
             return "The limit is the processor: all cores are busy, our load among them. More threads add nothing."
         case Limit.GIL:
             more = "For more, start more processes: each has a GIL of its own, and needs a core"
-            return f"The limit is {_LIMITS['gil']}. {more}."
+            return (
+                f"The limit is the GIL: one thread computes at a time, so more than {found.workers} add little. {more}."
+            )
         case Limit.INSIDE:
             return _inside(found)
         case Limit.WORKERS:

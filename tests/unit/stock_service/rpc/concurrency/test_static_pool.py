@@ -155,3 +155,9 @@ def test_a_task_is_let_go_when_it_has_ended() -> None:
         gate.open()
         until(lambda: [reference() for reference in references] == [None, None])
         asleep(pool, 1)
+
+
+def test_an_empty_batch_is_nothing() -> None:
+    """An empty batch wakes no thread."""
+    with running(StaticPool, 1, 1) as (pool, _):
+        assert pool.execute_all([]) == 0
