@@ -24,7 +24,7 @@ from experiments.studies.pool_size.beside import (
     of_pools,
 )
 from experiments.studies.pool_size.claims import compared
-from experiments.studies.pool_size.design import AIO, POOLS, SHARES, SOCKETS, model_of, named, work_of
+from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, model_of, named, work_of
 
 FORETOLD = "foretold, from one client of one worker"
 
@@ -104,15 +104,15 @@ def tails(every: Sequence[Beside]) -> Picture:
         measured, told = [], []
         own = [each for each in opened if each.what == what]
         for each in own:
-            place = 100 * min(SHARES, key=lambda share: abs(share - (each.share or 0)))
+            place = 100 * (each.share_now or 0)
             if math.isfinite(each.foretold.response_s):
                 told.append((place, 1000 * each.foretold.response_s))
             if each.p99_s is not None:
                 measured.append((place, exact(1000 * each.p99_s)))
         line = Line("", own[0].setting.text("transport"), sorted(measured, key=lambda point: point[0]), told)
         panels.append(Panel(f"{what}, {_load(own)}", [line]))
-    ticks = tuple((100 * share, f"{100 * share:.0f}") for share in SHARES)
-    x, y = "Load, % of the capacity foretold before the sweep", "99th percentile of response times, ms"
+    ticks = tuple((float(each), str(each)) for each in (30, 50, 70, 90))
+    x, y = "Load, % of the foretold capacity", "99th percentile of response times, ms"
     scale = Scale(x, y, ticks, FORETOLD, log_x=False, log_y=True, holds_formula=True)
     return curves.picture("tails", "An open loop: the 99th percentile of response times", scale, panels[:PANELS])
 
@@ -122,7 +122,7 @@ def _load(own: Sequence[Beside]) -> str:
     most = max(own, key=lambda each: each.share or 0)
     threads = "" if model_of(most.setting) == AIO else f"{counted(most.workers, 'thread')}, "
     rate = number(float(str(most.setting["rate_hz"])))
-    return f"{threads}{100 * max(SHARES):.0f} % = {rate}/s".replace(" % = ", "\N{NO-BREAK SPACE}% = ")
+    return f"{threads}up to {rate}/s"
 
 
 def loop(every: Sequence[Beside]) -> Picture:
