@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from experiments.design.demands import Demands
-from experiments.recommend.advice import BUSIEST, RATE_NEAR, Advice, Kind, Size, Wish
+from experiments.recommend.advice import BUSIEST, RATE_NEAR, USUAL, Advice, Kind, Size, Wish
 from experiments.recommend.seen import ONE_AT_A_TIME, RATE_FAIR, Found, Limit
 from experiments.recommend.tail import tail
 from experiments.show.figures import advice as figure
@@ -71,7 +71,8 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
     yield f"Expect up to {_rate(chosen.highest_hz)}, {within}. The limit is {_LIMITS[chosen.limit]}."
     if math.isfinite(chosen.p99_s):
         share = f" ({percent(chosen.rate_hz / chosen.highest_hz)} of that)" if wish.rate_hz is None else ""
-        within = f"within {percent(DESCRIBED_TAIL_ERROR)}"
+        is_known = chosen.rate_hz < 1.01 * USUAL * chosen.highest_hz
+        within = f"within {percent(DESCRIBED_TAIL_ERROR)}" if is_known else "by a model that is less exact here"
         yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {within}."
     if not advice.carried:
         yield from _not_carried(wish, chosen.highest_hz)

@@ -100,13 +100,15 @@ def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> 
     assert f"start a server: python -m stock_service serve --transport {transport}" in lines[0]
 
 
-@pytest.mark.parametrize("served", ["grpc"], indirect=True)
-def test_the_price_updater_updates_until_it_is_stopped(served: Served) -> None:
+@pytest.mark.parametrize(
+    ("served", "stops"), [("grpc", signal.SIGINT), ("sockets", signal.SIGTERM)], indirect=["served"]
+)
+def test_the_price_updater_updates_until_it_is_stopped(served: Served, stops: signal.Signals) -> None:
     """The updater prints the number of its updates, which the server has committed; exit code 0."""
     with Running("clients.price_updater", *served.options, "--interval-s", "0.001", "--stocks", "FishCo") as updater:
         assert updater.line() == f"updating 1 stock at {served.options[-1]} every 0.001 s on average"
         until(lambda: served.exchange.lookup("FishCo").sequence > 5, "the prices change")
-        updater.signal(signal.SIGINT)
+        updater.signal(stops)
         ended = updater.ended()
     count = served.exchange.lookup("FishCo").sequence
     assert (ended.code, ended.stdout, ended.stderr) == (0, f"{count} updates: OK {count}\n", "")

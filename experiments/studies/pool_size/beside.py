@@ -2,7 +2,7 @@
 
 A measurement is the median over blocks, of throughputs or of 99th percentiles. A prediction is of a server with its
 cores to itself. Other programs take the cores for a block or two; a median resists that. Blocks that a gate refuses for
-an arm are left out.
+an arm are left out of its measurement.
 
 A prediction rests on the medians of its basis over the same blocks. One that was written down before the sweep is of
 other minutes, in which a shared machine may be half as fast, or twice: it gives the rates of the open loops, and its
@@ -103,7 +103,7 @@ class Beside:
 
     @property
     def ratio(self) -> Estimate | None:
-        """Measured ÷ foretold throughput of a closed loop."""
+        """Measured ÷ foretold throughput of a closed loop. The interval is the measurement's alone."""
         return self._over(self.foretold)
 
     @property
@@ -185,7 +185,8 @@ def told(seen: Seen) -> Mapping[Setting, Foretold]:
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
     written = {each.setting: each for each in seen.foretold}
     own = [arm.setting for arm in sweep.arms if not arm.copy and arm not in bases and arm.setting in written]
-    return {each: foretell(seen.main, each) if seen.main.blocks else written[each] for each in own}
+    has_bases = bool(seen.main.blocks) and bases <= set(sweep.arms)  # an older sweep has none
+    return {each: foretell(seen.main, each) if has_bases else written[each] for each in own}
 
 
 @lru_cache(maxsize=1)
@@ -251,9 +252,10 @@ def _throughput_hz(judgement: Judgement, arm: Arm) -> Estimate | None:
 
 
 def _p99_s(judgement: Judgement, arm: Arm) -> float | None:
-    """The 99th percentile of an arm, over its blocks."""
+    """The 99th percentile of an arm, over the blocks that count."""
     place = judgement.sweep.arms.index(arm)
-    values = [block.arms[place].answered[ALL].times.distribution().p99_us for block in judgement.blocks]
+    blocks = [block for block in judgement.blocks if not any(arm_refusals(judgement.sweep, block, arm))]
+    values = [block.arms[place].answered[ALL].times.distribution().p99_us for block in blocks]
     known = [each for each in values if each is not None]
     return median(known) / 1e6 if known else None
 

@@ -185,7 +185,7 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """Rows of a scale: all rows, the rows that fit into ten minutes, or a few. Models that are missing here are left
+    """Rows of a scale: all rows, the rows of a quarter of an hour, or a few. Models that are missing here are left
     out."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)

@@ -209,7 +209,8 @@ def _rises(judged: Judged) -> bool:
 def _told(judgement: Judgement, name: str) -> str:
     line = _line(name)
     comparison = declared(judgement, name)
-    assert comparison is not None
+    if comparison is None:  # in a folder of an older version
+        return f"Not known {WORDS[line]}: this sweep has not the numbers of clients that it needs."
     most, few = (clients(arm.connections) for arm in (comparison.above, comparison.below))
     return told(judgement, name, f"{most} {WORDS[line]}", few) + _contrary(judgement, name)
 

@@ -59,7 +59,7 @@ def test_a_machine_that_is_slower_in_the_sweep_misses_nothing() -> None:
         for each in closed
     )
     assert not any(each.was_hit for each in closed)
-    assert answers(found)[3].details[0].endswith("then, 0 are.")
+    assert answers(found)[3].details[0].endswith("of one worker, 0 are.")
     for each in beside(found):
         if each.share is not None and each.share_now is not None:
             assert each.share_now > each.share
