@@ -13,7 +13,7 @@ from experiments.commands import pages, recording
 from experiments.commands.index import HERE
 from experiments.commands.recording import expected
 from experiments.design.arms import Arm
-from experiments.design.setting import recorded
+from experiments.design.setting import setting
 from experiments.judge.verdicts import Judgement, judge
 from experiments.recommend.words import DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR
 from experiments.results.files import SWEEP_FILE
@@ -61,9 +61,7 @@ def untrue(page: Content, also: str = "") -> list[str]:
     has = {arm.setting.text("executor") for each in judgements for arm in each.sweep.arms}
     told = (also, report.markdown(page), *(f"{each.title} {each.alternative}" for each in page.pictures))
     text = " ".join(told).lower()
-    lacking = {
-        level: recorded({"transport": "sockets", "executor": level}).executor for level in EXECUTORS.keys() - has
-    }
+    lacking = {level: setting(transport="sockets", executor=level).executor for level in EXECUTORS.keys() - has}
     return [name for names in lacking.items() for name in names if name in text]
 
 
@@ -71,7 +69,7 @@ def at_another(arm: Arm) -> Arm:
     """The arm as if another executor had been recorded."""
     levels = dict(arm.setting.levels)
     executor = str(levels["executor"])
-    return replace(arm, setting=recorded(levels | {"executor": IN_ITS_PLACE.get(executor, executor)}))
+    return replace(arm, setting=setting(**levels | {"executor": IN_ITS_PLACE.get(executor, executor)}))
 
 
 def re_made(of: Judgement) -> Judgement:

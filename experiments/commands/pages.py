@@ -32,9 +32,9 @@ from experiments.judge.points import points, stages
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results import environment
-from experiments.results.files import EDITION, SWEEP_FILE, edition, write_at_once
+from experiments.results.files import SWEEP_FILE, write_at_once
 from experiments.results.observed import ALL
-from experiments.show import report, version
+from experiments.show import report
 from experiments.show.content import Content
 from experiments.show.figures.stages import STAGES
 from experiments.show.numbers import counted, number, ratio_words, spread_words, time_unit
@@ -83,9 +83,7 @@ def written() -> Iterator[tuple[Path, str]]:
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made({folder: _read(folder) for folder in recordings()}, HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
-        found = _read(page.parent)
-        is_earlier = edition(page.parent) < EDITION
-        yield page, version.with_line(_text(page), found.seen.version) if is_earlier else report.markdown(found)
+        yield page, report.markdown(_read(page.parent))
     for page in filled_pages():
         yield page, filled(_text(page), page)
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
-import experiments.studies
 from experiments.compare.sweep import PART as COMPARED
 from experiments.compare.sweep import again as of_compare
 from experiments.design.sweep import Sweep
@@ -29,9 +27,6 @@ DIFFERS_EXIT = 1
 
 AFTER_BLOCKS, FIRST_BLOCKS = 3, 1
 """Blocks of a sweep without verdicts, measured after a part's own sweep or before it."""
-
-FORMER_DESIGNS = Path(experiments.studies.__file__).parent / "former_designs.sha256"
-"""Digests of the ``sweep.json`` of recordings whose parts have other designs by now; ``sha256sum --check`` reads it."""
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
@@ -65,13 +60,11 @@ def expected(folder: Path) -> Expected:
     """Content that a folder should hold, computed anew. A sweep of ``compare`` is made from its two sides. A sweep of
     no part here has no expected content. Raises UsageError."""
     sweep = read_sweep(folder)
-    digest = sha256((folder / SWEEP_FILE).read_bytes()).hexdigest()
-    former = digest in FORMER_DESIGNS.read_text(encoding="utf-8")
     if sweep.part == COMPARED:
-        return Expected({}, (Design(of_compare(sweep), (), {}),), former)
+        return Expected({}, (Design(of_compare(sweep), (), {}),))
     if sweep.part not in PARTS:
         return Expected({}, ())
-    return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)), former)
+    return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)))
 
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:

@@ -4,7 +4,7 @@ import argparse
 
 from experiments.commands.recording import DIFFERS_EXIT, add_results, expected
 from experiments.results.files import SWEEP_FILE
-from experiments.verify import differences, earlier
+from experiments.verify import differences
 from stock_service.rpc.process.command_line import Parser
 
 
@@ -18,8 +18,5 @@ def run(options: argparse.Namespace) -> int:
     inside = sorted(file.parent for file in options.results.rglob(SWEEP_FILE))
     folders = inside or [options.results]
     found = [each for folder in folders for each in differences(folder, expected)]
-    for said in (earlier(folder, expected) for folder in folders):
-        if said is not None:
-            print(said)
     print("\n".join(found) if found else f"{options.results}: everything is as its blocks have it")
     return DIFFERS_EXIT if found else 0

@@ -102,9 +102,6 @@ class Factor:
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """Fault which shows that an arm at these levels did not have its level of this factor; None for no fault."""
 
-    former: Mapping[str, str] = field(default_factory=dict)
-    """Levels that only recordings of earlier versions have, each with its name for people."""
-
     def read(self, text: str) -> Level:
         """The level that a text stands for. Raises UsageError."""
         try:
@@ -205,7 +202,6 @@ FACTORS: Mapping[str, Factor] = {
             "sockets",
             "what carries a request",
             wire=True,
-            former={"jsonrpc": "JSON-RPC"},
         ),
         Factor(
             "executor",

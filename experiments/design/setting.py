@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from experiments.design.factors import EXECUTOR_NAMES, FACTORS
-from experiments.design.former import renewed
 from experiments.design.levels import Level, shown
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import meant
@@ -79,17 +78,7 @@ class Setting:
 
 
 def setting(**levels: Level) -> Setting:
-    """A setting with these levels, the others at their defaults. Factors have former names too. Raises UsageError."""
-    return _setting(levels, recorded=False)
-
-
-def recorded(levels: Mapping[str, Level]) -> Setting:
-    """The setting of a recording, which may have levels of earlier versions. Raises UsageError."""
-    return _setting(levels, recorded=True)
-
-
-def _setting(levels: Mapping[str, Level], recorded: bool) -> Setting:
-    levels = renewed(levels)
+    """A setting with these levels, the others at their defaults. Raises UsageError."""
     unknown = levels.keys() - FACTORS.keys()
     if unknown:
         raise UsageError("a setting", ", ".join(sorted(unknown)), f"these factors: {', '.join(FACTORS)}")
@@ -97,8 +86,7 @@ def _setting(levels: Mapping[str, Level], recorded: bool) -> Setting:
     for name, factor in FACTORS.items():
         default = factor.default_among(chosen)
         given = levels.get(name, default)
-        keeps = recorded and given in factor.former
-        chosen[name] = default if given == default else given if keeps else factor.read(shown(given))
+        chosen[name] = default if given == default else factor.read(shown(given))
     return Setting(tuple(chosen.items()))
 
 

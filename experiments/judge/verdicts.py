@@ -191,11 +191,6 @@ class Judgement:
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
-    @property
-    def as_clients_see_it(self) -> "Judgement":
-        """The same with verdicts on client and server together, for comparisons without verdicts on the server."""
-        return replace(self, judged={name: one.as_clients_see_it for name, one in self.judged.items()})
-
     def _is_decided(self, one: Judged) -> bool:
         limit = self.sweep.apart_from
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)

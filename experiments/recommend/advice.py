@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
 
 from experiments.design.demands import Demands
 from experiments.recommend.model import bounds, capacity_hz
@@ -184,7 +183,6 @@ def _is_enough(demands: Demands, choice: Choice, wish: Wish) -> bool:
     return rate_hz <= BUSIEST * highest_hz and p99_s <= (wish.target_p99_s or math.inf)
 
 
-@cache
 def _tail_s(demands: Demands, workers: int, processes: int, cores: int, rate_hz: float) -> float:
     return tail(demands, workers, rate_hz, cores=cores, processes=processes)
 

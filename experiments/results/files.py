@@ -26,7 +26,7 @@ import msgspec
 from clients.load.record.times import Times
 from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.limits import LIMITS, Limits
-from experiments.design.setting import recorded
+from experiments.design.setting import setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
@@ -34,8 +34,8 @@ from stock_service.rpc.errors import UsageError
 FORMAT = 1
 
 EDITION = 2
-"""Counts changes of defaults, names and colours. Texts and figures of recordings before the last change cannot be
-computed anew, while every number can. Edition 2: executors are named, and three transports went."""
+"""Counts changes of defaults, names and colours. A sweep of an earlier edition is refused, since its texts and figures
+cannot be computed anew."""
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
@@ -90,12 +90,6 @@ class SweepFile:
     timeline: bool = False
     apart_from: float | None = None
     fixed: bool = False
-
-
-def edition(folder: Path) -> int:
-    """Edition of the words of a folder's sweep; see ``EDITION``. Raises as ``read_sweep``."""
-    read_sweep(folder)
-    return int(msgspec.json.decode((folder / SWEEP_FILE).read_bytes()).get("edition", 1))
 
 
 def plan_text(form: Form[P, Any], plan: P) -> str:
@@ -179,7 +173,9 @@ def _values(of: Group | Comparison) -> dict[str, Any]:
 
 
 def _sweep(plain: dict[str, Any]) -> Sweep:
-    arms = [Arm(recorded(each["levels"]), each.get("copy", 0)) for each in plain["arms"]]
+    if (edition := plain.pop("edition", 1)) != EDITION:
+        raise UsageError("edition", str(edition), f"edition {EDITION}, so measure anew")
+    arms = [Arm(setting(**each["levels"]), each.get("copy", 0)) for each in plain["arms"]]
     for group in plain["groups"]:
         group["arms"] = [arms[place] for place in group["arms"]]
     for comparison in plain["comparisons"]:

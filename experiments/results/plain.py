@@ -5,7 +5,7 @@ A mapping that lacks a factor reads as standing at that factor's default.
 
 from typing import Any
 
-from experiments.design.setting import recorded
+from experiments.design.setting import setting
 
 
 def with_levels(value: Any) -> Any:
@@ -28,7 +28,7 @@ def with_settings(value: Any) -> Any:
         case {"levels": levels, **others}:
             return {"setting": with_settings(levels), **others}
         case {"transport": _}:
-            return recorded(value)
+            return setting(**value)
         case dict():
             return {name: with_settings(each) for name, each in value.items()}
         case list():

@@ -220,7 +220,7 @@ def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
 def _same(judged: Judged, label: str) -> str:
     ratio = f"ratio {_ratio(judged)}"
     if judged.verdict is Verdict.EQUIVALENT:
-        return f"two equal servers ({label}) take the same time, to within 5 %: {ratio}."
+        return f"two equal servers ({label}) take the same {_what(judged)}, to within 5 %: {ratio}."
     if judged.verdict is Verdict.INCONCLUSIVE:
         return f"two equal servers ({label}) were not told apart: {ratio}."
     return f"two equal servers ({label}) were told apart, which is an error: {ratio}."

@@ -67,11 +67,6 @@ def without(report: str) -> str:
     return re.sub(rf"^{re.escape(LABEL)}.*\n\n", "", report, count=1, flags=re.MULTILINE)
 
 
-def with_line(report: str, version: Version) -> str:
-    """The report with the line on the version that is true now, behind its sweep's state."""
-    return re.sub(r"^(> .*\n\n)", lambda state: f"{state[1]}{line(version)}\n\n", without(report), count=1, flags=re.M)
-
-
 def of(environment: Environment | None, settings: Sequence[Setting]) -> Version:
     """The version of arms at these settings. Blocks for some 0.1 s. Raises OSError, SyntaxError."""
     if environment is None:

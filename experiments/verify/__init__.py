@@ -8,26 +8,19 @@ A recording is what a sweep left in its folder. It passes if four things hold:
 - The folder holds every text that is computed from the blocks, and every measurement that its part makes beside the
   sweep.
 
-In a recording of an earlier version (``files.EDITION``) every row is computed. Its report and figures are compared with
-their digests in ``TEXTS_FILE``. The digests lie beside the files: they show an accident, and no forgery. A recording is
-judged by the limits that it states; limits that are not this version's are named. A factor that a recording lacks came
-later. Left out: whether the blocks are true.
+A recording is judged by the limits that it states; limits that are not this version's are named. A factor that a
+recording lacks came later. Left out: whether the blocks are true.
 """
 
 import csv
 import io
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from experiments.design.factors import FACTORS
-from experiments.design.former import FORMER
-from experiments.design.levels import shown
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import judge
 from experiments.kinds import KINDS, Plan, kept, kind_of, prediction
@@ -37,10 +30,6 @@ from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
-
-TEXTS_FILE = "texts.sha256"
-"""Digests of the report, the figures and the machine's record, for a recording of a former edition. ``sha256sum
---check`` reads the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +51,6 @@ class Expected:
     """Report and figures, by the files' names. Each is computed only if its text is compared."""
     designs: Sequence[Design]
     """Sweeps of the part, one of which the folder's sweep must be. Empty where no known part makes the sweep."""
-    former: bool = False
-    """True where the folder's sweep is known as an earlier design."""
 
 
 Expecting = Callable[[Path], Expected]
@@ -80,10 +67,6 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
     expected = expecting(folder)
     yield from _unlike_its_design(folder, sweep, expected)
     table = _as_its_version_had(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
-    if files.edition(folder) < files.EDITION:
-        yield from _numbers_differ(folder / rows.ROWS_FILE, table)
-        yield from _texts_edited(folder, expected.texts)
-        return
     yield from _text_differs(folder / rows.ROWS_FILE, table)
     for name, should in expected.texts.items():
         yield from _text_differs(folder / name, should())
@@ -91,7 +74,7 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
 
 def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
     """Faults of the blocks, and of the machine's record beside them."""
-    yield from cut_short(sweep, files.counting(every), files.edition(folder))
+    yield from cut_short(sweep, files.counting(every))
     yield from block_faults(sweep, every)
     if (folder / environment.ENVIRONMENT_FILE).exists():
         yield from machine_faults(environment.load(folder), every)
@@ -116,8 +99,6 @@ def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
     """Faults where no part makes the sweep, and files and folders that its part writes and that are missing."""
-    if expected.former:
-        return
     if not expected.designs:
         yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
         return
@@ -147,25 +128,9 @@ def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
             yield each.name
 
 
-def earlier(folder: Path, expecting: Expecting) -> str | None:
-    """A sentence on a recording of an earlier version whose texts would differ today; None for others.
-
-    Raises as ``differences``.
-    """
-    if files.edition(folder) == files.EDITION:
-        return None
-    texts = {name: text for name, text in expecting(folder).texts.items() if (folder / name).exists()}
-    others = sum(bool(list(_text_differs(folder / name, should()))) for name, should in texts.items())
-    told = f"{others} of {len(texts)} texts and figures are as that version wrote them"
-    return f"{folder}: of an earlier version; every row is computed anew, {told}" if others else None
-
-
-def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[str]:
+def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
     """Faults of a sweep that did not end at the right look, which is the first that decides every comparison, or the
-    last.
-
-    An earlier edition waited for the verdict of a comparison whose load was at its limit.
-    """
+    last."""
     looks = ", ".join(map(str, sweep.looks))
     if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(block.number) for block in blocks)}"
@@ -174,8 +139,7 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block], edition: int) -> Iterator[s
     elif len(blocks) < sweep.looks[-1] and not judge(sweep, blocks).decided:
         yield f"the sweep was cut short: undecided after {len(blocks)} blocks, its looks are at {looks}"
     for look in (each for each in sweep.looks if each < len(blocks)):
-        judged = judge(sweep, blocks[:look])
-        if (judged if edition == files.EDITION else judged.as_clients_see_it).decided:
+        if judge(sweep, blocks[:look]).decided:
             yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
 
 
@@ -197,76 +161,25 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
     """The rows without the factors that the recorded rows lack. These factors came later, and every arm has their
-    default. A factor keeps the former name that it has in the recorded rows."""
+    default."""
     try:
         header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",")
     except OSError:
         return table
-    lacking = FACTORS.keys() - set(header)
-    former = {FORMER[name].now: name for name in header if name in FORMER and FORMER[name].now in lacking}
-    later = {name for name in lacking - former.keys() if _is_at_default(name, sweep)}
-    if not later and not former:
+    later = {name for name in FACTORS.keys() - set(header) if _is_at_default(name, sweep)}
+    if not later:
         return table
     text = io.StringIO()
-    columns = [former.get(name, name) for name in rows.COLUMNS if name not in later]
+    columns = [name for name in rows.COLUMNS if name not in later]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    for row in csv.DictReader(io.StringIO(table)):
-        then = {name: shown(FORMER[name].written(FACTORS[now].read(row[now]))) for now, name in former.items()}
-        writer.writerow(row | then)
+    writer.writerows(csv.DictReader(io.StringIO(table)))
     return text.getvalue()
 
 
 def _is_at_default(name: str, sweep: Sweep) -> bool:
     levels = (dict(arm.setting.levels) for arm in sweep.arms)
     return all(each[name] == FACTORS[name].default_among(each) for each in levels)
-
-
-def _texts_edited(folder: Path, texts: Iterable[str]) -> Iterator[str]:
-    """Texts of an earlier version that have changed since its edition ended."""
-    try:
-        lines = (folder / TEXTS_FILE).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        yield f"{folder / TEXTS_FILE}: {error.strerror}"
-        return
-    digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    here = (name for name in texts if (folder / name).exists())
-    for name in dict.fromkeys((*here, *_shown_figures(folder), environment.ENVIRONMENT_FILE, *digests)):
-        try:
-            content = (folder / name).read_bytes()
-            digest = sha256(without(content.decode()).encode() if name.endswith(".md") else content).hexdigest()
-        except OSError as error:
-            yield f"{folder / name}: {error.strerror}"
-            continue
-        if digests.get(name) != digest:
-            yield f"{folder / name}: not what an earlier version wrote, by {TEXTS_FILE}"
-
-
-def _shown_figures(folder: Path) -> Sequence[str]:
-    """Figures that a folder's report shows; empty without a report."""
-    with suppress(FileNotFoundError):
-        return re.findall(r"\]\((figures/[^)]+)\)", (folder / "report.md").read_text(encoding="utf-8"))
-    return ()
-
-
-def _numbers_differ(file: Path, table: str) -> Iterator[str]:
-    """The first row in which a file of rows differs from the expected one, without the arms' names."""
-    try:
-        has = file.read_text(encoding="utf-8")
-    except OSError as error:
-        yield f"{file}: {error.strerror}"
-        return
-    heads = has.partition("\n")[0], table.partition("\n")[0]
-    if heads[0] != heads[1]:
-        yield f"{file} line 1: {_cell(*heads)}"
-        return
-    pairs = zip(csv.DictReader(io.StringIO(has)), csv.DictReader(io.StringIO(table)), strict=False)
-    for number, (mine, theirs) in enumerate(pairs, 2):
-        for name in (name for name in mine if name != "arm" and mine[name] != theirs.get(name)):
-            yield f"{file} line {number}: {name} {mine[name]}, computed {theirs.get(name)}"
-            return
-    if has.count("\n") != table.count("\n"):
-        yield f"{file}: {has.count(chr(10))} lines, computed: {table.count(chr(10))}"
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path as Outline
 from PIL import Image
 
-from experiments.design.factors import FACTORS, PROTOCOLS
+from experiments.design.factors import PROTOCOLS
 from experiments.peers import LABELS
 from stock_service.rpc.transports import TRANSPORTS, load
 
@@ -110,10 +110,10 @@ def house() -> Iterator[None]:
 
 @cache
 def label(transport: str) -> str:
-    """Name of a transport for people. A transport of an earlier version keeps its own name."""
+    """Name of a transport for people."""
     if transport in TRANSPORTS:
         return str(getattr(load(transport), "LABEL", transport))
-    return LABELS.get(transport) or FACTORS["transport"].former.get(transport, transport)
+    return LABELS.get(transport, transport)
 
 
 def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:

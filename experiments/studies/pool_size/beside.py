@@ -185,8 +185,7 @@ def told(seen: Seen) -> Mapping[Setting, Foretold]:
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
     written = {each.setting: each for each in seen.foretold}
     own = [arm.setting for arm in sweep.arms if not arm.copy and arm not in bases and arm.setting in written]
-    has_bases = bool(seen.main.blocks) and bases <= set(sweep.arms)  # an older sweep has none
-    return {each: foretell(seen.main, each) if has_bases else written[each] for each in own}
+    return {each: foretell(seen.main, each) if seen.main.blocks else written[each] for each in own}
 
 
 @lru_cache(maxsize=1)

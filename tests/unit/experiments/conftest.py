@@ -1,9 +1,11 @@
-"""The machine is looked at once for all tests of a process: a look takes half a second."""
+"""The machine is looked at once for all tests of a process: a look takes half a second. Simulations may be short."""
 
+import sys
 from functools import cache
 
 import pytest
 
+from experiments.recommend.tail import tail
 from experiments.results import environment
 
 LOOK = cache(environment.look)
@@ -12,3 +14,11 @@ LOOK = cache(environment.look)
 @pytest.fixture(autouse=True)
 def _one_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "look", LOOK)
+
+
+@pytest.fixture
+def short_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the simulated requests, for tests of advice and of predictions. Tests of the model have all
+    requests."""
+    monkeypatch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
+    tail.cache_clear()

@@ -53,6 +53,7 @@ def refused(capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> s
     printed = capsys.readouterr()
     (line,) = printed.err.splitlines()
     assert str(folder) in line
+    assert not printed.out
     assert not re.search(r"\w+Error\b|Errno|Traceback", line)
     return line
 

@@ -1,6 +1,7 @@
 """The command ``compare``: what its help names, and a whole comparison by a load program."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -93,6 +94,7 @@ def test_a_load_program_drives_both_sides(
     }
     said = capsys.readouterr().out
     assert "Load: c connections=4." in said
+    assert re.search(r"Verdict: none; brackets are the \d[\d.]* % interval", said)
     assert "Not checked: c does not record it." in said
 
 

@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ from experiments.design.limits import LIMITS
 from experiments.kinds import prediction
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
-from experiments.verify import TEXTS_FILE, Design, Expected, cut_short, differences, earlier
+from experiments.verify import Design, Expected, cut_short, differences
+from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep, with_slices
 from tests.unit.experiments.verify.edited import machine, replaced
 
@@ -90,17 +90,6 @@ def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_pa
     assert (list(differences(tmp_path, nothing)) == []) == fine
 
 
-def test_a_recording_with_a_factor_under_its_former_name_passes(tmp_path: Path) -> None:
-    """A factor under its former name, with its former levels, is read in its column. Another level in it is named."""
-    table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
-    then = [{"cpu_ms": "extra_us"}.get(name, name) for name in rows.COLUMNS if name not in ("io_ms", "hash_ms")]
-    write_rows(table, [row | {"extra_us": "0"} for row in rows_in(table)], then)
-    assert list(differences(tmp_path, nothing)) == []
-    replaced(table, "mutex,0,", "mutex,5,")
-    (found,) = differences(tmp_path, nothing)
-    assert "results.csv line 2" in found
-
-
 @pytest.mark.parametrize(
     ("written_at", "fine"), [("2025-12-31T23:59:59+00:00", True), ("2026-01-01T00:00:01+00:00", False)]
 )
@@ -112,77 +101,20 @@ def test_what_was_foretold_is_older_than_the_first_block(written_at: str, fine: 
     assert [f"written at {written_at}" in each for each in found] == ([] if fine else [True])
 
 
-def test_texts_of_an_earlier_version_stay_and_its_numbers_are_computed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Texts of an earlier version stay, with a note and no fault. An arm may have had another name. An edited number is
-    a fault."""
-
-    def computed(_: Path) -> Expected:
-        return Expected({"report.md": lambda: "sockets lose\n"}, DESIGNED)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(files, "EDITION", files.EDITION - 1)
-        folder = recording(tmp_path, blocks(10))
-    (folder / "report.md").write_text("sockets win\n", encoding="utf-8")
-    (unsigned,) = differences(folder, computed)
-    assert f"{TEXTS_FILE}: No such file" in unsigned
-    of_machine = f"{sha256((folder / 'environment.json').read_bytes()).hexdigest()}  environment.json\n"
-    (folder / TEXTS_FILE).write_text(of_machine, encoding="utf-8")
-    (unsigned,) = differences(folder, computed)
-    assert "report.md: not what an earlier version wrote" in unsigned
-    signed = sha256(b"sockets win\n").hexdigest()
-    (folder / TEXTS_FILE).write_text(f"{of_machine}{signed}  report.md\n", encoding="utf-8")
-    table = (folder / rows.ROWS_FILE).read_text(encoding="utf-8")
-    (folder / rows.ROWS_FILE).write_text(table.replace(",grpc,0,", ",grpc as it was,0,"), encoding="utf-8")
-    assert list(differences(folder, computed)) == []
-    assert "1 of 1 texts and figures are as that version wrote them" in str(earlier(folder, computed))
-    (folder / "report.md").write_text("sockets draw\n", encoding="utf-8")
-    (edited_text,) = differences(folder, computed)
-    assert "report.md: not what an earlier version wrote" in edited_text
-    (folder / "report.md").write_text("sockets lose\n", encoding="utf-8")
-    signed = sha256(b"sockets lose\n").hexdigest()
-    (folder / TEXTS_FILE).write_text(f"{of_machine}{signed}  report.md\n", encoding="utf-8")
-    assert earlier(folder, computed) is None
-    (folder / rows.ROWS_FILE).write_text(table, encoding="utf-8")
-    edited = rows_in(folder / rows.ROWS_FILE)
-    edited[3]["count"] = "1"
-    write_rows(folder / rows.ROWS_FILE, edited, list(edited[0]))
-    (found,) = differences(folder, computed)
-    assert "line 5: count 1, computed" in found
-    (folder / rows.ROWS_FILE).write_text(table.partition("\n")[0] + "\n", encoding="utf-8")
-    (found,) = differences(folder, computed)
-    assert "1 lines, computed" in found
-    (folder / rows.ROWS_FILE).write_text("".join(f"{line[:20]}\n" for line in table.splitlines()), encoding="utf-8")
-    (found,) = differences(folder, computed)
-    assert "line 1: has" in found
-    (folder / rows.ROWS_FILE).write_text(table, encoding="utf-8")
-    (folder / "report.md").unlink()
-    (found,) = differences(folder, nothing)
-    assert "report.md: No such file" in found
-
-
-def test_a_figure_deleted_with_its_digest_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report of an earlier version still shows the figure."""
-    with monkeypatch.context() as patched:
-        patched.setattr(files, "EDITION", files.EDITION - 1)
-        folder = recording(tmp_path, blocks(10))
-    (folder / "report.md").write_text("![Bars (wide)](figures/bars.svg)\n", encoding="utf-8")
-    digests = {name: sha256((folder / name).read_bytes()).hexdigest() for name in ("environment.json", "report.md")}
-    signed = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
-    (folder / TEXTS_FILE).write_text(signed, encoding="utf-8")
-    (found,) = differences(folder, nothing)
-    assert "figures/bars.svg: No such file" in found
-
-
-@pytest.mark.parametrize(("edition", "fine"), [(files.EDITION - 1, True), (files.EDITION, False)])
-def test_a_limit_of_the_load_ends_a_sweep_of_this_edition(edition: int, fine: bool) -> None:
-    """A limit of the load ends a sweep of this edition. Earlier editions waited for the verdict on client and server
-    together."""
+def test_a_limit_of_the_load_ends_a_sweep() -> None:
+    """A limit of the load decides a sweep: further blocks would bring no verdict on the server."""
     near = {SOCKETS: 95.1, GRPC: 100.0}
     every = [with_slices(each, client_cpu_ns=each.slices.counted_ns) for each in blocks(14, near, 0.4)]
-    said = list(cut_short(OF, every, edition))
-    assert (said == []) is fine, said
+    assert list(cut_short(OF, every)) == ["the sweep went on: it was decided after 10 blocks, and has 14"]
+    assert list(cut_short(OF, blocks(14, near, 0.4))) == []
+
+
+def test_a_sweep_of_an_earlier_edition_is_refused(tmp_path: Path) -> None:
+    """A sweep of an earlier edition is refused in one line."""
+    file = recording(tmp_path, blocks(10)) / files.SWEEP_FILE
+    replaced(file, f'"edition": {files.EDITION}', '"edition": 1')
+    with pytest.raises(UsageError, match=r"edition 1.*measure anew"):
+        list(differences(tmp_path, nothing))
 
 
 def test_other_limits_are_named(tmp_path: Path) -> None:
