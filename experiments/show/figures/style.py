@@ -6,10 +6,12 @@ The same data give the same bytes: no dates, no random ids.
 """
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import sha256
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
@@ -50,6 +52,9 @@ LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
 """Colours of verdicts, as on the report's page. An undecided verdict has a quiet colour."""
+
+_CLIP = re.compile(rb'<clipPath id="(\w+)">(.*?)</clipPath>', re.DOTALL)
+"""A clip path in matplotlib's SVG: its name, and its printed numbers."""
 
 Dashes = Literal["-", ""] | tuple[float, tuple[float, ...]]
 
@@ -240,9 +245,17 @@ def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
         if kind == "svg":  # by the canvas: ``savefig`` would draw the figure once more for its layout
             canvas_of = FigureCanvasSVG(figure)
             canvas_of.print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
-        else:
-            figure.savefig(buffer, format=kind, metadata={"Software": None})
-    return buffer.getvalue()
+            return _clips_renamed(buffer.getvalue())
+        figure.savefig(buffer, format=kind, metadata={"Software": None})
+        return buffer.getvalue()
+
+
+def _clips_renamed(svg: bytes) -> bytes:
+    """A figure whose clip paths are named after their printed numbers. matplotlib names them after unrounded numbers,
+    whose last digits differ between processors."""
+    for name, printed in _CLIP.findall(svg):
+        svg = svg.replace(name, b"p" + sha256(printed).hexdigest()[:10].encode())
+    return svg
 
 
 def small_png(figure: Figure) -> bytes:
