@@ -6,7 +6,7 @@ setting.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -60,12 +60,12 @@ class Setting:
         UsageError."""
         return setting(**(dict(self.said()) | levels))
 
-    def said(self) -> Iterator[tuple[str, Level]]:
+    @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
+    def said(self) -> tuple[tuple[str, Level], ...]:
         """The transport, and every factor that is not at its default."""
         chosen = dict(self.levels)
-        for name, level in self.levels:
-            if name == "transport" or level != FACTORS[name].default_among(chosen):
-                yield name, level
+        default = {name: FACTORS[name].default_among(chosen) for name in chosen}
+        return tuple((name, level) for name, level in self.levels if name == "transport" or level != default[name])
 
     @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
     def of(self, whose: str) -> tuple[tuple[str, Level], ...]:
@@ -79,6 +79,12 @@ class Setting:
 
 def setting(**levels: Level) -> Setting:
     """A setting with these levels, the others at their defaults. Raises UsageError."""
+    return _setting(tuple(levels.items()))
+
+
+@lru_cache(4096)
+def _setting(said: tuple[tuple[str, Level], ...]) -> Setting:
+    levels = dict(said)
     unknown = levels.keys() - FACTORS.keys()
     if unknown:
         raise UsageError("a setting", ", ".join(sorted(unknown)), f"these factors: {', '.join(FACTORS)}")

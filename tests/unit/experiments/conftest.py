@@ -1,6 +1,7 @@
 """The machine is looked at once for all tests of a process: a look takes half a second. Simulations may be short."""
 
 import sys
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -16,9 +17,12 @@ def _one_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "look", LOOK)
 
 
-@pytest.fixture
-def short_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def short_simulations() -> Iterator[None]:
     """A tenth of the simulated requests, for tests of advice and of predictions. Tests of the model have all
     requests."""
-    monkeypatch.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
+        tail.cache_clear()
+        yield
     tail.cache_clear()

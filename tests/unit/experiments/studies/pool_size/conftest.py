@@ -3,6 +3,6 @@
 import pytest
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _short_tails(short_simulations: None) -> None:
-    """Short simulations in every test of the study."""
+    """Short simulations in all tests of the study."""
