@@ -21,8 +21,8 @@ a client's times can be compared with these.
 
 Each thread has a ``Stamper``, and one request at a time; ``begin`` clears the times of the last one. A finished request
 is one row of 72 bytes: 137 MiB for two million. The memory is set aside at the start, and taken from the system when it
-is first written. So no memory is moved or enlarged while requests wait. stock_service/README.md has the cost for each
-request.
+is first written. So no memory is moved or enlarged while requests wait. With a timeline a request on sockets takes some
+1.4 µs of processor time more where nothing contends, and 2 to 3 µs on two busy cores.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 

@@ -9,6 +9,9 @@ A session has the last request ids in memory, as a catalog on a file does. It re
 of the primary key, for any ids. Numbers are given under the lock, so any statement sees all ids up to some number. A
 new session reads all ids again: another primary may have lost some.
 
+All trades of a stock change one row: SERIALIZABLE would abort all but one at a time, where a lock makes them wait.
+NOTIFY would not save a Lookup's question: a replica would have to hear of each trade before it answers.
+
 The primary ends a session that pauses for ``PAUSE_MAX`` within a group, while others wait: its process may be stopped,
 or its network cut.
 

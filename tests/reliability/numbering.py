@@ -5,7 +5,8 @@
 A trader sends a trade of a stock, waits for the reply, and sends the next trade. A replica asks for a turn, and commits
 all its trades that wait when the turn comes. A group takes a core of the primary for ``group_s``, and for ``trade_s`` a
 trade. Then it waits for the disk and the standby, without a core, and its turn ends. With one number all stocks share a
-turn. With numbers a stock each stock has a turn, and turns go on side by side. Left out: the replicas' own processors.
+turn. With numbers a stock each stock has a turn, and turns go on side by side. The service would stay linearizable,
+since each request is of one stock (Herlihy and Wing, ACM TOPLAS 12, 1990). Left out: the replicas' own processors.
 """
 
 import heapq
