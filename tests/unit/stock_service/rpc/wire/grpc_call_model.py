@@ -36,7 +36,7 @@ class Call:
         """Message of a unary call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
         """Requests of a kept call: messages, and its end."""
-        self.first = b""
+        self.first: bytes | None = None
         self.begun = self.asked = self.finished = self.over = False
         """True where a message was given; where a worker has one; where all is answered; where the end was sent."""
         self.owed_bytes = 0
@@ -70,6 +70,12 @@ class Call:
     def can_go_on(self) -> bool:
         """Tell whether the client may send more of the call, and the server that has ended it must bear that."""
         return not (self.view.ended_here or self.view.reset_here) and (self.state != "closed" or self.ignored)
+
+    @property
+    def counts(self) -> bool:
+        """True where further frames of the call count. Behind the server's last reply they are ignored, also while that
+        reply is held."""
+        return self.state != "closed" and not self.finished
 
     def refused(self, code: int, ended: bool) -> None:
         """A fault ends it."""
@@ -109,7 +115,7 @@ class Call:
             elif self.kind is Kind.REPLIES and (self.waiting or self.begun):
                 self.refused(FaultCode.INTERNAL, ends)
             else:
-                self.first, self.half = self.first or whole, self.half[5 + size :]
+                self.first, self.half = whole if self.first is None else self.first, self.half[5 + size :]
                 self.waiting.append((whole, 0))
 
     def client_ended(self) -> list[Asked]:
@@ -122,7 +128,7 @@ class Call:
         elif self.fate == "said" and self.content_bytes != SAID_BYTES:
             self.end(None, ErrorCode.PROTOCOL_ERROR)
             self.ignored = False
-        elif self.half or not (self.whole or self.first or self.begun or self.waiting or self.kind is Kind.STREAMED):
+        elif self.half or not (self.whole or self.begun or self.waiting or self.kind is Kind.STREAMED):
             self.refused(FaultCode.INTERNAL, True)
         elif self.kind is Kind.UNARY:
             self.asked = self.begun = True
@@ -145,14 +151,14 @@ class Call:
     def renewed(self) -> None:
         """The health has changed."""
         if self.kind is Kind.STREAMED_REPLY and self.begun and not self.waiting:
-            self.waiting.append((self.first, MORE))
+            self.waiting.append((self.first or b"", MORE))
 
     def drained(self) -> None:
         """The server stops."""
         if self.state == "half":
             self.refused(FaultCode.UNAVAILABLE, False)
         elif self.kind is Kind.STREAMED_REPLY or (self.kind is Kind.STREAMED and not self.view.ended_here):
-            self.waiting.append((self.first, END))
+            self.waiting.append((self.first or b"", END))
 
     def lost(self) -> None:
         """The client sends no more."""

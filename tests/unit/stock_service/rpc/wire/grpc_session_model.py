@@ -124,10 +124,10 @@ class SessionModel:
             sender.sent_bytes += len(payload)
         call.view.ended_here = ends
         asked: list[Asked] = []
-        if call.state == "closed":
-            call.ignored &= not ends
-        else:
+        if call.counts:
             asked = call.takes(body, ends)
+        else:
+            call.ignored &= not ends
         return http2.frame(http2.DATA, flags, call.stream, payload), asked
 
     def takes_ready(self) -> None:

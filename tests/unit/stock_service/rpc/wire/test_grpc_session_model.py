@@ -128,7 +128,7 @@ class GrpcSessionMachine(RuleBasedStateMachine):
             return
         asked: list[Asked] = []
         call.view.ended_here = good
-        if call.state != "closed":
+        if call.counts:
             if good:
                 asked = call.client_ended()
             else:
@@ -316,7 +316,8 @@ class GrpcSessionMachine(RuleBasedStateMachine):
         for call in held:
             assert min(self.model.view.window, self.model.view.room(call.stream)) <= 0
         owed = sum(call.owed_bytes - call.view.got_bytes for call in held)
-        waiting = 0 if self.model.lost else sum(call.waiting_bytes for call in live(self.model.calls) if call.kind)
+        kept = [call for call in live(self.model.calls) if call.kind and not (self.model.lost or call.finished)]
+        waiting = sum(call.waiting_bytes for call in kept)
         assert self.model.session.held_bytes == owed + waiting
 
     @invariant()
@@ -330,14 +331,15 @@ class GrpcSessionMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_half_there_is_counted(self) -> None:
-        """Half requests are counted, so that their time is bounded, and nothing else is."""
+        """Half requests are counted, so that their time is bounded. Bytes of a call whose last reply is held are
+        not."""
         if self.model.lost:
             assert self.model.session.pending_bytes == 0
         else:
             half = sum(
                 len(call.half) + sum(5 + len(whole) for whole in call.whole) + (call.state == "half")
                 for call in live(self.model.calls)
-                if call.state == "half" or call.kind
+                if call.state == "half" or (call.kind and not call.finished)
             )
             assert self.model.session.pending_bytes == half
 
