@@ -29,7 +29,7 @@ from experiments.judge.stats import Estimate, median_interval
 from experiments.judge.verdicts import Judgement
 from experiments.kinds.prediction import Foretold
 from experiments.recommend.model import USEFUL_SHARE
-from experiments.results.observed import ALL
+from experiments.results.observed import ALL, ArmSeen
 from experiments.show.content import Seen
 from experiments.show.numbers import counted
 from experiments.studies.pool_size.design import (
@@ -104,26 +104,21 @@ class Beside:
     @property
     def ratio(self) -> Estimate | None:
         """Measured ÷ foretold throughput of a closed loop. The interval is the measurement's alone."""
-        return self._over(self.foretold)
-
-    @property
-    def written_ratio(self) -> Estimate | None:
-        """Measured throughput ÷ the one that was written down before the sweep."""
-        return self._over(self.written)
+        return self.throughput_hz and self.throughput_hz.over(self.foretold.throughput_hz)
 
     @property
     def is_hit(self) -> bool:
         """True where the throughput is near its prediction …"""
-        return _is_near(self.ratio)
+        return self._is_near(self.foretold)
 
     @property
     def was_hit(self) -> bool:
         """… and where it is near the one that was written down before the sweep."""
-        return _is_near(self.written_ratio)
+        return self._is_near(self.written)
 
-    def _over(self, told: Foretold) -> Estimate | None:
-        seen, hz = self.throughput_hz, told.throughput_hz
-        return None if seen is None else Estimate(seen.value / hz, seen.low / hz, seen.high / hz, seen.n)
+    def _is_near(self, told: Foretold) -> bool:
+        seen = self.throughput_hz
+        return seen is not None and abs(seen.value / told.throughput_hz - 1) <= THROUGHPUT_WITHIN
 
     @property
     def tail_ratio(self) -> float | None:
@@ -135,10 +130,6 @@ class Beside:
     def what(self) -> str:
         """Model and work in words: ``sockets, static pool: I/O 10 ms``."""
         return f"{model_of(self.setting)}: {named(work_of(self.setting))}"
-
-
-def _is_near(ratio: Estimate | None) -> bool:
-    return ratio is not None and abs(ratio.value - 1) <= THROUGHPUT_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,20 +232,23 @@ def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tup
     return tuple(found)
 
 
+def _counted(judgement: Judgement, arm: Arm) -> list[ArmSeen]:
+    """An arm in each block that no gate leaves out."""
+    place = judgement.sweep.arms.index(arm)
+    blocks = (block for block in judgement.blocks if not any(arm_refusals(judgement.sweep, block, arm)))
+    return [block.arms[place] for block in blocks]
+
+
 def _throughput_hz(judgement: Judgement, arm: Arm) -> Estimate | None:
     """Replies a second, over the blocks that count."""
-    place = judgement.sweep.arms.index(arm)
-    blocks = [block for block in judgement.blocks if not any(arm_refusals(judgement.sweep, block, arm))]
-    windows = [block.arms[place].windows for block in blocks]
+    windows = (seen.windows for seen in _counted(judgement, arm))
     values = [fmean(window.answered_hz for window in own) for own in windows if own]
     return median_interval(values, CONFIDENCE) if values else None
 
 
 def _p99_s(judgement: Judgement, arm: Arm) -> float | None:
     """The 99th percentile of an arm, over the blocks that count."""
-    place = judgement.sweep.arms.index(arm)
-    blocks = [block for block in judgement.blocks if not any(arm_refusals(judgement.sweep, block, arm))]
-    values = [block.arms[place].answered[ALL].times.distribution().p99_us for block in blocks]
+    values = [seen.answered[ALL].times.distribution().p99_us for seen in _counted(judgement, arm)]
     known = [each for each in values if each is not None]
     return median(known) / 1e6 if known else None
 

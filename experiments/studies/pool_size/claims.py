@@ -8,7 +8,6 @@ is. No claim is judged before the sweep's look.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.recommend.advice import USUAL
 from experiments.show.content import Answer, Claim, Entry, Finding, Seen
@@ -67,11 +66,6 @@ def gains_nothing(judged: Judged) -> bool | None:
 def compared(judgement: Judgement) -> tuple[Judged, ...]:
     """The comparisons of pools that have a value."""
     return tuple(each for each in judgement.judged.values() if each.comparison.kind != "same")
-
-
-def declared(sweep: Sweep) -> int:
-    """Number of comparisons of pools in a sweep."""
-    return sum(each.kind != "same" for each in sweep.comparisons)
 
 
 def _lookups(judgement: Judgement | None) -> Answer:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 
 from experiments.design.arms import GROUP_ARMS, Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.factors import FREE, MEMORY, SQLITE
+from experiments.design.levels import Level
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.peers import FREE_THREADED, WITHOUT_GIL
@@ -202,9 +203,11 @@ def pool_size(scale: Scale) -> Sweep:
     """The sweep of every row of the scale."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
+    paired = set[Level]()  # transports that have an A/A pair
     for row in rows(scale):
         own = tuple(_compared(row))
-        if own and not any(each.kind == "same" and _stands_on(each, row) for each in comparisons):
+        if own and row.base["transport"] not in paired:
+            paired.add(row.base["transport"])
             own = (*own, twins(row.pooled[-1].setting, "same")[0])
         arms = dict.fromkeys((*(arm for each in own for arm in (each.above, each.below)), *row.pooled, *row.loaded))
         groups += _in_groups(tuple(arms))
@@ -306,10 +309,6 @@ def _compared(row: Row) -> Iterator[Comparison]:
         above, below = row.pooled[-1], row.pooled[0]
         title = f"{row.model}, {named(row.work)}: {row.pools[-1]} threads ÷ {row.pools[0]}"
         yield Comparison(f"pool of {above.setting}", title, above, below, ("workers",), family=HEADLINE)
-
-
-def _stands_on(comparison: Comparison, row: Row) -> bool:
-    return comparison.above.setting["transport"] == row.base["transport"]
 
 
 def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:

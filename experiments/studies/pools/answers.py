@@ -9,7 +9,7 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.pools.claims import words
-from experiments.studies.pools.design import AT, CONNECTIONS, FEW, HEADLINE, LANGUAGES, MANY, ONE, POOL, VERBS
+from experiments.studies.pools.design import AT, CONNECTIONS, FEW, HEADLINE, LANGUAGES, MANY, ONE, PAIRS, POOL, VERBS
 
 ESTIMAND = (
     "mean time of a request with a connection of its own, from before it connects until the server has closed. The "
@@ -56,10 +56,9 @@ def _titled(what: str) -> Mapping[Measure, str]:
 def _languages(seen: Seen) -> Answer:
     judgement = seen.main
     question = "Which of the three servers answers a request sooner?"
-    pairs = (("rust", "go"), ("go", "python"), ("rust", "python"))
     names = {
         f"{one}_{other}_{verb}{measure}": (one, other, verb)
-        for one, other in pairs
+        for one, other in PAIRS
         for measure in MEASURES
         for verb in VERBS
     }
@@ -120,10 +119,8 @@ def _debug(judgement: Judgement) -> Answer:
 
 
 def _pool(cells: TableJudged) -> Answer:
-    own = [each for each in LANGUAGES if f"pool_response_ms_{each}" in cells.judged]
-    time = "; ".join(words(cells.judged.get(f"pool_response_ms_{each}")) for each in own)
     details = [
-        f"{what}: {'; '.join(words(cells.judged.get(f'pool_{quantity}_{each}')) for each in own)}."
+        f"{what}: {_of_languages(cells, f'pool_{quantity}')}."
         for what, quantity in (
             ("Processor time a request", "cpu_us"),
             ("Share of the processor, all cores free", "cpu_percent"),
@@ -132,7 +129,7 @@ def _pool(cells: TableJudged) -> Answer:
     ]
     return Answer(
         f"What do {MANY} threads do that {FEW} do not?",
-        f"Time of a request: {time}.",
+        f"Time of a request: {_of_languages(cells, 'pool_response_ms')}.",
         (),
         details=tuple(details),
         estimand="geometric mean over connections, GET and PUT; one server at a time",
@@ -141,11 +138,15 @@ def _pool(cells: TableJudged) -> Answer:
     )
 
 
+def _of_languages(cells: TableJudged, name: str) -> str:
+    """Ratios of this name in each language that was measured."""
+    found = (cells.judged.get(f"{name}_{language}") for language in LANGUAGES)
+    return "; ".join(words(each) for each in found if each is not None)
+
+
 def _connections(cells: TableJudged) -> Answer:
-    own = [each for each in LANGUAGES if f"connections_cpu_us_{each}" in cells.judged]
-    told = "; ".join(words(cells.judged.get(f"connections_cpu_us_{each}")) for each in own)
     details = [
-        f"{what}: {'; '.join(words(cells.judged.get(f'connections_{quantity}_{each}')) for each in own)}."
+        f"{what}: {_of_languages(cells, f'connections_{quantity}')}."
         for what, quantity in (
             ("Connecting", "connect_ms"),
             ("Processing", "processing_ms"),
@@ -154,7 +155,7 @@ def _connections(cells: TableJudged) -> Answer:
     ]
     return Answer(
         "What do 1,000 connections cost that 10 do not?",
-        f"Processor time a request: {told}.",
+        f"Processor time a request: {_of_languages(cells, 'connections_cpu_us')}.",
         (),
         details=tuple(details),
         estimand="geometric mean over pools, GET and PUT; one server at a time",

@@ -15,7 +15,7 @@ from experiments.judge.verdicts import Judged, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
 from experiments.studies.pools import original
-from experiments.studies.pools.design import FEW, MANY, VERBS
+from experiments.studies.pools.design import BOTH, FEW, MANY, VERBS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,6 @@ class Measured:
     seen: Seen
     cells: TableJudged
 
-
-BOTH = ("rust", "go")
 
 EXECUTORS = "executors"
 """Part that compares a thread for each request with pools."""
@@ -57,23 +55,19 @@ SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL")
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    of_tables = [_sized(_claim(entry, seen), seen) for entry in OF_TABLES]
+    of_tables = [_claim(entry, seen, sized=True) for entry in OF_TABLES]
     return _pool_saves_threads(seen), *of_tables, *(_claim(entry, seen) for entry in FURTHER)
 
 
-def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
+def _claim(entry: Entry[Measured], seen: Seen, sized: bool = False) -> Claim:
+    """The claim with its verdict; ``sized``: and with the number of requests in a cell."""
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
     if not all(any(cell.setting["language"] == each for cell in cells.plan.cells) for each in BOTH):
         return Claim(entry.text, "NOT TESTABLE", NOT_HERE)
-    return entry.claim(Measured(seen, cells))
-
-
-def _sized(claim: Claim, seen: Seen) -> Claim:
-    """The claim, with the number of requests in a cell."""
-    cells = seen.of(TableJudged)
-    return claim if cells is None else replace(claim, said=f"{claim.said} {_size(cells)}".rstrip())
+    claim = entry.claim(Measured(seen, cells))
+    return replace(claim, said=f"{claim.said} {_size(cells)}") if sized else claim
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
@@ -106,8 +100,6 @@ def _is_without_pool(one: Judged) -> bool:
 def _size(cells: TableJudged) -> str:
     """Requests and seconds of a cell, beside the document's."""
     own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
-    if not own:
-        return ""
     requests = sorted({cell.requests for cell in own})
     lasted = [each.value for cell in own if (each := cells.estimate(cell, "total_s")) is not None]
     theirs = [row.total_s for table in original.TABLES.values() for row in table]
@@ -145,18 +137,15 @@ def joined(parts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     return "CONFIRMED" if set(parts) == {"CONFIRMED"} else "INCONCLUSIVE"
 
 
-def words(judged: CellJudged | None, label: str = "") -> str:
+def words(judged: CellJudged | None) -> str:
     """Words of a ratio: ``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
     if judged is None:
-        return f"{label or 'a ratio'}: not measured"
+        return "a ratio: not measured"
     value, between = ratio_words(judged.seen)
     interval = between if has_interval(judged.seen) else TOO_FEW
-    title = label or judged.ratio.title
-    return (
-        f"{title} is {value} ({interval}, {judged.verdict.value})"
-        if judged.verdict
-        else f"{title}: no verdict, {value} ({interval})"
-    )
+    if judged.verdict is None:
+        return f"{judged.ratio.title}: no verdict, {value} ({interval})"
+    return f"{judged.ratio.title} is {value} ({interval}, {judged.verdict.value})"
 
 
 def _each(cells: TableJudged, name: str) -> list[CellJudged | None]:

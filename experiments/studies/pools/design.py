@@ -31,6 +31,12 @@ DEBUG = "rust-entity-debug"
 
 LANGUAGES = ("rust", "go", "python")
 
+BOTH = ("rust", "go")
+"""Languages of the document."""
+
+PAIRS = (BOTH, ("go", "python"), ("rust", "python"))
+"""Languages whose ratios are asked for."""
+
 VERBS = ("get", "put")
 
 CONNECTIONS = (10, 100, 1000)
@@ -100,7 +106,7 @@ def pools(scale: Scale) -> Sweep:
     for verb in VERBS:
         arms = {language: Arm(server(language, POOL, ONE, verb)) for language in here}
         own = list(arms.values())
-        pairs = [pair for pair in (("rust", "go"), ("go", "python"), ("rust", "python")) if set(pair) <= arms.keys()]
+        pairs = [pair for pair in PAIRS if set(pair) <= arms.keys()]
         for above, below in pairs:
             comparisons += _languages(verb, arms[above], arms[below])
         if "rust" in arms and DEBUG in scale.peers:
@@ -138,11 +144,6 @@ def _crowded(arm: Arm) -> Arm:
     return Arm(arm.setting.but(connections=AT), arm.copy)
 
 
-def cell_pools(scale: Scale) -> tuple[int, ...]:
-    """The pools of the cells."""
-    return POOLS if scale.whole else (FEW, MANY) if is_short(scale) else QUICK_POOLS
-
-
 def is_short(scale: Scale) -> bool:
     """True where there are too few blocks for any verdict."""
     return scale.looks[-1] < BLOCKS_MIN
@@ -156,7 +157,7 @@ class Table:
         ends = (CONNECTIONS[0], CONNECTIONS[-1])
         self.languages = languages(scale)
         self.connections = ends if is_short(scale) else CONNECTIONS
-        self.pools = cell_pools(scale)
+        self.pools = POOLS if scale.whole else (FEW, MANY) if is_short(scale) else QUICK_POOLS
         self.free_pools = self.pools if scale.whole else (FEW, MANY)
         self.free_connections = self.connections if scale.whole else ends
         self._cells: dict[tuple[str, int, int, str, bool], Cell] = {}
@@ -196,10 +197,10 @@ def cells(scale: Scale) -> TablePlan:
 
 
 def _ratios(table: Table) -> Iterator[CellRatio]:
-    for one, other in (("rust", "go"), ("go", "python"), ("rust", "python")):
+    for one, other in PAIRS:
         if {one, other} <= set(table.languages):
             yield from _between_languages(table, one, other)
-    if {"rust", "go"} <= set(table.languages):
+    if set(BOTH) <= set(table.languages):
         yield from _each_cell(table)
         yield from _crossing(table)
     for language in table.languages:
@@ -218,9 +219,9 @@ def _between_languages(table: Table, one: str, other: str) -> Iterator[CellRatio
 
 def _each_cell(table: Table) -> Iterator[CellRatio]:
     """Rust ÷ Go in every cell, for claims that say always."""
-    for quantity, verbs in (("response_ms", VERBS), ("received_kb_s", VERBS), ("memory_mib", VERBS)):
-        for pool, connections, verb in product(table.pools, table.connections, verbs):
-            above, below = (table.of(each, (pool,), (connections,), (verb,)) for each in ("rust", "go"))
+    for quantity in ("response_ms", "received_kb_s", "memory_mib"):
+        for pool, connections, verb in product(table.pools, table.connections, VERBS):
+            above, below = (table.of(each, (pool,), (connections,), (verb,)) for each in BOTH)
             name = f"each_{quantity}_{verb}_{pool}_{connections}"
             title = f"{verb.upper()}, {pool} threads, {connections:,} connections: Rust ÷ Go"
             yield CellRatio(name, title, above, below, quantity, f"each {quantity} of {verb}")
@@ -229,11 +230,11 @@ def _each_cell(table: Table) -> Iterator[CellRatio]:
 def _crossing(table: Table) -> Iterator[CellRatio]:
     """Rust ÷ Go by the share of the processor, with as many threads as cores and with far more; connecting at 1000."""
     for pool in (FEW, MANY):
-        above, below = (table.of(each, (pool,), pinned=False) for each in ("rust", "go"))
+        above, below = (table.of(each, (pool,), pinned=False) for each in BOTH)
         title = f"{pool} threads, all cores free: Rust ÷ Go"
         yield CellRatio(f"crossing_{pool}", title, above, below, "cpu_percent", "crossing")
     for quantity in ("connect_ms", "processing_ms"):
-        above, below = (table.of(each, connections=CONNECTIONS[-1:]) for each in ("rust", "go"))
+        above, below = (table.of(each, connections=CONNECTIONS[-1:]) for each in BOTH)
         yield CellRatio(
             f"last_{quantity}", f"{CONNECTIONS[-1]:,} connections: Rust ÷ Go", above, below, quantity, "last"
         )

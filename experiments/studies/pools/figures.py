@@ -19,7 +19,7 @@ from experiments.show.figures.style import LIMITED, Picture
 from experiments.show.numbers import NOTHING, number, ratio_words
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.pools import original
-from experiments.studies.pools.design import CONNECTIONS, LANGUAGES, POOL, POOLS, VERBS
+from experiments.studies.pools.design import BOTH, CONNECTIONS, LANGUAGES, POOL, POOLS, VERBS
 
 DRAWN = {
     "response_ms": ("response", "Mean time of a request", "Mean time, ms", True),
@@ -60,9 +60,12 @@ def _panels(seen: TableJudged, quantity: str, verb: str, pinned: bool) -> Iterat
         ours = [_line(seen, quantity, language, own) for language in LANGUAGES]
         table = [row for row in original.TABLES[verb] if row.connections == connections]
         theirs = [
-            _series(language, [(float(row.pool), _printed(row, quantity)) for row in lines], quantity in OF_THE_LOAD)
-            for language in LANGUAGES
-            if (lines := [row for row in table if row.language == language])
+            _series(
+                language,
+                [(float(row.pool), _printed(row, quantity)) for row in table if row.language == language],
+                quantity in OF_THE_LOAD,
+            )
+            for language in BOTH
         ]
         if any(line.points for line in ours):
             yield Panel(f"{connections:,} connections: the document", theirs)
@@ -75,9 +78,10 @@ def _connections(seen: TableJudged) -> Picture:
     for verb in VERBS:
         table = [row for row in original.TABLES[verb] if row.pool == POOL]
         theirs = [
-            _series(language, [(float(row.connections), original.cpu_us(row)) for row in lines])
-            for language in LANGUAGES
-            if (lines := [row for row in table if row.language == language])
+            _series(
+                language, [(float(row.connections), original.cpu_us(row)) for row in table if row.language == language]
+            )
+            for language in BOTH
         ]
         levels = (True, verb, POOL)
         own = [c for c in seen.plan.cells if (c.pinned, c.setting["mix"], c.setting["workers"]) == levels]
@@ -114,15 +118,8 @@ def _stress(seen: StressJudged) -> Picture:
     total = [row for row in seen.rows if row.kind == "TOTAL"]
     errors, samples = sum(row.errors for row in total), sum(row.samples for row in total)
     theirs = [
-        _series(
-            each,
-            [
-                (kinds[row.kind], row.throughput_hz)
-                for row in original.JMETER
-                if row.language == each and row.kind in kinds
-            ],
-        )
-        for each in ("rust", "go")
+        _series(each, [(kinds[row.kind], row.throughput_hz) for row in original.JMETER if row.language == each])
+        for each in BOTH
     ]
     ours = [
         Line(
@@ -335,8 +332,9 @@ def faults() -> Iterator[str]:
     cells = ", ".join(f"pool {rust.pool} at {rust.connections:,} connections" for rust, _ in slower)
     count = sum(1 for _ in original.pairs("put"))
     yield f"Rust is not faster in {len(slower)} of {count} PUT comparisons, by the totals. They are {cells}."
-    for what, found in (("processor", original.pool_lowers_cpu), ("memory", original.pool_lowers_memory)):
-        cases = [f"{verb.upper()} of {lang} at {at:,}" for verb in VERBS for lang, at in found(verb)]
+    for what, column in (("processor", "cpu_percent"), ("memory", "memory_percent")):
+        lowered = [(verb, *case) for verb in VERBS for case in original.pool_lowers(column, verb)]
+        cases = [f"{verb.upper()} of {language} at {at:,}" for verb, language, at in lowered]
         yield f"64 threads took no more {what} than 2 in {len(cases)} of 12 cases: {', '.join(cases)} connections."
     get, put = (original.go_connects_later(verb) for verb in VERBS)
     yield (

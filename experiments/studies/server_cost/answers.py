@@ -1,11 +1,13 @@
 """Answers of ``server_cost``: two questions, the figure, and tables of goals, of arms, and of servers by themselves.
 Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from experiments.design.arms import Arm
-from experiments.judge.points import points
+from experiments.judge.points import Point, points
 from experiments.judge.standalone import LoneJudged, StandaloneJudged
+from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
@@ -70,87 +72,102 @@ def arms(seen: Seen) -> tuple[Section, ...]:
     return (Section("Arms", arm_table(seen.main)),)
 
 
+def mean_us(point: Point) -> Estimate | None:
+    """Mean response time."""
+    return point.mean_us
+
+
+def _cpu_us(point: Point) -> Estimate | None:
+    return point.server_cpu_us
+
+
+def rows(
+    judgement: Judgement,
+    arms: Iterable[Arm],
+    name: Callable[[Arm], str],
+    cost: Callable[[Point], Estimate | None] = _cpu_us,
+) -> list[costs.Row]:
+    """A figure's row for each of these arms that has this cost; processor time of a request unless told."""
+    found = points(judgement.sweep, judgement.blocks)
+    measured = ((arm, cost(found[arm, ALL])) for arm in arms if (arm, ALL) in found)
+    return [costs.Row(name(arm), arm.setting.text("transport"), value) for arm, value in measured if value]
+
+
+def _panel(seen: Seen, quantity: str, name: Callable[[Arm], str]) -> costs.Panel:
+    """Processor time of a request on every arm."""
+    arms = (arm for arm in seen.main.sweep.arms if not arm.copy)
+    return costs.Panel(quantity, rows(seen.main, arms, name), CLIENT + speed(seen.environment))
+
+
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """One figure: the cost of a request on each arm, and the use of a server while it is idle."""
-    found = points(seen.main.sweep, seen.main.blocks)
-    asked = [
-        costs.Row(_name(arm), arm.setting.text("transport"), point.server_cpu_us)
-        for (arm, request), point in found.items()
-        if request == ALL and not arm.copy and point.server_cpu_us
-    ]
     idle = [
         costs.Row(f"{label(transport)}, {connections(held.connections)}", transport, as_percent(held.idle_share))
         for lone in _servers(seen)
         for transport in (lone.server.setting.text("transport"),)
         for held in lone.holding
     ]
-    panels = [costs.Panel("Processor time of the server for each request, µs", asked, CLIENT + speed(seen.environment))]
+    panels = [_panel(seen, "Processor time of the server for each request, µs", _name)]
     panels += [costs.Panel("Processor time of an idle server, % of a core", idle, NO_CLIENT)] if idle else []
     return (costs.picture("cost", "What a request costs the server, and what idling costs", panels),)
 
 
 def of_languages(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the cost of a Lookup on servers in several languages."""
-    found = points(seen.main.sweep, seen.main.blocks)
-    rows = [
-        costs.Row(_server(arm), arm.setting.text("transport"), point.server_cpu_us)
-        for (arm, request), point in found.items()
-        if request == ALL and not arm.copy and point.server_cpu_us
-    ]
-    panel = costs.Panel(QUANTITY, rows, CLIENT + speed(seen.environment))
+    panel = _panel(seen, QUANTITY, _server)
     return (costs.picture("languages", "What a Lookup costs servers in Python, Go and Rust", [panel]),)
 
 
 def languages(seen: Seen) -> tuple[Answer, ...]:
     """Answers on protocol and implementation, and on the cost of Python."""
-    apart = tuple(each.name for each in seen.main.sweep.comparisons if each.name in ("protocol", "implementation"))
-    others = tuple(each.name for each in seen.main.sweep.comparisons if each.name in OTHERS)
+    said = {
+        each.name: (f"a Lookup on {_server(each.above)}", f"one on {_server(each.below)}")
+        for each in seen.main.sweep.comparisons
+    }
+    apart = "What does gRPC's protocol cost the server, and what does its implementation?"
+    python = "What does Python cost: the same service in Go and in Rust?"
     return (
-        _of_servers(
-            seen.main, "What does gRPC's protocol cost the server, and what does its implementation?", apart, ()
-        ),
-        _of_servers(
+        _answer(
             seen.main,
-            "What does Python cost: the same service in Go and in Rust?",
-            others,
+            apart,
+            {name: said[name] for name in ("protocol", "implementation")},
+            NOT_CONCLUDED,
+            "languages",
+        ),
+        _answer(
+            seen.main,
+            python,
+            {name: said[name] for name in OTHERS if name in said},
             (
                 "That one language is so much faster than another: the libraries differ too, grpc-go and tonic.",
                 "What each takes at its full load.",
+                *NOT_CONCLUDED,
             ),
+            "languages",
         ),
     )
 
 
 def options(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the cost of each option."""
-    names = tuple(each for each in OPTIONS if each in seen.main.judged)
-    said = [ratio_sentence(seen.main.judged[each], f"a Lookup {OPTIONS[each]}", "one without") for each in names]
+    """Answer on the cost of each option."""
     return (
-        Answer(
+        _answer(
+            seen.main,
             "What do TLS, a token, metrics and a store on disk cost the server in processor time?",
-            " ".join(said) or NOT_MEASURED,
-            tuple(seen.main.judged[each] for each in names),
-            estimand=ESTIMAND,
-            not_concluded=(
+            {name: (f"a Lookup {words}", "one without") for name, words in OPTIONS.items()},
+            (
                 "What a connection costs: TLS shakes hands, and a token is shown, once before all that is counted.",
                 "What a Trade costs on the disk: a Lookup writes nothing.",
             ),
-            figure="options" if names else None,
-            to_decide=to_decide(seen.main, names) if names else None,
+            "options",
         ),
     )
 
 
 def of_options(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the server's cost of a Lookup with each option."""
-    found = points(seen.main.sweep, seen.main.blocks)
     names = {each.above: OPTIONS[each.name] for each in seen.main.sweep.comparisons if each.name in OPTIONS}
-    rows = [
-        costs.Row(f"a Lookup {names.get(arm, 'without any')}", arm.setting.text("transport"), point.server_cpu_us)
-        for (arm, request), point in found.items()
-        if request == ALL and not arm.copy and point.server_cpu_us
-    ]
-    panel = costs.Panel(QUANTITY, rows, CLIENT + speed(seen.environment))
+    panel = _panel(seen, QUANTITY, lambda arm: f"a Lookup {names.get(arm, 'without any')}")
     return (costs.picture("options", "What TLS, a token, metrics and a store on disk cost a Lookup", [panel]),)
 
 
@@ -159,22 +176,23 @@ def with_goals(seen: Seen) -> tuple[Section, ...]:
     return Section("Goals", goal_table(option_goals(seen.main))), Section("Arms", arm_table(seen.main))
 
 
-def _of_servers(judgement: Judgement, question: str, names: tuple[str, ...], not_concluded: tuple[str, ...]) -> Answer:
-    found = tuple(judgement.judged[name] for name in names if name in judgement.judged)
-    said = [
-        ratio_sentence(
-            each, f"a Lookup on {_server(each.comparison.above)}", f"one on {_server(each.comparison.below)}"
-        )
-        for each in found
-    ]
+def _answer(
+    judgement: Judgement,
+    question: str,
+    said: Mapping[str, tuple[str, str]],
+    not_concluded: tuple[str, ...],
+    figure: str | None = None,
+) -> Answer:
+    """Answer by the comparisons of these names, each with words for both sides of its ratio."""
+    found = {name: judgement.judged[name] for name in said if name in judgement.judged}
     return Answer(
         question,
-        " ".join(said) or NOT_MEASURED,
-        found,
+        " ".join(ratio_sentence(each, *said[name]) for name, each in found.items()) or NOT_MEASURED,
+        tuple(found.values()),
         estimand=ESTIMAND,
-        not_concluded=(*not_concluded, *NOT_CONCLUDED),
-        figure="languages" if found else None,
-        to_decide=to_decide(judgement, names) if names else None,
+        not_concluded=not_concluded,
+        figure=figure if found else None,
+        to_decide=to_decide(judgement, [*said]) if said else None,
     )
 
 
@@ -229,38 +247,27 @@ def alone_table(alone: Sequence[LoneJudged]) -> str:
 
 
 def _transport(judgement: Judgement) -> Answer:
-    question = "How much more processor time does a request cost the server on gRPC than on sockets?"
-    equal = judgement.judged.get("transport")
-    if equal is None:
-        return Answer(question, NOT_MEASURED, ())
-    further = tuple(judgement.judged[name] for name in ("as_started", "executor") if name in judgement.judged)
-    return Answer(
-        question,
-        ratio_sentence(equal, "a Lookup on gRPC with sockets' executor", "a Lookup on sockets"),
-        (equal,),
-        further,
-        tuple(
-            ratio_sentence(each, *(_lookup_on(arm) for arm in (each.comparison.above, each.comparison.below)))
-            for each in further
-        ),
-        ESTIMAND,
+    answer = _answer(
+        judgement,
+        "How much more processor time does a request cost the server on gRPC than on sockets?",
+        {"transport": ("a Lookup on gRPC with sockets' executor", "a Lookup on sockets")},
         NOT_CONCLUDED,
         "cost",
-        to_decide=to_decide(judgement, ["transport"]),
+    )
+    further = tuple(judgement.judged[name] for name in ("as_started", "executor") if name in judgement.judged)
+    sides = ((each, (each.comparison.above, each.comparison.below)) for each in further)
+    return replace(
+        answer,
+        further=further,
+        details=tuple(ratio_sentence(each, *map(_lookup_on, arms)) for each, arms in sides),
     )
 
 
 def _service(judgement: Judgement) -> Answer:
-    question = "What does the stock service cost above its transport?"
-    judged = {name: judgement.judged.get(f"service_{key}") for key, name in (("sockets", "sockets"), ("grpc", "gRPC"))}
-    deciding = {name: each for name, each in judged.items() if each is not None}
-    if not deciding:
-        return Answer(question, NOT_MEASURED, ())
-    return Answer(
-        question,
-        " ".join(ratio_sentence(each, f"a Lookup on {on}", f"a bare echo on {on}") for on, each in deciding.items()),
-        tuple(deciding.values()),
-        estimand=ESTIMAND,
-        not_concluded=("What a Trade costs, or a Lookup among very many stocks.",),
-        to_decide=to_decide(judgement, ["service_sockets", "service_grpc"]),
+    transports = {"service_sockets": "sockets", "service_grpc": "gRPC"}
+    return _answer(
+        judgement,
+        "What does the stock service cost above its transport?",
+        {name: (f"a Lookup on {on}", f"a bare echo on {on}") for name, on in transports.items()},
+        ("What a Trade costs, or a Lookup among very many stocks.",),
     )

@@ -12,22 +12,21 @@ throughput ÷ A's throughput.
 import math
 from collections.abc import Iterator
 
-from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
+from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.factors import SQLITE
 from experiments.design.setting import Setting, setting
-from experiments.design.sweep import Sweep, Windows
-from experiments.judge.points import Point, points
-from experiments.judge.stats import Estimate
+from experiments.design.sweep import Sweep
+from experiments.judge.points import points
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import counted, has_interval, number, ratio_words
+from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
-from experiments.studies.server_cost.answers import goal_table
-from experiments.studies.server_cost.goals import ratio_goals
-from experiments.studies.server_cost.sweeps import HEADLINE
+from experiments.studies.server_cost.answers import goal_table, mean_us, rows
+from experiments.studies.server_cost.goals import ratio_goals, ratio_with_ends
+from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
 from experiments.studies.study import Scale
 
 PART = "durable"
@@ -81,14 +80,13 @@ def sweep(scale: Scale) -> Sweep:
         ("1 syncs", f"Trade, 1 trader: time on the disk ÷ {SYNC}", kept[1], syncs[1], _OTHER),
     )
     comparisons = (*(Comparison(*each, family=HEADLINE) for each in pairs), twins(server(16, store=SQLITE), "same")[0])
-    rounds, loaded = min(ROUNDS, scale.rounds), equally_loaded(groups, comparisons)
-    return Sweep("server_cost", PART, loaded, comparisons, rounds, scale.looks, scale.seed, Windows())
+    return in_windows(PART, groups, comparisons, ROUNDS, scale)
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """One answer, a sentence for each comparison."""
     judged = {name: seen.main.judged[name] for name in SAID if name in seen.main.judged}
-    told = [SAID[name].format(_interval(each.typical)) for name, each in judged.items()]
+    told = [SAID[name].format(ratio_with_ends(each.typical)) for name, each in judged.items()]
     return (
         Answer(
             QUESTION,
@@ -107,23 +105,14 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     )
 
 
-def _interval(of: Estimate) -> str:
-    value, ends = ratio_words(of)
-    return f"{value} ({ends})" if has_interval(of) else value
-
-
 def _tail(judgement: Judgement) -> Iterator[str]:
     """The 99th percentile with 16 traders, as a multiple of the median of a request that syncs."""
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
-    tail_us, sync_us = _percentile_us(kept, TAIL), _percentile_us(syncs, 50)
+    tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)
     if tail_us and sync_us:
         times = number(tail_us / sync_us)
         yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; at most 6 are aimed at."
-
-
-def _percentile_us(point: Point | None, percent: float) -> float | None:
-    return None if point is None else point.percentile_us(percent)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -133,15 +122,11 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the time of a trade on each server, a panel for each number of traders."""
-    found = points(seen.main.sweep, seen.main.blocks)
+    arms = [arm for arm in seen.main.sweep.arms if not arm.copy]
     panels = [
         costs.Panel(
             "Time of a request, µs",
-            [
-                costs.Row(_name(arm), "sockets", point.mean_us)
-                for (arm, request), point in found.items()
-                if request == ALL and arm.connections == traders and not arm.copy and point.mean_us
-            ],
+            rows(seen.main, [arm for arm in arms if arm.connections == traders], _name, mean_us),
             counted(traders, "trader"),
         )
         for traders in TRADERS

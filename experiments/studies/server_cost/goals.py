@@ -92,6 +92,12 @@ def estimate(of: Estimate, unit: str = "") -> str:
     return f"{number(of.value)} {unit}, {between}"
 
 
+def ratio_with_ends(of: Estimate) -> str:
+    """Text of a ratio: ``0.290 (0.280 to 0.300)``; the value alone where it has no interval."""
+    value, ends = ratio_words(of)
+    return f"{value} ({ends})" if has_interval(of) else value
+
+
 def refusal(judgement: Judgement, name: str) -> str:
     """Reason why a comparison decides nothing; empty where its number counts."""
     if judgement.look is None:
@@ -122,15 +128,13 @@ def _main_goals(judgement: Judgement) -> tuple[Goal, ...]:
 
 def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> tuple[Goal, ...]:
     """Goals for the typical ratios of comparisons, from rows of name, words, least and greatest value."""
-    return tuple(_ratio_goals(judgement, rows))
-
-
-def _ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> Iterator[Goal]:
+    found = []
     for name, part, at_least, at_most in rows:
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"
         seen = None if judged is None else judged.typical
-        yield Goal(part, bound, at_least, at_most, seen, refused=refusal(judgement, name))
+        found.append(Goal(part, bound, at_least, at_most, seen, refused=refusal(judgement, name)))
+    return tuple(found)
 
 
 def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:

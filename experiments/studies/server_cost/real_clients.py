@@ -8,27 +8,27 @@ the same service on grpc-go and on tonic where these are built.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
 
-from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
+from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
-from experiments.design.sweep import Sweep, Windows
+from experiments.design.sweep import Sweep
 from experiments.judge.gates import is_load_limited
-from experiments.judge.points import Point, points
+from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results.observed import ALL
 from experiments.services import PLAIN
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, counted, has_interval, number, ratio_words
+from experiments.show.numbers import NOTHING, counted, number
 from experiments.show.sentences import to_decide
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
-from experiments.studies.server_cost.answers import goal_table
-from experiments.studies.server_cost.goals import ratio_goals
-from experiments.studies.server_cost.sweeps import HEADLINE
+from experiments.studies.server_cost.answers import goal_table, rows
+from experiments.studies.server_cost.goals import ratio_goals, ratio_with_ends
+from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
 from experiments.studies.study import Scale
 
 PART = "real_clients"
@@ -94,8 +94,7 @@ def sweep(scale: Scale) -> Sweep:
             groups.append(Group((own, *arms)))
     for server in SERVERS.values():
         comparisons.append(twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")[0])
-    rounds, loaded = min(ROUNDS, scale.rounds), equally_loaded(groups, comparisons)
-    return Sweep("server_cost", PART, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
+    return in_windows(PART, groups, comparisons, ROUNDS, scale)
 
 
 def _arm(server: Setting, load: str, headers: str) -> Arm:
@@ -176,8 +175,7 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
 
 def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
     """Words for a ratio. Where the client was at its limit, words for a lower bound."""
-    is_limited = _is_limited(judgement, load, headers, server)
-    return f"{'at least ' * is_limited}{_ratio(judgement, load, headers, server)}"
+    return f"{'at least ' * _is_limited(judgement, load, headers, server)}{_ratio(judgement, load, headers, server)}"
 
 
 def _is_limited(judgement: Judgement, load: str, headers: str, server: Setting) -> bool:
@@ -194,8 +192,7 @@ def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_G
     one = judgement.judged.get(_name(load, headers, server))
     if one is None:
         return NOTHING
-    value, ends = ratio_words(one.typical)
-    return f"{value} ({ends})" if has_interval(one.typical) else value
+    return ratio_with_ends(one.typical)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -210,40 +207,44 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 def table(judgement: Judgement) -> str:
     """Table with a row for each load and kind of call: calls a second of both servers, their ratio, processor time a
     call."""
-    heads = ("connections × calls", "calls", *(f"{each}, calls a second" for each in SERVERS), "ratio")
+    heads = (*(f"{each}, calls a second" for each in SERVERS), "ratio")
     heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
-    found, lines = points(judgement.sweep, judgement.blocks), []
-    for load in LOADS:
-        for headers, calls in CALLS.items():
-            arms = [_arm(server, load, headers) for server in SERVERS.values()]
-            rates, costs_us = zip(*(_measured(judgement, found.get((arm, ALL))) for arm in arms), strict=True)
-            lines.append((load, calls, *rates, _ratio(judgement, load, headers), *costs_us))
-    limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
-    return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
+
+    def cells(load: str, headers: str) -> tuple[str, ...]:
+        measured = (_measured(judgement, _arm(server, load, headers)) for server in SERVERS.values())
+        rates, costs_us = zip(*measured, strict=True)
+        return (*rates, _ratio(judgement, load, headers), *costs_us)
+
+    return _table(heads, cells)
 
 
 def others_table(judgement: Judgement) -> str:
     """Table with a row for each load and kind of call: calls a second of each, the ratio of ours, processor time a
     call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
-    heads = ("connections × calls", "calls", *(f"{name}, {what}" for name in OTHERS for what in told))
-    found, lines = points(judgement.sweep, judgement.blocks), []
-    for load in LOADS:
-        for headers, calls in CALLS.items():
-            cells: list[str] = []
-            for server in OTHERS.values():
-                rate, cost_us = _measured(judgement, found.get((_arm(server, load, headers), ALL)))
-                cells += [rate, _ratio(judgement, load, headers, server), cost_us]
-            lines.append((load, calls, *cells))
+    heads = tuple(f"{name}, {what}" for name in OTHERS for what in told)
+
+    def cells(load: str, headers: str) -> Iterator[str]:
+        for server in OTHERS.values():
+            rate, cost_us = _measured(judgement, _arm(server, load, headers))
+            yield from (rate, _ratio(judgement, load, headers, server), cost_us)
+
+    return _table(heads, cells)
+
+
+def _table(heads: tuple[str, ...], cells: Callable[[str, str], Iterable[str]]) -> str:
+    """Table with a row for each load and kind of call."""
+    lines = tuple((load, calls, *cells(load, headers)) for load in LOADS for headers, calls in CALLS.items())
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
-    return Table(heads, tuple(lines), texts=2, notes=(LIMITED_NOTE,) * limited).markdown
+    return Table(("connections × calls", "calls", *heads), lines, texts=2, notes=(LIMITED_NOTE,) * limited).markdown
 
 
-def _measured(judgement: Judgement, point: Point | None) -> tuple[str, str]:
+def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
     """Calls a second, the mean of all windows, and the server's processor time for each."""
+    point = points(judgement.sweep, judgement.blocks).get((arm, ALL))
     if point is None:
         return NOTHING, NOTHING
-    place = judgement.sweep.arms.index(point.arm)
+    place = judgement.sweep.arms.index(arm)
     rates = [window.answered_hz for block in judgement.blocks for window in block.arms[place].windows]
     rate = f"{fmean(rates):,.0f}" if rates else NOTHING
     cost = number(point.server_cpu_us.value) if point.server_cpu_us else NOTHING
@@ -256,14 +257,14 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _panels(judgement: Judgement) -> Iterator[costs.Panel]:
-    found = points(judgement.sweep, judgement.blocks)
     for load in LOADS:
-        rows = [
-            costs.Row(f"{name}, {calls}", server.text("transport"), point.server_cpu_us)
+        words = {
+            _arm(server, load, headers): f"{name}, {calls}"
             for headers, calls in CALLS.items()
             for name, server in SERVERS.items()
-            if (point := found.get((_arm(server, load, headers), ALL))) and point.server_cpu_us
-        ]
+        }
         connections, calls_at_once = LOADS[load]
         at_once = f"{connections} connections × {counted(calls_at_once, 'call')} at once"
-        yield costs.Panel(f"Processor time of the server for each call, {at_once}, µs", rows)
+        yield costs.Panel(
+            f"Processor time of the server for each call, {at_once}, µs", rows(judgement, words, words.__getitem__)
+        )

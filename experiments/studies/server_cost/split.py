@@ -165,7 +165,7 @@ def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] 
 
 def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
     sweep = judgement.sweep
-    if arm not in sweep.arms or any(arm_refusals(sweep, block, arm)):
+    if any(arm_refusals(sweep, block, arm)):
         return None
     return ratios.arm_cpu_us(sweep, block, sweep.arms.index(arm))
 
@@ -182,5 +182,5 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
 
 def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
     sweep = judgement.sweep
-    server = block.servers[sweep.servers.index(arm.server)] if arm in sweep.arms else None
+    server = block.servers[sweep.servers.index(arm.server)]
     return None if server is None else server.kernel_share

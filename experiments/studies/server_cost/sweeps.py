@@ -9,12 +9,13 @@ The part ``split`` tells apart where that time goes (``split.py``), on three ser
 with metrics, and with its store on disk.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
 from experiments.design.factors import SQLITE, TLS, TOKEN
 from experiments.design.setting import Setting, setting
-from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep
+from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep, Windows
 from experiments.kinds.standalone import LoneServer, StandalonePlan
 from experiments.peers import peer_of
 from experiments.services import NULL, STOCK
@@ -60,28 +61,20 @@ def server_cost(scale: Scale) -> Sweep:
         Group((sockets, sockets_echo, sockets_again), times=4),
         Group((grpc, grpc_echo, grpc_again), times=4),
     )
+    executors = f"Lookup on gRPC: {GRPC_STATIC.executor} ÷ {GRPC.executor}"
+    further = (
+        _cpu("as_started", "Lookup, servers as started: gRPC ÷ sockets", grpc, sockets, ("transport", "executor")),
+        _cpu("executor", executors, grpc_static, grpc, ("executor",)),
+    )
     comparisons = (
         _cpu("transport", f"Lookup, {SOCKETS.executor} on both: gRPC ÷ sockets", grpc_static, sockets, ("transport",)),
         _cpu("service_sockets", "sockets: Lookup ÷ echo", sockets, sockets_echo, ("service", "mix")),
         _cpu("service_grpc", "gRPC: Lookup ÷ echo", grpc, grpc_echo, ("service", "mix")),
-        replace(
-            _cpu("as_started", "Lookup, servers as started: gRPC ÷ sockets", grpc, sockets, ("transport", "executor")),
-            family="further",
-        ),
-        replace(
-            _cpu(
-                "executor",
-                f"Lookup on gRPC: {GRPC_STATIC.executor} ÷ {GRPC.executor}",
-                grpc_static,
-                grpc,
-                ("executor",),
-            ),
-            family="further",
-        ),
-        *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each in (same_sockets, same_grpc)),
+        *(replace(each, family="further") for each in further),
+        _by_cpu(same_sockets),
+        _by_cpu(same_grpc),
     )
-    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
-    return Sweep("server_cost", "server_cost", loaded, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+    return _in_slices("server_cost", groups, comparisons, scale)
 
 
 def split(scale: Scale) -> Sweep:
@@ -93,9 +86,7 @@ def split(scale: Scale) -> Sweep:
         Group((lookups[0], echoes[0], twice, Arm(NULL_SERVER)), times=4),
         Group((lookups[1], echoes[1], lookups[2], echoes[2]), times=4),
     )
-    return Sweep(
-        "server_cost", "split", groups, (), scale.rounds, scale.looks, scale.seed, Slices(block_s=scale.block_s)
-    )
+    return _in_slices("split", groups, (), scale)
 
 
 def languages(scale: Scale) -> Sweep:
@@ -120,10 +111,9 @@ def languages(scale: Scale) -> Sweep:
             )
             for each in others
         ),
-        *(replace(each, measure="cpu", title=f"{each.title}, processor time") for each, _, _ in pairs),
+        *(_by_cpu(same) for same, _, _ in pairs),
     )
-    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
-    return Sweep("server_cost", "languages", loaded, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+    return _in_slices("languages", groups, comparisons, scale)
 
 
 def options(scale: Scale) -> Sweep:
@@ -136,11 +126,10 @@ def options(scale: Scale) -> Sweep:
         _cpu("token", "Lookup on sockets: with a token ÷ open to all", token, plain, ("access",)),
         _cpu("metrics", "Lookup on sockets: with --metrics ÷ without", metrics, plain, ("metrics",)),
         _cpu("store", "Lookup on sockets: store on disk ÷ in memory", store, plain, ("store",)),
-        replace(same, measure="cpu", title=f"{same.title}, processor time"),
+        _by_cpu(same),
     )
-    groups = equally_loaded((Group((plain, token, tls, metrics, store, again), times=4),), comparisons)
-    turns = Slices(block_s=scale.block_s)
-    return Sweep("server_cost", "options", groups, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+    groups = (Group((plain, token, tls, metrics, store, again), times=4),)
+    return _in_slices("options", groups, comparisons, scale)
 
 
 def alone(scale: Scale) -> StandalonePlan:
@@ -162,4 +151,22 @@ def echo_of(of: Setting) -> Setting:
 
 
 def _cpu(name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...]) -> Comparison:
-    return Comparison(name, f"{title}, processor time", above, below, differ, measure="cpu", family=HEADLINE)
+    return _by_cpu(Comparison(name, title, above, below, differ, family=HEADLINE))
+
+
+def _by_cpu(of: Comparison) -> Comparison:
+    """The same comparison, of processor time."""
+    return replace(of, measure="cpu", title=f"{of.title}, processor time")
+
+
+def _in_slices(part: str, groups: Iterable[Group], comparisons: tuple[Comparison, ...], scale: Scale) -> Sweep:
+    loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
+    return Sweep("server_cost", part, loaded, comparisons, scale.rounds, scale.looks, scale.seed, turns)
+
+
+def in_windows(
+    part: str, groups: Iterable[Group], comparisons: Sequence[Comparison], rounds: int, scale: Scale
+) -> Sweep:
+    """A part in windows, with this number of rounds in a block, or fewer where the scale has fewer."""
+    loaded, rounds = equally_loaded(groups, comparisons), min(rounds, scale.rounds)
+    return Sweep("server_cost", part, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())

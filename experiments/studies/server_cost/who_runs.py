@@ -6,9 +6,9 @@ of connections ÷ the throughput. So C's time ÷ an executor's time is that exec
 
 import math
 
-from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
+from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.setting import Setting, setting
-from experiments.design.sweep import Sweep, Windows
+from experiments.design.sweep import Sweep
 from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged
 from experiments.results.observed import ALL
@@ -18,9 +18,9 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, number
 from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
-from experiments.studies.server_cost.answers import goal_table
+from experiments.studies.server_cost.answers import goal_table, mean_us, rows
 from experiments.studies.server_cost.goals import ratio_goals
-from experiments.studies.server_cost.sweeps import HEADLINE
+from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
 from experiments.studies.study import Scale
 from stock_service.rpc.concurrency import EXECUTORS
 
@@ -65,8 +65,7 @@ def sweep(scale: Scale) -> Sweep:
         if PEER in scale.peers:
             comparisons += [_share(executor, connections, epoll, arm) for executor, arm in ours.items()]
     comparisons.append(twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")[0])
-    rounds, loaded = min(ROUNDS, scale.rounds), equally_loaded(groups, comparisons)
-    return Sweep("server_cost", PART, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())
+    return in_windows(PART, groups, comparisons, ROUNDS, scale)
 
 
 def _server(connections: int, **levels: str) -> Setting:
@@ -150,15 +149,11 @@ def _tail(point: Point | None) -> str:
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the time of a Lookup with each executor and in C, a panel for each number of connections."""
-    found = points(seen.main.sweep, seen.main.blocks)
+    arms = seen.main.sweep.arms
     panels = [
         costs.Panel(
             "Mean time of a Lookup, µs",
-            [
-                costs.Row(_server_name(arm), arm.setting.text("transport"), point.mean_us)
-                for (arm, request), point in found.items()
-                if request == ALL and arm.connections == connections and point.mean_us
-            ],
+            rows(seen.main, [arm for arm in arms if arm.connections == connections], _server_name, mean_us),
             f"{_of(connections)}, client {CLIENT}",
         )
         for connections in CONNECTIONS

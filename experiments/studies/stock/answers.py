@@ -5,7 +5,7 @@ N requests under way, so mean latency is N ÷ throughput (Little's law). Growth 
 lock's cost comes from the part ``lock_waits``, which is measured after the main part.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 
@@ -17,10 +17,9 @@ from experiments.show.numbers import number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details, trade_wait
-from experiments.studies.stock.sweeps import COMPUTING, FIGURES, HEADLINE, POOL
+from experiments.studies.stock.sweeps import COMPUTING, FIGURES, HEADLINE, POOL, clients_of
 from experiments.studies.stock.wording import (
     at_work,
-    clients,
     confidence,
     declared,
     executors,
@@ -31,9 +30,6 @@ from experiments.studies.stock.wording import (
 )
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
-
-_APART = ("protocol", "implementation")
-"""Comparisons that tell protocol and implementation apart in question 1."""
 
 LITTLE = (
     "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): a "
@@ -59,10 +55,9 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
     pool, one = f"on gRPC {_few(judgement)}, a Lookup on {own}", f"one on {other}"
     on_both = executors(judgement, "equal_executors")[0]
     equal = told(judgement, "equal_executors", f"with {on_both} on both sides, {sockets}", grpc)
-    has_plain = declared(judgement, "plain") is not None
-    names = ("as_started", "equal_executors", *(["plain"] if has_plain else []), *_APART)
+    names = ("as_started", "equal_executors", "plain", "protocol", "implementation")
     started = told(judgement, "as_started", f"on {started_on} and {grpc_on}, {sockets}", grpc)
-    plain = told(judgement, "plain", sockets, "one on a plain grpcio server") if has_plain else ""
+    plain = told(judgement, "plain", sockets, "one on a plain grpcio server")
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
         sentence=" ".join((equal, *_protocol_or_implementation(judgement))),
@@ -70,7 +65,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
         further=found(judgement, "executor", "our_code"),
         details=(
             f"As the servers were started: {started}",
-            *([f"Beside a server that has none of our code: {plain}"] if has_plain else []),
+            f"Beside a server that has none of our code: {plain}",
             f"The executor alone: {told(judgement, 'executor', pool, one)}",
             "Protocol: both servers are on our core, each with its own client. Implementation: both have one client.",
             "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
@@ -90,21 +85,17 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             "That sockets serve so many times the requests: capacity needs an open loop.",
         ),
         figure="answers",
-        to_decide=to_decide(judgement, [each for each in names if declared(judgement, each)]),
+        to_decide=to_decide(judgement, names),
     )
 
 
 def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
     """Compares sockets with our own gRPC server, and our own server with grpcio: each pair on one executor, pool and
     lock."""
-    if not any(declared(judgement, name) for name in _APART):
-        yield "Our own gRPC server is not in this sweep: so protocol and implementation are not told apart."
-        return
-    protocol, implementation = _APART
     own = "our own gRPC server"
     for name, what, above, below in (
-        (protocol, "Protocol and client", "a Lookup on sockets", f"one on {own}"),
-        (implementation, "Implementation", f"a Lookup on {own}", "one on grpcio"),
+        ("protocol", "Protocol and client", "a Lookup on sockets", f"one on {own}"),
+        ("implementation", "Implementation", f"a Lookup on {own}", "one on grpcio"),
     ):
         said = told(judgement, name, above, below)
         yield f"{what}: {said[:1].lower()}{said[1:]}"
@@ -147,7 +138,7 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
     free = list(takewhile(is_free.__getitem__, measured))
     at_few = mean_us(judgement, few)
     if any(is_free.values()) and not free:
-        yield f"with {clients(measured[0].connections)} the load is the limit too."
+        yield f"with {clients_of(measured[0].connections)} the load is the limit too."
         return
     if not free or at_few is None:
         yield f"with fewer clients than {judged.comparison.above.connections} the load is the limit too."
@@ -155,8 +146,8 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
     last = free[-1]
     times = number((mean_us(judgement, last) or 0.0) / at_few)
     yield (
-        f"up to {clients(last.connections)} the load is not the limit. There the mean latency is {times} times that "
-        f"with {clients(few.connections)}; no verdict is asked of that."
+        f"up to {clients_of(last.connections)} the load is not the limit. There the mean latency is {times} times that "
+        f"with {clients_of(few.connections)}; no verdict is asked of that."
     )
 
 
@@ -204,17 +195,15 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
     apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
     grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
     plain = _without_waiting(judgement, staged, grown)
-    asked = tuple(name for name in COMPUTING if declared(judgement, name))  # recordings of before lack them
-    own = asked or (("past_pool",) if waiting is None else ())
     second = () if waiting is None else (pool_fills.waiting(waiting),)
     names = () if waiting is None else tuple(each.name for each in waiting.sweep.comparisons if each.family == HEADLINE)
     return Answer(
         question="What happens when there are more clients than threads in the pool?",
-        sentence=" ".join((_computing(judgement, asked) if asked else plain, *second)),
-        deciding=found(judgement, *own),
-        further=() if "past_pool" in own else found(judgement, "past_pool"),
+        sentence=" ".join((*_computing(judgement), *second)),
+        deciding=found(judgement, *COMPUTING),
+        further=found(judgement, "past_pool"),
         details=(
-            *([plain] if asked and plain != grown else []),
+            *([plain] if plain != grown else []),
             *_pool_means(judgement),
             grown,
             *(apart if waiting is None else pool_fills.details(waiting)),
@@ -230,14 +219,14 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
             "That it holds for other computing: to hand the interpreter from thread to thread takes time, too.",
         ),
         figure="figure_5",
-        to_decide=(to_decide(judgement, own) if own else None) or (to_decide(waiting, names) if waiting else None),
+        to_decide=to_decide(judgement, [*COMPUTING]) or (to_decide(waiting, names) if waiting else None),
     )
 
 
-def _computing(judgement: Judgement, names: Sequence[str]) -> str:
+def _computing(judgement: Judgement) -> Iterator[str]:
     """Growth past the pool on each transport, where the server is the limit and not the load."""
-    where = {name: f"computing on {label(Arm(COMPUTING[name]))}" for name in names}
-    return " ".join(_grown(judgement, name, place) for name, place in where.items())
+    for name, base in COMPUTING.items():
+        yield _grown(judgement, name, f"computing on {label(Arm(base))}")
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
@@ -247,9 +236,8 @@ def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str)
     if judged is None or not judged.rulings or at_once is None:
         return grown
     fill = "never fill" if at_once < POOL - 1 else "nearly fill"
-    return (
-        f"Lookups that do not wait {fill} the pool: {clients(2 * POOL)} keep {at_once:.1f} of {POOL} threads at work."
-    )
+    kept = f"{clients_of(2 * POOL)} keep {at_once:.1f} of {POOL} threads at work"
+    return f"Lookups that do not wait {fill} the pool: {kept}."
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
@@ -259,7 +247,7 @@ def _pool_means(judgement: Judgement) -> Iterator[str]:
         return
     of_ratio = replace(judgement, blocks=tuple(each for each in judgement.blocks if each.number in judged.log_ratios))
     means = [(n, mean_us(of_ratio, Arm(FIGURES["figure_5"].but(clients=n)))) for n in (POOL, 2 * POOL)]
-    texts = [f"{number(mean / 1000)} ms with {clients(n)}" for n, mean in means if mean is not None]
+    texts = [f"{number(mean / 1000)} ms with {clients_of(n)}" for n, mean in means if mean is not None]
     if len(texts) == len(means):
         yield f"On average a Lookup takes {' and '.join(texts)}."
 
@@ -269,11 +257,11 @@ def _grown(judgement: Judgement, name: str, where: str) -> str:
     comparison = declared(judgement, name)
     if comparison is None:
         return "Not known: growth needs two numbers of clients, and this sweep has one."
-    most, few = (clients(arm.connections) for arm in (comparison.above, comparison.below))
+    most, few = (clients_of(arm.connections) for arm in (comparison.above, comparison.below))
     return told(judgement, name, f"{most} {where}", few)
 
 
 def _few(judgement: Judgement) -> str:
     """Words for the fewest clients, for comparisons without growth: ``with 1 client``."""
     comparison = declared(judgement, "trade")
-    return f"with {clients(comparison.below.connections if comparison else 1)}"
+    return f"with {clients_of(comparison.below.connections if comparison else 1)}"

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm
-from experiments.design.setting import Setting
-from experiments.judge.gates import arm_refusals
 from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.steps import Step, mean_log_ratios, steps
 from experiments.judge.verdicts import Judged, Judgement, Verdict
@@ -20,8 +18,8 @@ from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, 
 from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
-from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS
-from experiments.studies.stock.wording import brief, clients, contrary, declared, found, mean_us, step_by_step
+from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS, clients_of
+from experiments.studies.stock.wording import brief, by_clients, contrary, counted_windows, found, mean_us, step_by_step
 
 Parts = Mapping[str, Judgement]
 """Measurements by the parts' names."""
@@ -42,6 +40,15 @@ PLAIN = {
     "figure_4": "Figure 4 (sockets, Lookup)",
     "figure_5": f"Figure 5 (sockets, Lookup, a pool of {POOL})",
 }
+
+GROWTHS = {
+    "figure_1": "growth_figure_1",
+    "figure_2": "growth_grpc",
+    "figure_3": "growth_figure_3",
+    "figure_4": "growth_sockets",
+    "figure_5": "past_pool",
+}
+"""Comparison of the most clients with fewer, by figure."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -71,7 +78,7 @@ def _milliseconds(parts: Parts) -> Finding:
 def _sockets_are_faster(parts: Parts) -> Finding:
     """Judged by the servers as they are started; the effect of the protocol alone is told beside it."""
     judged = parts["stock"].judged.get("as_started")
-    return _direction(judged, Verdict.FASTER), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
+    return _is_faster(judged), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
 
 
 def _the_lock_is_why(parts: Parts) -> Finding:
@@ -80,7 +87,7 @@ def _the_lock_is_why(parts: Parts) -> Finding:
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
     if wait is not None:
-        text += f" On gRPC with {clients(wait.arm.connections)} a Lookup waits for it {wait.numbers}."
+        text += f" On gRPC with {clients_of(wait.arm.connections)} a Lookup waits for it {wait.numbers}."
     stays = judged is not None and judged.verdict is Verdict.FASTER and not _is_small(judged)
     return ("CONTRADICTED" if stays else "INCONCLUSIVE"), text
 
@@ -99,10 +106,9 @@ def _rises(figure: str) -> Callable[[Parts], Finding]:
     flat."""
 
     def finding(parts: Parts) -> Finding:
-        judgement, base = parts["stock"], FIGURES[figure]
-        arms = _by_clients(judgement, base)
-        judged, own = _growth(judgement, base), steps(judgement, arms)
-        ends = _means(judgement, base).strip() if judged is None else brief(judgement, judged.comparison.name)
+        judgement, growth = parts["stock"], GROWTHS[figure]
+        arms = by_clients(judgement, FIGURES[figure])
+        judged, own, ends = judgement.judged.get(growth), steps(judgement, arms), brief(judgement, growth)
         if judged is not None and judged.together:
             ends += " The claim is about what clients wait for, so it can be judged all the same."
         missing = len(arms) - 1 - len(own)
@@ -124,14 +130,10 @@ def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) ->
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
     """Confirmed where a connection holds its thread, and latency stays the same up to as many clients as threads."""
-    judgement, base = parts["dispatch"], SOCKETS.but(workers=POOL, dispatch="connection")
-    judged = _growth(judgement, base)
+    text = brief(parts["dispatch"], "growth")
+    judged = parts["dispatch"].judged.get("growth")
     if judged is None:
-        return (
-            "INCONCLUSIVE",
-            f"No verdict is asked of it.{_means(judgement, base, POOL)}",
-        )
-    text = brief(judgement, judged.comparison.name)
+        return "INCONCLUSIVE", text
     if judged.verdict is Verdict.FLAT:
         return "CONFIRMED", text
     moves = judged.verdict in (Verdict.GROWS, Verdict.FALLS) and not _is_small(judged)
@@ -145,7 +147,8 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
         low, high = judged.equivalent
         if judged.verdict is Verdict.EQUIVALENT or judged.by_less_than_5:
             return "CONFIRMED", text
-        if _is_different(judged) and (judged.typical.high < low or judged.typical.low > high):
+        is_apart = judged.typical.high < low or judged.typical.low > high
+        if judged.verdict in (Verdict.FASTER, Verdict.SLOWER) and is_apart:
             return "CONTRADICTED", text
     return "INCONCLUSIVE", text
 
@@ -170,7 +173,7 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
 
 def _read_lock_is_faster(parts: Parts) -> Finding:
     judged = parts["lock_strategies"].judged.get("read-write")
-    return _direction(judged, Verdict.FASTER), brief(parts["lock_strategies"], "read-write")
+    return _is_faster(judged), brief(parts["lock_strategies"], "read-write")
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
@@ -178,9 +181,7 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
     cancel."""
     judgement = parts["lock_strategies"]
     arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
-    if not {"mutex", "read-write"} <= arms.keys():
-        return "INCONCLUSIVE", "One of the two strategies was not measured."
-    apart = {name: mean_log_ratios(judgement, (arms[name], "trade"), (arms[name], "lookup")) for name in arms}
+    apart = {name: mean_log_ratios(judgement, (arm, "trade"), (arm, "lookup")) for name, arm in arms.items()}
     one, other = apart["read-write"], apart["mutex"]
     beside = [one[block] - other[block] for block in one if block in other]
     if judgement.look is None or not beside:
@@ -201,11 +202,9 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """Judges a jump: latency that grows by over 5 % more than the clients. Lookups that compute decide, where there are
-    any."""
-    names = [each for each in ("computing_sockets", "past_pool") if declared(parts["stock"], each)]
-    text = " ".join(brief(parts["stock"], each) for each in names or ["past_pool"])
-    for judged in found(parts["stock"], *names[:1]):
+    """Judges a jump: latency that grows by over 5 % more than the clients. Lookups that compute decide."""
+    text = " ".join(brief(parts["stock"], each) for each in ("computing_sockets", "past_pool"))
+    for judged in found(parts["stock"], "computing_sockets"):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
             break
         if judged.verdict is not Verdict.SUPERLINEAR or _is_small(judged):
@@ -219,7 +218,9 @@ def _surplus_starves(parts: Parts) -> Finding:
     """Judges starvation where a connection holds its thread: connections beyond the pool get no reply while the others
     stay."""
     judgement = parts["dispatch"]
-    windows = list(_windows_past_the_pool(judgement))
+    windows = [
+        window.starved_clients for arm in _past_the_pool(judgement) for window in counted_windows(judgement, arm)
+    ]
     starving = sum(starved > 0 for starved in windows)
     text = f"Clients got no reply in {starving} of {len(windows)} windows with more connections than threads."
     if not windows:
@@ -231,55 +232,23 @@ def _surplus_starves(parts: Parts) -> Finding:
     return ("INCONCLUSIVE" if starving else "CONTRADICTED"), text
 
 
-def _windows_past_the_pool(judgement: Judgement) -> Iterator[int]:
-    """Number of clients that starved in each window, where a connection holds its thread and no gate refuses the
-    arm."""
-    sweep = judgement.sweep
-    for place, arm in enumerate(sweep.arms):
+def _past_the_pool(judgement: Judgement) -> Iterator[Arm]:
+    """Arms of which a connection holds its thread, with more connections than threads."""
+    for arm in judgement.sweep.arms:
         if arm.setting["dispatch"] == "connection" and arm.connections > arm.setting.whole("workers"):
-            for block in judgement.blocks:
-                if not any(arm_refusals(sweep, block, arm)):
-                    yield from (window.starved_clients for window in block.arms[place].windows)
+            yield arm
 
 
-def _growth(judgement: Judgement, base: Setting) -> Judged | None:
-    """The comparison of more clients with fewer at this setting."""
-    for judged in judgement.judged.values():
-        arms = (judged.comparison.above, judged.comparison.below)
-        own = all(arm.setting == base.but(clients=arm.setting["clients"]) for arm in arms)
-        if own and judged.comparison.kind in ("growth", "per client"):
-            return judged
-    return None
-
-
-def _direction(judged: Judged | None, confirming: Verdict) -> ClaimVerdict:
+def _is_faster(judged: Judged | None) -> ClaimVerdict:
     if judged is None or judged.verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE"
-    return "CONFIRMED" if judged.verdict is confirming else "CONTRADICTED"
+    return "CONFIRMED" if judged.verdict is Verdict.FASTER else "CONTRADICTED"
 
 
 def _is_small(judged: Judged) -> bool:
     """True where its whole interval is within 5 % of the value that its first ruling tests against."""
     (low, high), against = judged.equivalent, judged.rulings[0].against
     return low * against < judged.typical.low and judged.typical.high < high * against
-
-
-def _is_different(judged: Judged) -> bool:
-    return judged.verdict in (Verdict.FASTER, Verdict.SLOWER)
-
-
-def _means(judgement: Judgement, base: Setting, most: int | None = None) -> str:
-    """Mean latency with the fewest clients and the most, in a sentence; empty where there is none."""
-    ordered = [arm for arm in _by_clients(judgement, base) if most is None or arm.connections <= most]
-    means = [(arm, mean_us(judgement, arm)) for arm in dict.fromkeys((*ordered[:1], *ordered[-1:]))]
-    texts = [f"{number(mean / 1000)} ms with {clients(arm.connections)}" for arm, mean in means if mean is not None]
-    return f" Means: {', '.join(texts)}." if texts else ""
-
-
-def _by_clients(judgement: Judgement, base: Setting) -> list[Arm]:
-    """The arms at this setting, by their clients."""
-    own = (arm for arm in judgement.sweep.arms if arm.setting == base.but(clients=arm.setting["clients"]))
-    return sorted((arm for arm in own if not arm.copy), key=lambda arm: arm.connections)
 
 
 def _mutex_wait(parts: Parts, request: str) -> LockWait | None:

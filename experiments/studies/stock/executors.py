@@ -15,6 +15,7 @@ from experiments.show.figures import clients as over_clients
 from experiments.show.figures.style import Picture, label
 from experiments.studies.stock.extensions import CLOSED, ONE_MACHINE, each_transport, where
 from experiments.studies.stock.sweeps import GRPC, HEADLINE, MIXED, POOL, SOCKETS, clients_of, in_slices
+from experiments.studies.stock.wording import by_clients
 from experiments.studies.study import Scale
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.transports import load
@@ -69,24 +70,23 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def pictures(seen: Seen) -> Sequence[Picture]:
     """A figure for each transport, on its own scale: a panel for each request type, a line for each executor."""
-    found = points(seen.main.sweep, seen.main.blocks)
-    arms = [arm for arm in seen.main.sweep.arms if not arm.copy]
-    drawn = []
-    for transport in dict.fromkeys(arm.setting.text("transport") for arm in arms):
-        own = [arm for arm in arms if arm.setting["transport"] == transport]
-        panels = [
-            over_clients.Panel(request.capitalize(), list(_lines(transport, request, own, found)))
-            for request in REQUESTS
-        ]
+    found, drawn = points(seen.main.sweep, seen.main.blocks), []
+    for base in (GRPC, SOCKETS):
+        transport = base.text("transport")
+        own = [arm for arm in seen.main.sweep.arms if arm.setting["transport"] == transport]
+        executors = dict.fromkeys(arm.setting.text("executor") for arm in own)
+        lines = [by_clients(seen.main, base.but(mix=MIXED, executor=each)) for each in executors]
+        panels = [over_clients.Panel(each.capitalize(), list(_lines(each, lines, found))) for each in REQUESTS]
         title = f"Executors on {label(transport)}, Lookup and Trade at random"
         drawn.append(over_clients.picture(f"executors_{transport}", title, panels))
     return drawn
 
 
 def _lines(
-    transport: str, request: str, arms: Sequence[Arm], found: Mapping[tuple[Arm, str], Point]
+    request: str, lines: Sequence[Sequence[Arm]], found: Mapping[tuple[Arm, str], Point]
 ) -> Iterator[over_clients.Line]:
-    for executor in dict.fromkeys(arm.setting.executor for arm in arms):
-        own = [arm for arm in arms if arm.setting.executor == executor and (arm, request) in found]
-        line = sorted((found[arm, request] for arm in own), key=lambda point: point.arm.connections)
-        yield over_clients.Line(executor, transport, line)
+    """A line for each executor's arms."""
+    for arms in lines:
+        setting = arms[0].setting
+        line = [found[arm, request] for arm in arms if (arm, request) in found]
+        yield over_clients.Line(setting.executor, setting.text("transport"), line)

@@ -13,14 +13,14 @@ from experiments.design.arms import Arm, Comparison
 from experiments.judge import points
 from experiments.judge.gates import arm_refusals
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.results.observed import ALL, Window
+from experiments.results.observed import ALL
 from experiments.results.stages import StageSummary
 from experiments.show.content import Answer, Seen
 from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.locks import lock_details, lock_waits
-from experiments.studies.stock.sweeps import GRPC, SOCKETS, STAGED
-from experiments.studies.stock.wording import clients, confidence, found, label, mean_us, server, told
+from experiments.studies.stock.sweeps import GRPC, SOCKETS, STAGED, clients_of
+from experiments.studies.stock.wording import confidence, counted_windows, found, label, mean_us, server, told
 
 FEW = 2
 """Most comparisons that an answer tells one by one; with more the count of verdicts comes first."""
@@ -54,7 +54,7 @@ def socket_trade(seen: Seen) -> tuple[Answer, ...]:
             "Does a Trade take longer on gRPC than on sockets, with one executor on both?",
             _headline(seen.main, "transport"),
             lambda of: (
-                f"with {clients(of.above.connections)} and the {of.above.setting.executor}, a Trade on sockets",
+                f"with {clients_of(of.above.connections)} and the {of.above.setting.executor}, a Trade on sockets",
                 "one on gRPC",
             ),
             ("That the lock makes the difference: both sides hold the same one.",),
@@ -108,7 +108,7 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
             "Does a Lookup take longer on gRPC than on sockets, seen by the lean client?",
             _headline(seen.main, "transport"),
             lambda of: (
-                f"with {clients(of.above.connections)}, the lean one, a Lookup on {server(of.above)}",
+                f"with {clients_of(of.above.connections)}, the lean one, a Lookup on {server(of.above)}",
                 f"one on {server(of.below)}",
             ),
             ("What users of grpcio's own client see: that is question 1 of the main part.",),
@@ -150,7 +150,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
         seen.main,
         "Where a connection holds its thread, does latency stay the same up to the pool's size?",
         _headline(seen.main, "clients"),
-        lambda of: (f"{clients(of.above.connections)} on {_threads(of.above)}", clients(of.below.connections)),
+        lambda of: (f"{clients_of(of.above.connections)} on {_threads(of.above)}", clients_of(of.below.connections)),
         (CLOSED,),
     )
     return answer, growth
@@ -246,28 +246,21 @@ def _headline(judgement: Judgement, factor: str | None = None) -> list[Compariso
 
 
 def where(of: Comparison) -> str:
-    return f"on {label(of.above)} with {clients(of.above.connections)}"
+    return f"on {label(of.above)} with {clients_of(of.above.connections)}"
 
 
 def _threads(arm: Arm) -> str:
     return counted(arm.setting.whole("workers"), "thread")
 
 
-def _windows(judgement: Judgement, arm: Arm) -> list[Window]:
-    """An arm's windows, of the blocks that no gate leaves out."""
-    place = judgement.sweep.arms.index(arm)
-    blocks = (each for each in judgement.blocks if not any(arm_refusals(judgement.sweep, each, arm)))
-    return [window for block in blocks for window in block.arms[place].windows]
-
-
 def _starved(judgement: Judgement) -> Iterator[str]:
     for arm in judgement.sweep.arms:
-        windows = _windows(judgement, arm)
+        windows = counted_windows(judgement, arm)
         if windows and arm.connections > arm.setting.whole("workers"):
             starving = sum(window.starved_clients > 0 for window in windows)
             how = "A connection holds its thread" if arm.setting["dispatch"] == "connection" else "A request is a task"
             yield (
-                f"{how}, {clients(arm.connections)}, {_threads(arm)}: in {starving} of {len(windows)} windows some "
+                f"{how}, {clients_of(arm.connections)}, {_threads(arm)}: in {starving} of {len(windows)} windows some "
                 "client got no reply."
             )
 
@@ -277,7 +270,7 @@ def _offered(judgement: Judgement, transport: str, every: Mapping[tuple[Arm, str
     kept_up: list[Arm] = []
     details, tried, open_still = [], 0, True
     for arm in sorted(arms, key=_rate_hz):
-        windows, due = _windows(judgement, arm), f"{_rate_hz(arm):,.0f}"
+        windows, due = counted_windows(judgement, arm), f"{_rate_hz(arm):,.0f}"
         if not windows:
             details.append(f"Nothing is said of {due} a second: no window of it counts.")
             continue
@@ -323,9 +316,10 @@ def _queueing(judgement: Judgement, transport: str) -> Answer:
         if waits:
             wait, total = (sum(each) / len(waits) for each in zip(*waits, strict=True))
             ran = counted(max(each.threads for each in seen), "thread")
+            workers = counted(arm.setting.whole("workers"), "worker")
             sentences.append(
-                f"With {clients(arm.connections)} and {counted(arm.setting.whole('workers'), 'worker')} a Lookup waits "
-                f"{number(wait)} µs for a thread, of {number(total)} µs in the server. Up to {ran} ran them in a block."
+                f"With {clients_of(arm.connections)} and {workers} a Lookup waits {number(wait)} µs for a thread, of "
+                f"{number(total)} µs in the server. Up to {ran} ran them in a block."
             )
     return _shown(
         f"How long does a Lookup wait for a thread on {label(arms[0])}?",

@@ -7,15 +7,15 @@ from experiments.design.sweep import Sweep
 from experiments.judge.points import CONFIDENCE, Point, points, stages
 from experiments.judge.stats import Estimate, mean_interval
 from experiments.judge.verdicts import Judgement
-from experiments.results.observed import Block
+from experiments.results.observed import ALL, Block
 from experiments.show.content import Seen
 from experiments.show.figures import clients, costs, distributions, heat_map, offered_load, ratios
 from experiments.show.figures import stages as stacked
 from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import counted
 from experiments.studies.stock import pool_fills
-from experiments.studies.stock.sweeps import FIGURES, POOL, POOLED, POOLS, STAGED, STATIC, THREE, is_of_three
-from experiments.studies.stock.wording import at_work, server, threads_ran
+from experiments.studies.stock.sweeps import FIGURES, MIXED, POOL, POOLED, POOLS, STAGED, THREE
+from experiments.studies.stock.wording import at_work, by_clients, server, threads_ran
 
 TITLES = {
     "figure_1": "Figure 1: Lookup and Trade on gRPC, a price updater beside them",
@@ -38,7 +38,7 @@ def main(seen: Seen) -> Sequence[Picture]:
     panels = {
         name: clients.Panel(
             "",
-            list(_lines(name, found)),
+            list(_lines(found, by_clients(seen.main, FIGURES[name]))),
             POOL if name == "figure_5" else None,
             _threads(name, seen.after.get("stages")),
         )
@@ -47,15 +47,15 @@ def main(seen: Seen) -> Sequence[Picture]:
     for name, title in TITLES.items():
         alike = [panels[each] for each in TITLES if FIGURES[each]["transport"] == FIGURES[name]["transport"]]
         pictures.append(clients.picture(name, title, [panels[name]], percentiles=True, alike=alike))
-    pictures += _three(found)
+    pictures.append(_three(seen.main, found))
     twins = list(seen.main.comparisons("same"))
     pictures.append(ratios.picture("same", "A/A pairs: one setting, started as two servers", twins))
     if "past_pool" in seen.after:
         pictures += pool_fills.pictures(Seen(seen.after["past_pool"]))
     if "lock_waits" in seen.after:
-        pictures += lock_waits(Seen(seen.after["lock_waits"], {}))
+        pictures += lock_waits(Seen(seen.after["lock_waits"]))
     if "stages" in seen.after:
-        pictures += stages_of(Seen(seen.after["stages"], {}))
+        pictures += stages_of(Seen(seen.after["stages"]))
     return pictures
 
 
@@ -86,7 +86,7 @@ def stages_of(seen: Seen) -> Sequence[Picture]:
     sweep, blocks = seen.main.sweep, seen.main.blocks
     settings = {
         f"{label(arm.setting.text('transport'))}, {counted(arm.connections, 'client')}": stages(sweep, blocks, arm).get(
-            "all", ()
+            ALL, ()
         )
         for arm in sweep.arms
         if arm in STAGED
@@ -109,7 +109,7 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
 def pools(seen: Seen) -> Sequence[Picture]:
     """Figure of pool × clients."""
     found = points(seen.main.sweep, seen.main.blocks)
-    shown = [point for (arm, request), point in found.items() if request == "all" and arm.setting["workers"] in POOLS]
+    shown = [point for (arm, request), point in found.items() if request == ALL and arm.setting["workers"] in POOLS]
     field = heat_map.Field("Lookup on sockets", shown)
     return [
         heat_map.picture("pool_by_clients", "Mean latency, by the size of the pool and the number of clients", [field])
@@ -123,7 +123,7 @@ def offered(seen: Seen) -> Sequence[Picture]:
     curves = []
     for transport in dict.fromkeys(arm.setting.text("transport") for arm in sweep.arms):
         own = [arm for arm in sweep.arms if arm.setting.text("transport") == transport]
-        loads = [offered_load.load_of(seen.main, arm, found[arm, "all"]) for arm in own if (arm, "all") in found]
+        loads = [offered_load.load_of(seen.main, arm, found[arm, ALL]) for arm in own if (arm, ALL) in found]
         curves.append(offered_load.Curve(label(transport), transport, loads))
     return [
         offered_load.picture("offered_load", "An open loop: requests that were due, answered, and how soon", curves)
@@ -144,7 +144,7 @@ def kinds(seen: Seen) -> Sequence[Picture]:
             point,
         )
         for (arm, request), point in found.items()
-        if request == "all" and arm.connections == 1 and not arm.copy and "executor" not in dict(arm.setting.said())
+        if request == ALL and arm.connections == 1 and not arm.copy and "executor" not in dict(arm.setting.said())
     ]
     return [
         distributions.picture(
@@ -153,47 +153,37 @@ def kinds(seen: Seen) -> Sequence[Picture]:
     ]
 
 
-def _lines(figure: str, found: ALL_POINTS) -> Iterator[clients.Line]:
-    """The lines of one of the original's figures: one for each request type."""
-    setting = FIGURES[figure]
-    own = [(arm, request) for arm, request in found if arm.copy == 0 and arm.setting.but(clients=1) == setting]
-    requests = dict.fromkeys(request for _, request in own if request != "all")
-    transport = setting.text("transport")
-    for request in requests:
-        line = sorted(
-            (found[arm, each] for arm, each in own if each == request), key=lambda point: point.arm.connections
-        )
-        yield clients.Line(request.capitalize(), transport, line)
+def _lines(found: ALL_POINTS, arms: Sequence[Arm]) -> Iterator[clients.Line]:
+    """The lines of one of the original's figures: one for each request type of these arms."""
+    for request in dict.fromkeys(request for arm, request in found if arm in arms and request != ALL):
+        line = [found[arm, request] for arm in arms if (arm, request) in found]
+        yield clients.Line(request.capitalize(), arms[0].setting.text("transport"), line)
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
     """Number of threads that ran the requests of a figure's arms, as the server stamped them. Empty without stamps."""
     if staged is None or figure not in POOLED:
         return {}
-    own = [arm for arm in staged.sweep.arms if arm.setting.but(clients=1) == FIGURES[figure] and not arm.copy]
+    own = by_clients(staged, FIGURES[figure])
     ran = {arm.connections: threads_ran(staged, arm) for arm in own}
     at_once = {arm.connections: at_work(staged, arm) for arm in own}
     rows = {
-        "threads that ran requests": {n: str(each) for n, each in sorted(ran.items()) if each is not None},
-        "threads at work at once, on average": {n: f"{each:.1f}" for n, each in sorted(at_once.items()) if each},
+        "threads that ran requests": {n: str(each) for n, each in ran.items() if each is not None},
+        "threads at work at once, on average": {n: f"{each:.1f}" for n, each in at_once.items() if each},
     }
     return {name: row for name, row in rows.items() if row}
 
 
-def _three(found: ALL_POINTS) -> Iterator[Picture]:
-    """Figure with a panel for each request type and a line for each of the three servers; none where they were not
-    measured."""
+def _three(judgement: Judgement, found: ALL_POINTS) -> Picture:
+    """Figure with a panel for each request type and a line for each of the three servers."""
     lines: dict[str, list[clients.Line]] = {"lookup": [], "trade": []}
     for base in THREE:
-        own = sorted((arm for arm, _ in found if is_of_three(arm, base)), key=lambda arm: arm.connections)
-        arms = list(dict.fromkeys(own))
+        arms = by_clients(judgement, base.but(mix=MIXED))
         for request, drawn in lines.items():
-            points_of = [found[arm, request] for arm in arms if (arm, request) in found]
-            if points_of:
-                drawn.append(clients.Line(server(arms[0]), base.text("transport"), points_of))
-    if any(line.transport == STATIC.text("transport") for drawn in lines.values() for line in drawn):
-        title = "Lookup and Trade at random, on three servers with the same executor, pool and lock"
-        yield clients.picture("three", title, [clients.Panel(each.capitalize(), lines[each]) for each in lines])
+            if line := [found[arm, request] for arm in arms if (arm, request) in found]:
+                drawn.append(clients.Line(server(arms[0]), base.text("transport"), line))
+    title = "Lookup and Trade at random, on three servers with the same executor, pool and lock"
+    return clients.picture("three", title, [clients.Panel(each.capitalize(), lines[each]) for each in lines])
 
 
 def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
@@ -207,7 +197,7 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
     lines: dict[tuple[str, str], list[Point]] = {}
     for (arm, request), point in found.items():
         alone = len(_types(found, arm)) == 1
-        if arm.setting.text(factor) != level or arm.copy or (request == "all") != alone:
+        if arm.setting.text(factor) != level or arm.copy or (request == ALL) != alone:
             continue
         transport = arm.setting.text("transport")
         words = [label(transport) if name == "transport" else arm.setting.text(name) for name in varying]
@@ -218,7 +208,7 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
 
 
 def _types(found: ALL_POINTS, arm: Arm) -> list[str]:
-    return [request for each, request in found if each == arm and request != "all"]
+    return [request for each, request in found if each == arm and request != ALL]
 
 
 def _wait_us(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Estimate | None:

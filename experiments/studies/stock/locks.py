@@ -14,7 +14,8 @@ from experiments.judge import ratios
 from experiments.judge.gates import arm_refusals
 from experiments.judge.verdicts import Judgement
 from experiments.show.numbers import counted, number
-from experiments.studies.stock.wording import clients, label
+from experiments.studies.stock.sweeps import clients_of
+from experiments.studies.stock.wording import label
 
 MUTEX = "mutex"
 
@@ -81,7 +82,7 @@ def trade_wait(judgement: Judgement) -> Iterator[str]:
     """Sentence on a Trade's wait for the mutex on gRPC, where it was stamped."""
     for wait in lock_waits(judgement):
         if (wait.locking, wait.request, wait.arm.setting["transport"]) == (MUTEX, "trade", "grpc"):
-            where = f"With {clients(wait.arm.connections)} on gRPC a Trade waits"
+            where = f"With {clients_of(wait.arm.connections)} on gRPC a Trade waits"
             yield f"{where} {number(wait.wait_us)} µs for the lock, {number(100 * wait.share)} % of its latency."
 
 
@@ -102,7 +103,7 @@ def _of(judgement: Judgement, arm: Arm, request: str) -> LockWait | None:
 def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
     for wait in waits:
         if wait.locking == MUTEX:
-            where = f"on {label(wait.arm)} with {clients(wait.arm.connections)}"
+            where = f"on {label(wait.arm)} with {clients_of(wait.arm.connections)}"
             yield f"A {wait.request.capitalize()} waits for the mutex {where}: {wait.numbers}."
 
 

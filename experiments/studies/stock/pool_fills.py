@@ -25,12 +25,11 @@ from experiments.show.figures import clients as over_clients
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import counted, number, ratio_words
 from experiments.show.sentences import to_decide
-from experiments.studies.stock.sweeps import GRPC, HEADLINE, POOL, SOCKETS, groups_of, growth, in_windows
+from experiments.studies.stock.sweeps import GRPC, HEADLINE, POOL, SOCKETS, clients_of, groups_of, growth, in_windows
 from experiments.studies.stock.wording import (
-    clients,
+    by_clients,
     confidence,
     contrary,
-    declared,
     found,
     mean_us,
     step_by_step,
@@ -168,18 +167,16 @@ def waiting(judgement: Judgement) -> str:
     judged = found(judgement, *names)
     holds = len(judged) == len(names) and _is_flat(judged[0]) and _rises(judged[1])
     holds = holds and not any(_contrary(judgement, name) for name in names)
-    means = {n: mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in _asked(judgement)}
-    texts = {n: f"{number(mean / 1000)} ms" for n, mean in means.items() if mean is not None}
+    means = [mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in ENDS]
+    texts = [f"{number(mean / 1000)} ms" for mean in means if mean is not None]
     if not holds or len(texts) < len(means):
         return " ".join(_told(judgement, name) for name in names)
-    few = min(texts)
-    at_pool = f"{texts[few]} with {clients(few)} and {texts[POOL]} with {POOL}"
-    if texts[few] == texts[POOL]:
-        at_pool = f"{texts[few]} with {clients(few)} and with {POOL}"
+    one, pool, past = texts
+    at_pool = f"{one} with 1 client and with {POOL}" if one == pool else f"{one} with 1 client and {pool} with {POOL}"
     times, ends = ratio_words(judged[1].typical)
     return (
         f"A Lookup on sockets that waits {WAIT_MS:g} ms takes {at_pool}. "
-        f"With {clients(2 * POOL)} it takes {texts[2 * POOL]}, {times} times as long ({ends}): {POOL} are served, and "
+        f"With {clients_of(2 * POOL)} it takes {past}, {times} times as long ({ends}): {POOL} are served, and "
         f"{POOL} wait."
     )
 
@@ -187,12 +184,6 @@ def waiting(judgement: Judgement) -> str:
 def details(judgement: Judgement) -> tuple[str, ...]:
     """The verdicts behind ``waiting``, with every step."""
     return tuple(_detailed(judgement, name) for name in (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"))
-
-
-def _asked(judgement: Judgement) -> tuple[int, ...]:
-    """Numbers of clients in the sentence: the fewest, the pool's size and twice that."""
-    counts = [arm.connections for arm in judgement.sweep.arms]
-    return tuple(sorted({min(counts), POOL, 2 * POOL}))
 
 
 def _is_flat(judged: Judged) -> bool:
@@ -208,10 +199,7 @@ def _rises(judged: Judged) -> bool:
 
 def _told(judgement: Judgement, name: str) -> str:
     line = _line(name)
-    comparison = declared(judgement, name)
-    if comparison is None:  # in a folder of an older version
-        return f"Not known {WORDS[line]}: this sweep has not the numbers of clients that it needs."
-    most, few = (clients(arm.connections) for arm in (comparison.above, comparison.below))
+    few, most = (clients_of(count) for count in (ENDS[:2] if name.startswith(TO_POOL) else ENDS[1:]))
     return told(judgement, name, f"{most} {WORDS[line]}", few) + _contrary(judgement, name)
 
 
@@ -236,10 +224,8 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
     """Arms of a comparison's line, by ascending clients."""
-    base = LINES[_line(name)]
-    own = [arm for arm in judgement.sweep.arms if arm.setting == base.but(connections=arm.connections) and not arm.copy]
-    chosen = [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
-    return sorted(chosen, key=lambda arm: arm.connections)
+    own = by_clients(judgement, LINES[_line(name)], "connections")
+    return [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
 
 
 def _line(name: str) -> str:
@@ -249,8 +235,7 @@ def _line(name: str) -> str:
 def _starving(judgement: Judgement) -> Iterator[str]:
     """Numbers of clients that got no reply on a kept connection, beside these where each request has a new
     connection."""
-    every = points(judgement.sweep, judgement.blocks)
-    kept = _points(every, CONNECTION)
+    kept = _points(judgement, CONNECTION)
     if not any(point.windows for point in kept):
         yield "Not known: no window has been run."
         return
@@ -263,7 +248,9 @@ def _starving(judgement: Judgement) -> Iterator[str]:
         yield f"On kept connections {kept_words}"
     else:
         yield "On kept connections every client is served."
-    others = [point for line in LINES if line != CONNECTION for point in _points(every, line) if point.starved_clients]
+    others = [
+        point for line in LINES if line != CONNECTION for point in _points(judgement, line) if point.starved_clients
+    ]
     yield (
         "Where a request is a task, or each request has a new connection, "
         + ("every client is served." if not others else f"{_without_reply(others)} clients get no reply.")
@@ -291,19 +278,18 @@ def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[
             *not_concluded,
         ),
         figure=judgement.sweep.part,
-        to_decide=to_decide(judgement, [name for name in names if declared(judgement, name)]),
+        to_decide=to_decide(judgement, names),
     )
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
     """A panel for each dispatch model, a line for each connection policy, gRPC beside them; starved clients drawn."""
-    every = points(seen.main.sweep, seen.main.blocks)
     panels = []
     for title, lines in PANELS.items():
         drawn = [
             over_clients.Line(label, LINES[line].text("transport"), own)
             for line, label in lines.items()
-            if (own := _points(every, line))
+            if (own := _points(seen.main, line))
         ]
         if drawn:
             panels.append(over_clients.Panel(title, drawn, POOL))
@@ -311,12 +297,7 @@ def pictures(seen: Seen) -> Sequence[Picture]:
     return [over_clients.picture(part, TITLES[part], panels)]
 
 
-def _points(every: Mapping[tuple[Arm, str], Point], line: str) -> list[Point]:
+def _points(judgement: Judgement, line: str) -> list[Point]:
     """Points of a line, by ascending clients."""
-    base = LINES[line]
-    own = [
-        point
-        for (arm, request), point in every.items()
-        if request == ALL and not arm.copy and arm.setting == base.but(connections=arm.connections)
-    ]
-    return sorted(own, key=lambda point: point.arm.connections)
+    found, arms = points(judgement.sweep, judgement.blocks), by_clients(judgement, LINES[line], "connections")
+    return [found[arm, ALL] for arm in arms if (arm, ALL) in found]

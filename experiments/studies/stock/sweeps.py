@@ -20,9 +20,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm, Comparison, Group, equally_loaded, twins
+from experiments.design.levels import Level
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.services import PLAIN
+from experiments.show.numbers import counted
 from experiments.studies.study import Scale
 from stock_service.trading.locking import LOCKINGS
 
@@ -172,11 +174,6 @@ def three_arms(scale: Scale) -> tuple[Arm, ...]:
     return tuple(Arm(each.but(mix=MIXED, clients=clients)) for each in THREE for clients in scale.clients)
 
 
-def is_of_three(arm: Arm, base: Setting) -> bool:
-    """True where an arm is one of ``three_arms``, on this server."""
-    return not arm.copy and arm.setting == base.but(mix=MIXED, clients=arm.setting["clients"])
-
-
 def _question_1(sockets: Arm, grpc: Arm, equal: Arm, plain: Arm) -> tuple[Comparison, ...]:
     """Sockets beside gRPC as started, with equal executors, and beside none of our code; what our code adds to that."""
     how, executor = f"Lookup, {clients_of(sockets.connections)}", equal.setting.executor
@@ -222,7 +219,7 @@ def stages(scale: Scale) -> Sweep:
 def socket_trade(scale: Scale) -> Sweep:
     """Trade on sockets: beside Lookup there, and beside Trade on gRPC with the same executor."""
     groups, comparisons = [], []
-    for clients in sorted({min(scale.clients), max(scale.clients)}):
+    for clients in _both_ends(scale):
         trade, lookup = (Arm(SOCKETS.but(mix=mix, clients=clients)) for mix in ("trade", "lookup"))
         grpc = Arm(GRPCIO.but(mix="trade", clients=clients))
         groups += [Group((trade, lookup), times=4), Group((trade, grpc))]
@@ -246,17 +243,29 @@ def pool_by_clients(scale: Scale) -> Sweep:
 
 def updater(scale: Scale) -> Sweep:
     """Sweep of both transports, with and without the price updater, Lookup and Trade mixed."""
+    bases = [base.but(mix=MIXED) for base in (GRPC, SOCKETS)]
+    groups, comparisons = _at_both_ends(bases, scale, "updater", (True, False), "with ÷ without the updater")
+    return in_slices("updater", [replace(each, times=4) for each in groups], comparisons, scale)
+
+
+def _at_both_ends(
+    bases: Sequence[Setting], scale: Scale, factor: str, levels: tuple[Level, Level], title: str
+) -> tuple[list[Group], list[Comparison]]:
+    """Each server at one level of a factor ÷ at the other, with the fewest clients and with the most."""
     groups, comparisons = [], []
-    for base in (GRPC, SOCKETS):
+    for base in bases:
         transport = base.text("transport")
-        for clients in sorted({min(scale.clients), max(scale.clients)}):
-            without, beside = (Arm(base.but(mix=MIXED, clients=clients, updater=each)) for each in (False, True))
-            groups.append(Group((without, beside), times=4))
-            title = f"{transport}, {clients_of(clients)}: with ÷ without the updater"
-            comparisons.append(
-                Comparison(f"{transport}_{clients}", title, beside, without, ("updater",), family=HEADLINE)
-            )
-    return in_slices("updater", groups, comparisons, scale)
+        for clients in _both_ends(scale):
+            above, below = (Arm(base.but(**{factor: level}, clients=clients)) for level in levels)
+            groups.append(Group((below, above)))
+            said = f"{transport}, {clients_of(clients)}: {title}"
+            comparisons.append(Comparison(f"{transport}_{clients}", said, above, below, (factor,), family=HEADLINE))
+    return groups, comparisons
+
+
+def _both_ends(scale: Scale) -> Sequence[int]:
+    """The fewest clients and the most."""
+    return sorted({min(scale.clients), max(scale.clients)})
 
 
 def lock_strategies(scale: Scale) -> Sweep:
@@ -280,14 +289,8 @@ def lock_strategies(scale: Scale) -> Sweep:
 
 def client_kind(scale: Scale) -> Sweep:
     """Ratios of the transport's own client to the lean one, on each transport; and the ratio that the lean one sees."""
-    groups, comparisons = [], []
-    for base in (GRPC, SOCKETS, STATIC):
-        transport = base.text("transport")
-        for clients in sorted({min(scale.clients), max(scale.clients)}):
-            own, lean = (Arm(base.but(clients=clients, client=each)) for each in ("library", "lean"))
-            groups.append(Group((own, lean)))
-            title = f"{transport}, {clients_of(clients)}: lean ÷ own client"
-            comparisons.append(Comparison(f"{transport}_{clients}", title, lean, own, ("client",), family=HEADLINE))
+    bases, title = (GRPC, SOCKETS, STATIC), "lean ÷ own client"
+    groups, comparisons = _at_both_ends(bases, scale, "client", ("lean", "library"), title)
     sockets, static, grpcio = (Arm(each.but(client="lean")) for each in THREE)
     groups.append(Group((sockets, static, grpcio)))
     title = f"Lookup, 1 client, the lean one, {grpcio.setting.executor} on both: sockets ÷ gRPC"
@@ -318,16 +321,8 @@ def dispatch(scale: Scale) -> Sweep:
 
 def connection_policy(scale: Scale) -> Sweep:
     """Sweep of both transports: a new connection for each request ÷ kept-alive ones, in windows."""
-    groups, comparisons = [], []
-    for base in (GRPC, SOCKETS):
-        transport = base.text("transport")
-        for clients in sorted({min(scale.clients), max(scale.clients)}):
-            kept, each = (Arm(base.but(clients=clients, connection=how)) for how in ("kept-alive", "per-request"))
-            groups.append(Group((kept, each)))
-            title = f"{transport}, {clients_of(clients)}: a connection for each request ÷ kept-alive"
-            comparisons.append(
-                Comparison(f"{transport}_{clients}", title, each, kept, ("connection",), family=HEADLINE)
-            )
+    levels, title = ("per-request", "kept-alive"), "a connection for each request ÷ kept-alive"
+    groups, comparisons = _at_both_ends((GRPC, SOCKETS), scale, "connection", levels, title)
     return in_windows("connection_policy", groups, comparisons, scale, Windows(0.1, 0.4))
 
 
@@ -353,8 +348,9 @@ def offered_load(scale: Scale) -> Sweep:
     return in_windows("offered_load", groups, [], few, Windows(0.5, 1.5))
 
 
-def clients_of(number: int) -> str:
-    return "1 client" if number == 1 else f"{number} clients"
+def clients_of(count: int) -> str:
+    """``1 client``, ``5 clients``."""
+    return counted(count, "client")
 
 
 def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from experiments.design.arms import Arm, Comparison
+from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
 from experiments.judge.points import stages
 from experiments.judge.steps import SAID, Step
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.results.observed import ALL
+from experiments.results.observed import ALL, Window
 from experiments.results.stages import StageSummary
 from experiments.show.figures import style
-from experiments.show.numbers import counted, percent, ratio_words
+from experiments.show.numbers import percent, ratio_words
 from experiments.show.sentences import listed, ratio_sentence
+from experiments.studies.stock.sweeps import clients_of
 
 SERVERS = {"grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """Names of the implementations of gRPC; sockets are called by their label."""
@@ -48,14 +50,27 @@ def absence(judgement: Judgement, name: str) -> str:
     return "No two slices of it were answered side by side."
 
 
-def mean_us(judgement: Judgement, arm: Arm, request: str = ALL) -> float | None:
+def mean_us(judgement: Judgement, arm: Arm) -> float | None:
     """The mean over blocks of an arm's mean latency, as figures have it; None where it has none, or a gate objects."""
     sweep = judgement.sweep
     if arm not in sweep.arms or any(any(gates.arm_refusals(sweep, each, arm)) for each in judgement.blocks):
         return None
-    means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), request) for block in judgement.blocks]
+    means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), ALL) for block in judgement.blocks]
     seen = [mean for mean in means if mean is not None]
     return sum(seen) / len(seen) if seen else None
+
+
+def by_clients(judgement: Judgement, base: Setting, factor: str = "clients") -> list[Arm]:
+    """Arms that differ from this setting in their clients alone, or in their connections, by ascending number."""
+    own = (arm for arm in judgement.sweep.arms if arm.setting == base.but(**{factor: arm.setting[factor]}))
+    return sorted((arm for arm in own if not arm.copy), key=lambda arm: arm.connections)
+
+
+def counted_windows(judgement: Judgement, arm: Arm) -> list[Window]:
+    """An arm's windows, of the blocks that no gate leaves out."""
+    place = judgement.sweep.arms.index(arm)
+    blocks = (each for each in judgement.blocks if not any(gates.arm_refusals(judgement.sweep, each, arm)))
+    return [window for block in blocks for window in block.arms[place].windows]
 
 
 def threads_ran(staged: Judgement, arm: Arm) -> int | None:
@@ -85,14 +100,11 @@ def found(judgement: Judgement, *names: str) -> tuple[Judged, ...]:
     return tuple(judgement.judged[name] for name in names if name in judgement.judged)
 
 
-def clients(count: int) -> str:
-    """``1 client``, ``5 clients``."""
-    return counted(count, "client")
-
-
 def step_by_step(own: Sequence[Step]) -> str:
     """Sentence on every step: ``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
-    shown = [(f"{each.above.connections} ÷ {clients(each.below.connections)}", ratio_words(each.ratio)) for each in own]
+    shown = [
+        (f"{each.above.connections} ÷ {clients_of(each.below.connections)}", ratio_words(each.ratio)) for each in own
+    ]
     return f"Step by step: {', '.join(f'{name} {value} ({ends})' for name, (value, ends) in shown)}."
 
 

@@ -54,10 +54,8 @@ def test_a_machine_that_is_slower_in_the_sweep_misses_nothing() -> None:
     found = seen(slower=1.5)
     closed = [each for each in beside(found) if not each.is_open and work_of(each.setting) == Work()]
     assert all(each.ratio is not None and each.ratio.value == pytest.approx(1, rel=0.02) for each in closed)
-    assert all(
-        each.written_ratio is not None and each.written_ratio.value == pytest.approx(1 / 1.5, rel=0.02)
-        for each in closed
-    )
+    seen_hz = [each.throughput_hz and each.throughput_hz.value for each in closed]
+    assert seen_hz == pytest.approx([each.written.throughput_hz / 1.5 for each in closed], rel=0.02)
     assert not any(each.was_hit for each in closed)
     assert answers(found)[3].details[0].endswith("of one worker, 0 are.")
     for each in beside(found):

@@ -1,7 +1,6 @@
 """Judgements of blocks that were never run: means planted by arm, with a scatter over blocks that a seed repeats."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -52,13 +51,6 @@ def judgement(sweep: Sweep, number: int, world: World) -> Judgement:
 def unplanted(sweep: Callable[[Scale], Sweep] = sweeps.stock, number: int = 10) -> Judgement:
     """A part with nothing planted; judged once for all tests of a process."""
     return judgement(sweep(SCALE), number, planted())
-
-
-def before(of: Sweep, arms: Collection[Arm]) -> Sweep:
-    """A sweep as it was before these arms."""
-    kept = [(each, tuple(arm for arm in each.arms if arm not in arms)) for each in of.groups]
-    asked = tuple(each for each in of.comparisons if each.above not in arms and each.below not in arms)
-    return replace(of, groups=tuple(replace(each, arms=own) for each, own in kept if own), comparisons=asked)
 
 
 def seen(sweep: Callable[[Scale], Sweep], number: int = 10, world: World | None = None) -> Seen:

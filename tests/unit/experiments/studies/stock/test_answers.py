@@ -14,7 +14,6 @@ from tests.unit.experiments.blocks import World, stage_summary
 from tests.unit.experiments.studies.stock.judgements import (
     MEAN_US,
     SCALE,
-    before,
     judgement,
     planted,
     seen,
@@ -64,18 +63,6 @@ def test_question_1_tells_the_protocol_from_its_implementation() -> None:
     first = of(planted({SOCKETS: 100.0, STATIC: 200.0, EQUAL: 790.0, Arm(sweeps.GRPCIO, 1): 790.0, **twins}))[0]
     assert "Protocol and client: a Lookup on sockets takes 0.5" in first.sentence
     assert "Implementation: a Lookup on our own gRPC server takes 0.25" in first.sentence
-
-
-def test_a_recording_from_before_our_own_grpc_server_says_that_it_lacks_it() -> None:
-    """A recording from before our own gRPC server says in a line that it lacks it. The rest is told as before."""
-    whole = sweeps.stock(SCALE)
-    lacking = before(whole, [arm for arm in whole.arms if arm.setting["transport"] == "grpc_static"])
-    main = judgement(lacking, 10, planted({SOCKETS: 400.0, Arm(sweeps.SOCKETS, 1): 400.0}))
-    first = answers(Seen(main))[0]
-    assert first.details[0].startswith(f"{STARTED}, a Lookup on sockets takes 0.800 of")
-    assert "Our own gRPC server is not in this sweep" in first.sentence
-    assert first.to_decide is None
-    assert [each.name for each in figures.main(Seen(main)) if each.name == "three"] == []
 
 
 def test_question_1_says_why_compare_has_other_ratios() -> None:

@@ -6,15 +6,14 @@ from functools import cache
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import Window
-from experiments.show.content import Answer, Seen
+from experiments.show.content import Seen
 from experiments.studies.stock import STOCK, answers, pool_fills, sweeps
 from experiments.studies.stock.pool_fills import CLIENTS, CONNECTION, LINES, REQUEST, WAIT_MS
 from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import stage_summary
-from tests.unit.experiments.studies.stock.judgements import SCALE, before, judgement, planted
+from tests.unit.experiments.studies.stock.judgements import SCALE, judgement, planted
 
 WHOLE = Scale(rounds=2, looks=(10, 14), clients=CLIENTS)
 POOL = sweeps.POOL
@@ -185,49 +184,24 @@ def test_other_numbers_of_clients_are_measured_beside_those_that_answers_need(cl
     assert {arm.connections for arm in sweep.arms} == {*clients, 1, 5, 10}
 
 
-def question_4(waits: bool, at_work_us: float | None, of: Sweep) -> Answer:
-    """The answer to the main part's question, with the measurements after it."""
-    after = {}
-    if waits:
-        sweep = pool_fills.past_pool(SCALE)
-        times = {each: full_us(each.connections) for each in sweep.arms}
-        after["past_pool"] = judgement(sweep, 10, planted(times))
-    if at_work_us is not None:
-        sweep = sweeps.stages(SCALE)
-        stamped = {each: {"all": stage_summary(at_work_us - 30.0, queue_us=400.0)} for each in sweep.arms}
-        after["stages"] = judgement(sweep, 3, planted(scatter=0.0002, stages=stamped))
-    return answers.answers(Seen(judgement(of, 10, planted(scatter=0.0002)), after))[3]
-
-
-def without_computing() -> Sweep:
-    """The main part as it was before Lookups that compute."""
-    of = sweeps.stock(SCALE)
-    return before(of, [arm for each in of.groups for arm in each.arms if arm.setting["cpu_ms"]])
-
-
-FILLED = "Lookups that do not wait never fill the pool: 10 clients keep 1.0 of 5 threads at work."
-
-
 def test_question_4_is_answered_without_waiting_and_with_it() -> None:
-    """Threads at work at once are told: each of 10 clients has one for a tenth of its latency."""
-    last = question_4(waits=True, at_work_us=50.0, of=sweeps.stock(SCALE))
+    """Threads at work at once are told: each of 10 clients has one for a tenth of its latency. Without the waiting part
+    its command is told."""
+    waits, stages = pool_fills.past_pool(SCALE), sweeps.stages(SCALE)
+    times = {each: full_us(each.connections) for each in waits.arms}
+    stamped = {each: {"all": stage_summary(20.0, queue_us=400.0)} for each in stages.arms}
+    after = {
+        "past_pool": judgement(waits, 10, planted(times)),
+        "stages": judgement(stages, 3, planted(scatter=0.0002, stages=stamped)),
+    }
+    main = judgement(sweeps.stock(SCALE), 10, planted(scatter=0.0002))
+    last = answers.answers(Seen(main, after))[3]
     assert last.sentence.startswith("10 clients computing on sockets have ")
     assert "A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client" in last.sentence
-    assert last.details[0] == FILLED
+    filled = "Lookups that do not wait never fill the pool: 10 clients keep 1.0 of 5 threads at work."
+    assert last.details[0] == filled
     assert last.to_decide is None
-
-
-def test_question_4_of_an_older_recording_has_what_it_has() -> None:
-    """An older recording without Lookups that compute has the threads at work; without these the verdict; without the
-    waiting part its command."""
-    older = without_computing()
-    stamped = question_4(waits=True, at_work_us=50.0, of=older)
-    assert stamped.sentence.startswith(f"{FILLED} A Lookup on sockets that waits 10 ms")
-    last = question_4(waits=True, at_work_us=None, of=older)
-    assert last.sentence.startswith("10 clients on a pool of 5 threads have")
-    last = answers.answers(Seen(judgement(older, 10, planted())))[3]
-    assert "waits" not in last.sentence
-    assert any("run past_pool" in each for each in last.details)
+    assert any("run past_pool" in each for each in answers.answers(Seen(main))[3].details)
 
 
 def test_the_part_for_question_4_is_the_first_line_alone() -> None:
