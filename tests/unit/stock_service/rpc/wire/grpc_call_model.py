@@ -36,7 +36,9 @@ class Call:
         """Message of a unary call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
         """Requests of a kept call: messages, and its end."""
-        self.first: bytes | None = None
+        self.first = b""
+        """The first message, until the call is begun the first that is not empty. A lawful client of a watch sends
+        one."""
         self.begun = self.asked = self.finished = self.over = False
         """True where a message was given; where a worker has one; where all is answered; where the end was sent."""
         self.owed_bytes = 0
@@ -115,7 +117,8 @@ class Call:
             elif self.kind is Kind.REPLIES and (self.waiting or self.begun):
                 self.refused(FaultCode.INTERNAL, ends)
             else:
-                self.first, self.half = whole if self.first is None else self.first, self.half[5 + size :]
+                self.first = self.first or (b"" if self.begun else whole)
+                self.half = self.half[5 + size :]
                 self.waiting.append((whole, 0))
 
     def client_ended(self) -> list[Asked]:
@@ -151,14 +154,14 @@ class Call:
     def renewed(self) -> None:
         """The health has changed."""
         if self.kind is Kind.STREAMED_REPLY and self.begun and not self.waiting:
-            self.waiting.append((self.first or b"", MORE))
+            self.waiting.append((self.first, MORE))
 
     def drained(self) -> None:
         """The server stops."""
         if self.state == "half":
             self.refused(FaultCode.UNAVAILABLE, False)
         elif self.kind is Kind.STREAMED_REPLY or (self.kind is Kind.STREAMED and not self.view.ended_here):
-            self.waiting.append((self.first or b"", END))
+            self.waiting.append((self.first, END))
 
     def lost(self) -> None:
         """The client sends no more."""
