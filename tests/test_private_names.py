@@ -74,7 +74,8 @@ class Origins:
 
     def __init__(self, tree: ast.AST) -> None:
         self._known = set[str]()
-        for node in ast.walk(tree):
+        nodes = [*ast.walk(tree)]
+        for node in nodes:
             if isinstance(node, ast.Import):
                 self._known |= {
                     each.asname or each.name.partition(".")[0] for each in node.names if OF_GRPCIO.match(each.name)
@@ -85,7 +86,7 @@ class Origins:
         before = -1
         while before < len(self._known):
             before = len(self._known)
-            self._known |= {ast.unparse(target) for node in ast.walk(tree) for target in self._given(node)}
+            self._known |= {ast.unparse(target) for node in nodes for target in self._given(node)}
 
     def has(self, node: ast.AST | None) -> bool:
         """Tell whether an expression came from grpcio."""

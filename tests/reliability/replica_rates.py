@@ -166,11 +166,13 @@ class Rates:
         return number
 
 
-def measured(postgres: "Postgres", cases: Sequence[Case], seconds: float) -> tuple[dict[str, list[Measured]], bool]:
+def measured(
+    postgres: "Postgres", cases: Sequence[Case], seconds: float, turns: int = TURNS
+) -> tuple[dict[str, list[Measured]], bool]:
     """Each case, in turns; and whether the store agrees with the replies."""
     with ExitStack() as running:
         rates = Rates(postgres, cases, running)
-        for _ in range(TURNS):
+        for _ in range(turns):
             rates.turn(seconds)
         return rates.found, rates.agreed()
 
