@@ -185,11 +185,6 @@ class Content:
     """Document that its study reproduces, in Markdown; empty for none."""
 
     @property
-    def environment(self) -> Environment | None:
-        """Record of the machine; None where none stands beside the results."""
-        return self.seen.environment
-
-    @property
     def state(self) -> tuple[str, ...]:
         """Sentences on the progress of the sweep."""
         return tuple(state_sentences(self.seen.main))

@@ -162,15 +162,12 @@ def _of(base: Setting, clients: int) -> Setting:
 
 def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
     """Words that tell the servers apart: the transport, and the levels that not all have."""
-    said = {base: {f"{name}={shown(level)}" for name, level in base.said() if name != "transport"} for base in bases}
-    alike = set.intersection(*said.values())
+    said = {base: [f"{name}={shown(level)}" for name, level in base.said() if name != "transport"] for base in bases}
+    alike = set.intersection(*map(set, said.values()))
     return {
-        base: " ".join((base.text("transport"), *(word for word in _said(base) if word not in alike))) for base in bases
+        base: " ".join((base.text("transport"), *(word for word in words if word not in alike)))
+        for base, words in said.items()
     }
-
-
-def _said(base: Setting) -> Iterator[str]:
-    return (f"{name}={shown(level)}" for name, level in base.said() if name != "transport")
 
 
 def _lines(seen: Seen) -> Sequence[figure.Line]:

@@ -86,7 +86,7 @@ def _given(content: Content) -> dict[str, object]:
         "refused": tables.refusals(judgement).markdown if tables.refusals(judgement).lines else "",
         "lost": tables.left_out(judgement).markdown if tables.left_out(judgement).lines else "",
         "rounds": tables.rounds_sentence(judgement),
-        "machine": tables.machine(content.environment).markdown if content.environment else "",
+        "machine": tables.machine(content.seen.environment).markdown if content.seen.environment else "",
         "reading": tuple(reading(judgement)),
         "method": tuple(method(judgement)),
     }
@@ -176,7 +176,7 @@ def method(judgement: Judgement) -> Iterator[str]:
 
 
 def _drawn(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the values that the seed drew, for blocks that name their cores. Older blocks do not."""
+    """Sentence on the values that the seed drew, for blocks whose servers were kept to cores."""
     first = next((block for block in judgement.blocks if block.server_cores), None)
     if first is None:
         return

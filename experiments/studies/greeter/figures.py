@@ -93,7 +93,7 @@ def _clocks_title(judgement: Judgement) -> str:
     if not ratios_:
         return "Greeter on gRPC: time for each reply, by three clocks"
     between = " to ".join(dict.fromkeys(f"{each:.1f}" for each in (ratios_[0], ratios_[-1])))
-    return f"Greeter on gRPC, 1 client: the wall clock reads {between} times the client's processor time"
+    return f"Greeter on gRPC: with 1 client the wall clock reads {between} times the client's processor time"
 
 
 def _clocks(judgement: Judgement) -> Iterator[bars.Panel]:

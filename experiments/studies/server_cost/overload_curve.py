@@ -100,6 +100,8 @@ def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
     places = {arm: place for place, arm in enumerate(judgement.sweep.arms)}
     for times in TIMES:
         arm = offered(server, times)
+        if arm not in places:
+            continue
         found = [
             (fmean(window.sent_hz for window in seen.windows) / peak_hz, in_time_hz(seen) / peak_hz)
             for block in judgement.blocks
@@ -154,7 +156,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _peaks(judgement: Judgement) -> Iterator[str]:
-    for server in SERVERS:
+    for server in (each for each in SERVERS if peak(each) in judgement.sweep.arms):
         place = judgement.sweep.arms.index(peak(server))
         peak_hz = fmean(in_time_hz(block.arms[place]) for block in judgement.blocks)
         yield f"The peak of {NAMES[server.text('transport')]} is {peak_hz:,.0f} calls a second."

@@ -114,7 +114,7 @@ def speed(environment: Environment | None) -> str:
     if environment is None:
         return ""
     ends = filter(None, (environment.before, environment.after))
-    return f"; in this run a fixed piece of work takes {number(fmean(each.fixed_work_us for each in ends) / 1000)} ms"
+    return f"; on a machine that does a fixed piece of other work in {number(fmean(each.fixed_work_us for each in ends) / 1000)} ms"
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
@@ -165,7 +165,7 @@ def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] 
 
 def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
     sweep = judgement.sweep
-    if any(arm_refusals(sweep, block, arm)):
+    if arm not in sweep.arms or any(arm_refusals(sweep, block, arm)):
         return None
     return ratios.arm_cpu_us(sweep, block, sweep.arms.index(arm))
 
@@ -182,5 +182,5 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
 
 def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
     sweep = judgement.sweep
-    server = block.servers[sweep.servers.index(arm.server)]
+    server = block.servers[sweep.servers.index(arm.server)] if arm in sweep.arms else None
     return None if server is None else server.kernel_share

@@ -1,13 +1,11 @@
 """Answers of the study: five questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from experiments.design.setting import Setting
-from experiments.judge.delivery import DeliveryRatio, interval, ratios
-from experiments.judge.stats import Estimate
+from experiments.judge.delivery import DeliveryRatio, Value, interval, ratios
 from experiments.judge.verdicts import Judged, Judgement
-from experiments.kinds.delivery import DeliveryRow
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
 from experiments.show.sentences import to_decide
@@ -113,41 +111,24 @@ def _soonest(seen: Seen) -> Answer:
     )
 
 
-def cycle_us(row: DeliveryRow) -> float | None:
-    """Response time as the document's timer has it."""
-    return row.cycle_us
-
-
-def answer_us(row: DeliveryRow) -> float | None:
-    """Part of that time that the receiver itself takes, from the received message to the sent answer."""
-    return row.answer_us
-
-
-def response_us(row: DeliveryRow) -> float | None:
-    """Response time of the same messages, at the client."""
-    return row.response_us
-
-
-def received_hz(row: DeliveryRow) -> float:
-    """Messages a second."""
-    return row.received_hz
-
-
 def _timer(seen: Seen) -> Answer:
     question = "How much of the document's response time is waiting for the next message?"
     told = []
     for rate_hz in dict.fromkeys(rate for rate, _ in GRAPHS):
         of_rate = [of(api, *cell) for cell in GRAPHS if cell[0] == rate_hz for api in APIS]
-        cycles, true = (
-            [each.value for each in (interval(delivered(seen).rows, at, value) for at in of_rate) if each]
-            for value in (cycle_us, response_us)
-        )
+        cycles = _values(seen, of_rate, lambda row: row.cycle_us)
+        true = _values(seen, of_rate, lambda row: row.response_us)
         if cycles and true:
             told.append(
                 f"At {rate_hz:g} messages a second the document's timer reads {_between(cycles)} ms, whatever the API "
                 f"and size. One is due every {1000 / rate_hz:.3g} ms. At the client they take {_between(true)} ms."
             )
     return Answer(question, " ".join(told) or "Not measured.", (), figure="graph_1")
+
+
+def _values(seen: Seen, settings: Sequence[Setting], value: Value) -> list[float]:
+    """Value of each setting that has one."""
+    return [each.value for at in settings if (each := interval(delivered(seen).rows, at, value))]
 
 
 def _between(values_us: list[float]) -> str:
@@ -157,14 +138,14 @@ def _between(values_us: list[float]) -> str:
 
 def _most(seen: Seen) -> Answer:
     question = "Which API carries the most messages of 100 KB a second?"
-    told = [f"{ratio_told(each)}" for each in throughput_ratios(seen)]
+    told = [ratio_told(each) for each in throughput_ratios(seen)]
     return Answer(question, " ".join(told) or "Not measured.", (), figure="graph_5")
 
 
 def throughput_ratios(seen: Seen) -> tuple[DeliveryRatio, ...]:
     """Ratio of each pair that was measured, as one family."""
     pairs = [(throughput_of(above), throughput_of(below)) for above, below in THROUGHPUT_PAIRS]
-    return ratios(delivered(seen).rows, pairs, received_hz)
+    return ratios(delivered(seen).rows, pairs, lambda row: row.received_hz)
 
 
 def ratio_told(each: DeliveryRatio) -> str:
@@ -187,9 +168,11 @@ def timer_table(seen: Seen) -> str:
     for cell in GRAPHS:
         for api in APIS:
             at = of(api, *cell)
-            cells = [
-                _shown(seen, at, value, unit) for value, unit in ((cycle_us, 1e3), (answer_us, 1), (response_us, 1))
-            ]
+            cells = (
+                _shown(seen, at, lambda row: row.cycle_us, 1000),
+                _shown(seen, at, lambda row: row.answer_us, 1),
+                _shown(seen, at, lambda row: row.response_us, 1),
+            )
             if cells[0] != NOTHING:
                 found.append((NAMES[api], words(*cell), *cells))
     head = ("API", "messages", "document’s timer, ms", "answering, µs", "response at the client, µs")
@@ -211,7 +194,7 @@ def throughput_table(seen: Seen) -> str:
 def _throughput_lines(seen: Seen) -> Iterator[tuple[str, ...]]:
     for api in APIS:
         at = throughput_of(api)
-        rate = interval(delivered(seen).rows, at, received_hz)
+        rate = interval(delivered(seen).rows, at, lambda row: row.received_hz)
         seconds = [count for row in delivered(seen).rows if row.cell.setting == at for count in row.seconds]
         if rate is None:
             continue
@@ -221,8 +204,8 @@ def _throughput_lines(seen: Seen) -> Iterator[tuple[str, ...]]:
         yield NAMES[api], number(rate.value), ends, megabytes, *least_most
 
 
-def _shown(seen: Seen, at: Setting, value: Callable[[DeliveryRow], float | None], unit: float) -> str:
-    found: Estimate | None = interval(delivered(seen).rows, at, value)
+def _shown(seen: Seen, at: Setting, value: Value, unit: float) -> str:
+    found = interval(delivered(seen).rows, at, value)
     if found is None:
         return NOTHING
-    return f"{number(found.value / unit)}" + (f" ({times_between(found, unit)})" if has_interval(found) else "")
+    return number(found.value / unit) + (f" ({times_between(found, unit)})" if has_interval(found) else "")

@@ -10,7 +10,6 @@ from experiments.judge.delivery import interval
 from experiments.judge.points import points
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
-from experiments.kinds.delivery import DeliveryRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.figures import bars, ratios
@@ -60,7 +59,9 @@ def graphs(seen: Seen) -> Sequence[Picture]:
         )
         for cell, own in panels.items()
     ]
-    throughput = [(api, interval(delivered(seen).rows, throughput_of(api), _received_hz)) for api in APIS]
+    throughput = [
+        (api, interval(delivered(seen).rows, throughput_of(api), lambda row: row.received_hz)) for api in APIS
+    ]
     panel = bars.Panel("Counted at the receiver", "Messages a second", list(_bars(throughput, 1.0)))
     last = bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel])
     return (*drawn, last, _soonest(seen.main))
@@ -70,10 +71,6 @@ def _soonest(judgement: Judgement) -> Picture:
     names = [ratio_name(api, BASE, cell) for cell in GRAPHS for api in APIS if api != BASE]
     title = f"Which API answers soonest? Each ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} succeeds {NAMES[SUCCESSOR_OF]}"
     return ratios.picture(SOONEST, title, [judgement.judged[name] for name in names if name in judgement.judged])
-
-
-def _received_hz(row: DeliveryRow) -> float:
-    return row.received_hz
 
 
 def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator[bars.Bar]:

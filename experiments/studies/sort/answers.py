@@ -6,7 +6,7 @@ from experiments.judge.stats import Estimate
 from experiments.show.content import Answer, Seen
 from experiments.show.figures.style import label
 from experiments.show.numbers import number, ratio_words, times_between
-from experiments.show.sentences import listed, to_decide
+from experiments.show.sentences import to_decide
 from experiments.studies.sort import one_off
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, TRANSPORTS, go
 from experiments.studies.sort.measured import NO_GO, Measured, measured
@@ -181,7 +181,7 @@ def _python(found: Measured) -> Answer:
     executor = f", and both servers have the {judged[0].comparison.above.setting.executor}" if judged else ""
     return Answer(
         question="Does the mechanism matter in Python too: sockets against gRPC?",
-        sentence=found.told(name, "in Python, merge sort on sockets", "gRPC") if judged else _other_servers(found),
+        sentence=found.told(name, "in Python, merge sort on sockets", "gRPC"),
         deciding=(),
         details=tuple(further) if judged else (),
         estimand=(
@@ -193,15 +193,6 @@ def _python(found: Measured) -> Answer:
         ),
         figure="mechanisms",
     )
-
-
-def _other_servers(found: Measured) -> str:
-    """Servers in a recording that are no arms of this version's part."""
-    told = [listed(each) for name in PYTHON_PARTS if name in found.parts for each in found.parts[name].judged.values()]
-    return " ".join(("Of other servers in Python:", *told)) if told else "Python's servers were not measured here."
-
-
-PYTHON_PARTS = ("sort_python", "sort_python_array_len")
 
 
 def _us(of: Estimate) -> str:

@@ -243,7 +243,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_is_read_and_reported(folder: Path) -> None:
     """The files say what ``texts`` says, so that a recording can be checked."""
     of = read(folder, {"part": FakePart()})
-    assert of.environment == MACHINE
+    assert of.seen.environment == MACHINE
     assert list(of.seen.after) == ["beside", "later"]
     report.write(folder, of)
     for name, text in report.texts(of).items():
