@@ -90,7 +90,7 @@ def test_noise_is_read_from_a_recordings_a_a_pairs(tmp_path: Path) -> None:
     files.write_sweep(other, sweep())
     with pytest.raises(UsageError, match="no A/A pair"):
         recorded(other)
-    (finding,) = statistics.check(other)
+    (finding,) = statistics.check(1, other)
     assert finding.passed is False
     assert "no A/A pair" in finding.shown
 
