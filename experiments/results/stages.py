@@ -93,7 +93,6 @@ class StageSummary:
     reply: StageTimes
     total: StageTimes
     violations: int
-    violation_share: float
 
 
 def load(path: Path) -> Stages:
@@ -175,7 +174,6 @@ def _summary(
         locked=int((stages.asked_ns[chosen] != 0).sum()),
         threads=len(np.unique(stages.thread[chosen])),
         violations=violations,
-        violation_share=violations / count,
         **{name: _times(duration[chosen]) for name, duration in durations.items()},
     )
 

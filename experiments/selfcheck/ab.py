@@ -9,7 +9,6 @@ Minutes: a triple of each transport. Overnight: 60, of both transports in turn. 
 six A/A pairs are called different in 3 of 100 nights.
 """
 
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -121,7 +120,7 @@ def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
 
 def half_width(ratio: Estimate) -> float:
     """Half the width of an interval on the logarithmic scale, as a share of the ratio."""
-    return math.expm1(math.log(ratio.high / ratio.low) / 2)
+    return ratio.high / ratio.value - 1
 
 
 def of_each(triples: Sequence[Triple]) -> Iterator[Finding]:

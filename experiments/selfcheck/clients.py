@@ -14,7 +14,8 @@ from functools import partial
 from itertools import product
 from statistics import median
 
-from experiments.measure.load_programs import Absent, Ask, LoadProgram, Reading, load_programs
+from experiments.measure.load_programs import Ask, LoadProgram, Reading, load_programs
+from experiments.peers import Absent
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import STOCK, LoadFailed, found, known, load_cores, lookups, run, stock_server, times
 from stock_service.trading.service import LOOKUP

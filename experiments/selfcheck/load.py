@@ -13,9 +13,8 @@ from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.run import fleet, priority
 from experiments.design.sweep import Sweep
 from experiments.measure.bench import CATALOG, bench
+from experiments.measure.blocks import measure
 from experiments.measure.programs import Program, ProgramFailed
-from experiments.measure.slices import measure
-from experiments.results.machine import cores
 from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.queue_server import Options
@@ -35,14 +34,12 @@ class LoadFailed(StockServiceError):
 
 def server_cores() -> Cores:
     """The server's core; None where there is only one."""
-    own = cores()
-    return own[:1] if len(own) > 1 else None
+    return bench(CATALOG).server_cores
 
 
 def load_cores() -> Cores:
     """The load's core; None where there is only one."""
-    own = cores()
-    return own[1:2] if len(own) > 1 else None
+    return bench(CATALOG).load_cores
 
 
 def no_real_time() -> str:

@@ -8,7 +8,7 @@ from experiments.design.arms import Arm, Group
 from experiments.design.setting import setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import CATALOG, bench
-from experiments.measure.windows import measure
+from experiments.measure.blocks import measure
 from experiments.results.observed import KEPT
 from tests.unit.experiments.blocks import BESIDE_OTHERS, on_servers
 

@@ -120,7 +120,7 @@ def test_stages_are_between_their_stamps() -> None:
     assert [getattr(by_method["/b"], name).mean_us for name in names] == [1, 0, 0, 4, 1, 6]
     assert [getattr(by_method[ALL], name).mean_us for name in names] == [1.5, 0.5, 2.5, 2.5, 1.5, 8.5]
     whole = by_method[ALL]
-    assert (whole.count, whole.locked, whole.threads, whole.violations, whole.violation_share) == (2, 1, 2, 0, 0)
+    assert (whole.count, whole.locked, whole.threads, whole.violations) == (2, 1, 2, 0)
     assert by_method["/a"].total == StageTimes(11, None, None)
 
 
@@ -174,10 +174,10 @@ def test_what_the_stages_lack_is_found() -> None:
     assert violations(changed(longer, waited=4_999)) == 1
 
 
-def test_the_share_of_violations() -> None:
-    """The share of violations is of the requests in the window, by method and in all."""
+def test_violations_are_counted_by_method() -> None:
+    """Violations are counted among the requests in the window, by method and in all."""
     found = summary(stages(LOCKED, changed(LOCKED, handled=0), FREE, FREE), 0, FOREVER_NS)
-    assert [found[name].violation_share for name in ("/a", "/b", ALL)] == [0.5, 0, 0.25]
+    assert [found[name].violations for name in ("/a", "/b", ALL)] == [1, 0, 1]
 
 
 def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:

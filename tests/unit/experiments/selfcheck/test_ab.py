@@ -11,6 +11,7 @@ from experiments.results.observed import ANSWERED_LATE, Block
 from experiments.selfcheck import ab
 from experiments.selfcheck.ab import MINUTES, Scale, Triple, check, design, half_width, of_each, of_many, triple
 from experiments.selfcheck.load import LoadFailed
+from tests.unit.experiments.blocks import pairs
 from tests.unit.experiments.judge.synthetic_blocks import block, with_slices
 
 PLAIN_US = {"sockets": 100.0, "grpc": 400.0}
@@ -47,7 +48,7 @@ def test_a_triple_has_equal_arms_and_one_that_is_slowed_by_5_percent() -> None:
     assert (first, [number for _, number in rest]) == (1, list(range(1, 21)))
     sweep = rest[0][0]
     assert len(sweep.servers) == len(sweep.groups[0].arms) == 3
-    assert sweep.pairs(sweep.comparisons[0]) == 2 * SCALE.rounds
+    assert pairs(sweep, sweep.comparisons[0]) == 2 * SCALE.rounds
     assert sweep.arms[1].setting["cpu_ms"] == pytest.approx(0.02, rel=0.08)
     assert one.same.typical.value == pytest.approx(1.0, abs=0.02)
     assert one.slowed.typical.value == pytest.approx(1.05, abs=0.02)
@@ -58,7 +59,7 @@ def test_a_triple_has_equal_arms_and_one_that_is_slowed_by_5_percent() -> None:
 def test_the_versions_have_blocks_and_pairs_enough() -> None:
     """60 pairs a block, where ratios are near 1; a night has 60 triples."""
     sweep = design("sockets", 5.0, MINUTES, 1)
-    assert sweep.pairs(sweep.comparisons[0]) >= 60
+    assert pairs(sweep, sweep.comparisons[0]) >= 60
     assert sweep.looks == (20,)
     assert ab.OVERNIGHT.triples * len(ab.HALF_WIDTHS) == 60
 

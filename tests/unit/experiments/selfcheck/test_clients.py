@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from experiments.measure.load_programs import Absent, Ask, Reading
+from experiments.measure.load_programs import Ask, Reading
 from experiments.measure.programs import ProgramFailed
+from experiments.peers import Absent
 from experiments.selfcheck import clients
 from experiments.selfcheck.clients import MINUTES, judge
 from stock_service.rpc.transports import Address

@@ -9,6 +9,7 @@ from experiments.design.sweep import SERVERS_MAX, Slices, Sweep
 from experiments.results.observed import ANSWERED_LATE, Block
 from experiments.selfcheck import interleaving
 from experiments.selfcheck.interleaving import MINUTES, OVERNIGHT, Condition, check, design
+from tests.unit.experiments.blocks import pairs
 from tests.unit.experiments.judge.synthetic_blocks import block, with_slices
 
 AMONG = f"among {SERVERS_MAX} servers"
@@ -21,7 +22,7 @@ def test_conditions_differ_in_length_and_company_alone(condition: Condition) -> 
     sweep = design(condition, 3)
     assert sweep.comparisons == design(MINUTES.conditions[0], 1).comparisons
     assert len(sweep.servers) == (SERVERS_MAX if condition.among else 2)
-    assert sweep.pairs(sweep.comparisons[0]) == condition.pairs
+    assert pairs(sweep, sweep.comparisons[0]) == condition.pairs
     assert isinstance(sweep.turns, Slices)
     turns = [slot.turn for slot in draw(sweep, sweep.turns, [2e-4] * len(sweep.arms), "1")]
     assert {(turn.last_ns - turn.first_ns) / 1e9 for turn in turns} == {condition.counted_s}
