@@ -156,9 +156,8 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
     """A part as it is measured into a folder, with the predictions that the folder has."""
     study, part = PARTS[name]
-    others = [each for each in study.parts if each != name]
+    unmeasured = tuple(each for each in study.parts if each not in (name, *beside(part)))
     scale = scale_of(study, part, options)
-    unmeasured = tuple(each for each in others if each not in (part.first, *part.also, *part.after))
     if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
         scale = replace(scale, foretell=partial(part.foretell, judged(folder / part.first)))
     try:

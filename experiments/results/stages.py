@@ -25,11 +25,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
 from experiments.results.percentiles import is_carried, of_values
 from stock_service.rpc.timeline import ABOUT, COLUMNS, FORMAT, NO_METHOD, STAMPS
@@ -96,21 +94,14 @@ class StageSummary:
 
 
 def load(path: Path) -> Stages:
-    """A timeline from its file. Raises ValueError for a file that is none, OSError."""
-    try:
-        with ZipFile(path) as archive:
-            about = json.loads(archive.read(ABOUT))
-            if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
-                raise ValueError(f"format {about['format']}, allowed: {FORMAT}")
-            with archive.open(STAMPS) as member:
-                rows: npt.NDArray[np.int64] = npy.read_array(member, allow_pickle=False)
-        if rows.shape[1:] != (len(COLUMNS),):
-            raise ValueError(f"an array of the shape {rows.shape}, allowed: (requests, {len(COLUMNS)})")
-        methods, left_out = tuple(str(name) for name in about["methods"]), int(about["left_out"])
-    except (BadZipFile, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is no timeline: {error}") from error
+    """A timeline from its file. Raises ValueError for a file of another format, OSError."""
+    with np.load(path, allow_pickle=False) as archive:
+        about, rows = json.loads(archive[ABOUT]), archive[STAMPS]
+    if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
+        raise ValueError(f"{path}: format {about['format']}, allowed: {FORMAT}")
     ended = rows[rows[:, COLUMNS.index("replied")] != 0]  # the others were ending when the file was written
     accepted, dequeued, asked, acquired, waited, handled, replied, method, thread = np.ascontiguousarray(ended.T)
+    methods, left_out = tuple(about["methods"]), about["left_out"]
     return Stages(accepted, dequeued, asked, acquired, waited, handled, replied, method, thread, methods, left_out)
 
 

@@ -14,6 +14,7 @@ from experiments.results import environment
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
 from experiments.selfcheck.finding import Finding
+from experiments.show.tables import Table
 
 REPORT = "selfcheck.md"
 IDLE_LOAD_MAX = 0.5
@@ -72,13 +73,12 @@ def _report(sections: Sequence[str], overnight: bool, here: Environment) -> str:
         f"{' with changes' if here.dirty else ''}; begun {here.before.at} at load {here.before.load_1_min:g}."
     )
     head = f"# The instrument, checked ({how})\n\n{machine}"
-    return "\n\n".join((head, *sections)) + "\n"
+    return f"{head}\n\n" + "\n".join(sections)
 
 
 def _section(name: str, findings: Sequence[Finding], took_s: float) -> str:
-    lines = [(finding.name, finding.shown, finding.must, f"**{_word(finding)}**") for finding in findings]
-    head = ("What", "Shown", "Must", "Passed")
-    table = "\n".join("| " + " | ".join(cells) + " |" for cells in (head, (":---",) * len(head), *lines))
+    lines = tuple((finding.name, finding.shown, finding.must, f"**{_word(finding)}**") for finding in findings)
+    table = Table(("What", "Shown", "Must", "Passed"), lines, texts=4).markdown
     return f"## {name}\n\n{CHECKS[name]}; {took_s:.0f} s.\n\n{table}"
 
 

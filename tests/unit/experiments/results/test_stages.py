@@ -81,31 +81,17 @@ def archive(path: Path, about: object, stamps: bytes) -> None:
         file.writestr(STAMPS, stamps)
 
 
-def test_what_is_no_timeline_is_refused(tmp_path: Path) -> None:
-    """An empty file, another archive, another format or shape: ValueError with the file's name, not a wrong figure."""
+def test_a_timeline_of_another_format_is_refused(tmp_path: Path) -> None:
+    """Another format, or other columns: ValueError with the file's name, not a wrong figure."""
     path = tmp_path / "t"
     about = {"format": 1, "columns": list(COLUMNS), "methods": [], "left_out": 0}
-    path.touch()
-    with pytest.raises(ValueError, match="t is no timeline"):
-        load(path)
-    with ZipFile(path, "w") as file:
-        file.writestr("other", "")
-    with pytest.raises(ValueError, match="t is no timeline"):
-        load(path)
-    np.save(tmp_path / "flat.npy", np.zeros(9, np.int64))
     np.save(tmp_path / "good.npy", np.zeros((2, 9), np.int64))
-    flat, good = ((tmp_path / name).read_bytes() for name in ("flat.npy", "good.npy"))
+    good = (tmp_path / "good.npy").read_bytes()
     archive(path, about, good)
     load(path)
-    for said, stamps in [
-        (about | {"format": 2}, good),
-        (about | {"columns": ["accepted"]}, good),
-        (about, flat),
-        (about, b"no array"),
-        ([], good),
-    ]:
-        archive(path, said, stamps)
-        with pytest.raises(ValueError, match="t is no timeline"):
+    for said in (about | {"format": 2}, about | {"columns": ["accepted"]}):
+        archive(path, said, good)
+        with pytest.raises(ValueError, match="t: format"):
             load(path)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none")
