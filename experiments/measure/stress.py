@@ -71,20 +71,17 @@ def _ask(kind: StressKind, plan: StressPlan, address: Address, bench: Bench) -> 
 
 def _kind(seen: HttpSeen) -> KindSeen:
     moments = seen.began_ns, seen.ended_ns
-    return KindSeen(seen.requests, seen.errors, *moments, seen.response_us, seen.received_bytes, seen.sent_bytes)
+    return KindSeen(seen.requests, seen.errors, *moments, seen.received_bytes, seen.sent_bytes)
 
 
 def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
     """Reads every key. A key is wrong where its value is of no turn, is not whole, or is missing."""
-    turns = [0] * final.turns
+    right = 0
     for key in range(final.first_id, final.first_id + final.keys):
         try:
             found = json.loads(connection.call(final.request.replace("{id}", str(key)), b"", READ_S))
         except (NotFound, ValueError):  # a missing key, or no JSON: its value is of no turn
             continue
-        for turn in range(final.turns):
-            state = final.state.replace("{id}", str(key)).replace("{turn}", str(turn))
-            if found == json.loads(state):
-                turns[turn] += 1
-                break
-    return FinalSeen(sum(turns), final.keys - sum(turns), tuple(turns))
+        states = (final.state.replace("{id}", str(key)).replace("{turn}", str(turn)) for turn in range(final.turns))
+        right += found in map(json.loads, states)
+    return FinalSeen(right, final.keys - right)

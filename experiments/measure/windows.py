@@ -62,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One window."""
+    """One window, as its load and the counters of this machine observed it."""
 
     parts: Mapping[str, Part]
     """By request type; none where the load could not run."""
@@ -70,6 +70,7 @@ class Seen:
     """None where the load could not run."""
     duration_ns: int
     requests: int
+    """Requests answered, those of the warm-up included where the load counts them."""
     server_cpu_ns: int
     client_cpu_ns: int
     wire_bytes: int = 0

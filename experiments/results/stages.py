@@ -17,8 +17,7 @@ are over all requests, so that the stages' means can be stacked and reach the me
 A request is in violation if a stamp is missing or two come in the wrong order. It is so too if the stages do not sum to
 the total within ``SUM_NS``. Then too much was measured, or too little.
 
-Percentiles are those of ``percentiles``; one with fewer than 10 requests beyond it is None. That requests depend on
-one another is not taken into account: these figures describe a run, and compare nothing.
+Requests depend on one another, which is not taken into account: these figures describe a run, and compare nothing.
 """
 
 import json
@@ -29,7 +28,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from experiments.results.percentiles import is_carried, of_values
 from stock_service.rpc.timeline import ABOUT, COLUMNS, FORMAT, NO_METHOD, STAMPS
 
 ALL = "all"
@@ -68,11 +66,9 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """Times of a stage. Microseconds."""
+    """Times of a stage."""
 
     mean_us: float
-    p50_us: float | None
-    p99_us: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +161,5 @@ def _summary(
         locked=int((stages.asked_ns[chosen] != 0).sum()),
         threads=len(np.unique(stages.thread[chosen])),
         violations=violations,
-        **{name: _times(duration[chosen]) for name, duration in durations.items()},
+        **{name: StageTimes(float(duration[chosen].mean()) / 1e3) for name, duration in durations.items()},
     )
-
-
-def _times(durations_ns: Nanoseconds) -> StageTimes:
-    """Mean and percentiles of durations, of which there is at least one."""
-    ascending = np.sort(durations_ns)
-
-    def at(percent: float) -> float | None:
-        return of_values(ascending, percent) / 1e3 if is_carried(percent, len(ascending)) else None
-
-    return StageTimes(float(ascending.mean()) / 1e3, at(50), at(99))

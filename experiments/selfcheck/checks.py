@@ -20,7 +20,6 @@ REPORT = "selfcheck.md"
 IDLE_LOAD_MAX = 0.5
 """The load average over a minute that a machine without other work stays under."""
 
-
 CHECKS: dict[str, str] = {
     "replay": "Responses, one by one, against those that a queue of known service times must give",
     "analytic": "Responses of M/M/c queues against queueing theory",

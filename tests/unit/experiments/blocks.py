@@ -140,9 +140,9 @@ def _round(world: World, is_robbed: bool) -> RoundSeen:
 
 def stage_summary(wait_us: float, locked: int = 1000, queue_us: float = 5.0) -> StageSummary:
     """Stages of a thousand requests that waited these times for the lock, and for a thread."""
-    other = StageTimes(10.0, None, None)
-    wait, queue = StageTimes(wait_us, None, None), StageTimes(queue_us, None, None)
-    total = StageTimes(30.0 + wait_us + queue_us, None, None)
+    other = StageTimes(10.0)
+    wait, queue = StageTimes(wait_us), StageTimes(queue_us)
+    total = StageTimes(30.0 + wait_us + queue_us)
     return StageSummary(1000, locked, 5, queue, other, wait, other, other, total, 0)
 
 
