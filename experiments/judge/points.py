@@ -31,7 +31,6 @@ class Point:
 
     arm: Arm
     request: str
-    blocks: int
     mean_us: Estimate | None
     """Whole mean; None where no request was answered."""
     times: Times
@@ -92,7 +91,6 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str, refusa
     return Point(
         arm=arm,
         request=request,
-        blocks=len(blocks),
         mean_us=_over_blocks(blocks, lambda block: ratios.arm_mean_us(sweep, block, place, request)),
         times=times,
         errors=sum(sum(block.arms[place].answered[request].errors.values()) for block in blocks),

@@ -179,9 +179,9 @@ def look(servers: Servers, key: ServerKey, before: Mapping[ServerKey, Mapping[in
     if program is None:
         return None
     connections = program.connections(servers.addresses[key])
-    threads, memory_mib, cpu_s = program.threads(), program.memory_mib(), program.cpu_s()
+    threads, memory_mib = program.threads(), program.memory_mib()
     at_work = threads_at_work(before.get(key, {}), executor_cpu_s(program, key))
-    return ServerSeen(threads, connections, memory_mib, cpu_s, len(program.pids), at_work=at_work)
+    return ServerSeen(threads, connections, memory_mib, len(program.pids), at_work=at_work)
 
 
 def executor_cpu_s(program: Program, key: ServerKey) -> dict[int, float]:

@@ -124,7 +124,7 @@ def block(sweep: Sweep, number: int, world: World, seed: int = 1, attempt: int =
         slices=_slices(sweep, (number, attempt), world, drift, rng),
         arms=tuple(_arm(arm, world, drift[arm], rng) for arm in sweep.arms),
         servers=tuple(
-            ServerSeen(20, max(arm.connections for arm in sweep.arms if arm.server == server), 40.0, 2.0)
+            ServerSeen(20, max(arm.connections for arm in sweep.arms if arm.server == server), 40.0)
             for server in sweep.servers
         ),
         rounds=tuple(_round(world, each < world.robbed_rounds) for each in range(sweep.rounds)),

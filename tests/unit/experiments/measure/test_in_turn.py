@@ -30,8 +30,7 @@ def test_each_group_has_its_own_servers_while_it_stands() -> None:
     threads = [each.threads if each else 0 for each in block.servers]
     assert len(threads) == len(sweep.servers) == 2
     assert threads[1] == threads[0] + 3
-    spent_s = [each.cpu_s if each else 0.0 for each in block.servers]
-    assert all(0 < each < 5 for each in spent_s)
+    assert min(block.slices.server_cpu_ns) > 0
 
 
 @pytest.mark.slow
