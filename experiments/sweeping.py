@@ -6,12 +6,12 @@
 import random
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 
-from experiments.design.sweep import Slices, Sweep, Windows
+from experiments.design.sweep import Sweep
 from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import Judgement, judge
+from experiments.measure import blocks
 from experiments.measure.bench import Bench
 from experiments.measure.progress import Progress
 from experiments.measure.runner import Asked, run_sweep
@@ -21,9 +21,6 @@ from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
 """Result of the blocks so far, in a few words and without a verdict."""
-
-OBSERVERS = {Slices: "experiments.measure.slices", Windows: "experiments.measure.windows"}
-"""Module that observes a block, by the turns of a sweep. Only the needed module is loaded."""
 
 SEEDS = 1_000_000
 """Number of possible seeds, small enough that a seed is easy to type."""
@@ -56,11 +53,8 @@ def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Se
     whole block kept.
     """
 
-    observe = import_module(OBSERVERS[type(sweep.turns)]).measure
-
     def measure(number: int, attempt: int) -> Block:
-        block: Block = observe(sweep, number, attempt, on, progress.within)
-        return block
+        return blocks.measure(sweep, number, attempt, on, progress.within)
 
     def ended(done: Sequence[Block]) -> None:
         progress.ended(len(done), seen(judge(sweep, done)))

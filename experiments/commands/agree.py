@@ -20,6 +20,7 @@ from experiments.results.earlier import EARLIER_FILE, EarlierRun, Ratio
 from experiments.results.fingerprint import Sources
 from experiments.show.numbers import counted, range_words, ratio_words, spread_words
 from experiments.show.sentences import verdict_words
+from experiments.show.tables import Table
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
@@ -98,7 +99,8 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
     lines = [_cells(each, len(runs)) for each in said]
     named = "".join(f"\n{line}" for line in [*versions(said), summary(said, len(runs))])
     if markdown:
-        return f"{_markdown(lines)}{named}\n"
+        shown = Table(HEAD, tuple(lines), len(HEAD)).markdown
+        return f"{shown}\n{_legend('- **{}**: {}')}{named}\n"
     return f"{_text(lines)}{named}\n\n{_legend('  {}: {}')}"
 
 
@@ -177,16 +179,6 @@ def _text(lines: Sequence[tuple[str, ...]]) -> str:
     )
 
 
-def _markdown(lines: Sequence[tuple[str, ...]]) -> str:
-    return "\n".join(_markdown_lines(lines)) + "\n\n" + _legend("- **{}**: {}")
-
-
 def _legend(line: str) -> str:
     """A line for each column."""
     return "".join(f"{line}\n".format(name, meaning) for name, meaning in LEGEND)
-
-
-def _markdown_lines(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(HEAD)} |"
-    yield "|---" * len(HEAD) + "|"
-    yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from experiments.commands import pages
 from experiments.commands.index import HERE, RECORDED
+from experiments.commands.recording import beside
 from experiments.commands.run import add_options as add_run_options
 from experiments.commands.run import planned
 from experiments.commands.run_all import span
@@ -112,7 +113,7 @@ def every() -> Iterator[Recording]:
     for name, study in STUDIES.items():
         main = study.parts[name]
         yield Recording(name, name, RECORDED)
-        with_main = (name, main.first, *main.also, *main.after)
+        with_main = (name, *beside(main))
         inside = {each for part in study.parts.values() for each in part.after}
         yield from (Recording(name, part, part) for part in study.parts if part not in (*with_main, *inside))
     yield Recording(AGAIN[0], AGAIN[0], AGAIN[1])

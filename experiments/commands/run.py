@@ -8,8 +8,8 @@ import argparse
 import shlex
 import sys
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +21,6 @@ from typing import get_args
 from experiments.commands import estimate, run_all
 from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, beside, read
 from experiments.commands.run_all import ALL, Planned
-from experiments.design.factors import LOAD_PROGRAMS
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.sweep import BLOCKS_MIN, Sweep
 from experiments.design.words import WORDS
@@ -29,7 +28,7 @@ from experiments.judge.verdicts import Judgement
 from experiments.kinds import Plan, kind_of, prediction
 from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.measure.bench import CATALOG, Bench, Hosts, bench
-from experiments.measure.load_programs import Absent, LoadProgram, load_programs
+from experiments.measure.load_programs import present
 from experiments.measure.progress import Progress
 from experiments.measure.runner import check_free, run_beside
 from experiments.peers import is_built, why_absent
@@ -157,9 +156,8 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
     """A part as it is measured into a folder, with the predictions that the folder has."""
     study, part = PARTS[name]
-    others = [each for each in study.parts if each != name]
+    unmeasured = tuple(each for each in study.parts if each not in (name, *beside(part)))
     scale = scale_of(study, part, options)
-    unmeasured = tuple(each for each in others if each not in (part.first, *part.also, *part.after))
     if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
         scale = replace(scale, foretell=partial(part.foretell, judged(folder / part.first)))
     try:
@@ -229,7 +227,7 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
             _say_busy(progress, judgement.blocks[0])
         return ratio_so_far(judgement)
 
-    with _foreign(arm.setting.text("client") for arm in sweep.arms) as there:
+    with present((arm.setting.text("client") for arm in sweep.arms), "client") as there:
         measured(sweep, replace(on, load_programs=there), folder, progress, seen, resume)
     for plan in part.runs(scale):
         _measure_beside(plan, on, folder, resume, progress)
@@ -265,20 +263,8 @@ def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress:
     def began(done: int) -> None:
         progress.say(f"{kind.title}: block {done + 1} of {plan.blocks}")
 
-    with _foreign([kind.program] if kind.program else []) as there:
+    with present([kind.program] if kind.program else [], "client") as there:
         run_beside(plan, folder, resume, replace(on, load_programs=there), began)
-
-
-@contextmanager
-def _foreign(clients: Iterable[str]) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load programs among these clients, built if they must be. Raises UsageError where one is absent."""
-    with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
-        there: dict[str, LoadProgram] = {}
-        for name, program in found.items():
-            if isinstance(program, Absent):
-                raise UsageError("client", name, f"a program that is here ({program})")
-            there[name] = program
-        yield there
 
 
 def _say_busy(progress: Progress, first: Block) -> None:

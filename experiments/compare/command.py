@@ -13,7 +13,7 @@ from clients.connecting import add_credentials, credential_files, credentials
 from clients.load.options import check_reflection
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import CLIENT_KINDS, REFLECTING, RequestType
-from experiments.compare.load import check, mean_response_s, option, programs
+from experiments.compare.load import check, mean_response_s, option
 from experiments.compare.outcome import (
     BEYOND_EXIT,
     UNDECIDED_EXIT,
@@ -34,6 +34,7 @@ from experiments.design.setting import Setting, setting
 from experiments.design.words import WORDS
 from experiments.measure.access import is_somebodys
 from experiments.measure.bench import CATALOG, Bench, bench, exits, running_at, server_command
+from experiments.measure.load_programs import present
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress
 from experiments.measure.running import listening
@@ -157,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
     load: dict[str, Level] = {"client": DEFAULT_LOAD}
     for factor in _LOAD:
         if (given := getattr(options, factor.name)) is not None:
-            load[factor.name] = _read(factor, given)
+            load[factor.name] = factor.read(given, option(factor.name))
     sides = [side(words, options.transport, load) for words in (options.a, options.b)]
     _check(options, sides)
     shown = _credentials(options, sides)
@@ -170,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
     if options.call is not None:
         requests = (_asked(sides[0], options),)
         sides = [each.but(mix=options.call) for each in sides]
-    with programs(sides[0]) as load_programs:
+    with present([sides[0].text("client")], option("client")) as load_programs:
         options.seed = seed_for(options.seed)
         on = replace(bench(options.catalog, requests, load_programs, options.seed), credentials=shown)
         return _compared(options, sides, on, limit)
@@ -268,14 +269,6 @@ def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
         with Program(server_command(server, options.catalog), exits=exits(server)) as program:
             asked = called(program.ready(), options.call, options.data)
     return replace(asked, name=options.call)
-
-
-def _read(factor: Factor, given: str) -> Level:
-    """A level of the load, as its option gives it. Raises UsageError, which names the option."""
-    try:
-        return factor.read(given)
-    except UsageError as error:
-        raise UsageError(option(factor.name), given, factor.kind.allowed) from error
 
 
 def _epilog() -> str:

@@ -5,8 +5,8 @@ programs: where our client would be the limit, they drive both sides. They send 
 loop, on kept connections. Other loads are refused by name.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TextIO
 
@@ -18,7 +18,6 @@ from experiments.design.factors import FACTORS, GRPC_GO, LOAD_PROGRAMS
 from experiments.design.levels import parsed_mix, shown
 from experiments.design.setting import Setting
 from experiments.measure.bench import Bench, exits, running_at, server_command
-from experiments.measure.load_programs import Absent, LoadProgram, load_programs
 from experiments.measure.programs import Program
 from experiments.measure.slices import load_plan
 from experiments.peers import PEER_CLIENT
@@ -26,7 +25,6 @@ from experiments.services import OURS, SERVICES, STOCK
 from experiments.services.workloads import names_of, request_types
 from experiments.show.numbers import percent
 from stock_service.rpc.errors import Unavailable, UsageError
-from stock_service.trading.catalog_file import load as load_catalog
 from stock_service.trading.model import Status
 
 _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
@@ -93,21 +91,6 @@ def _check_mix(of: Setting) -> None:
             raise UsageError("--mix", name, f"{', '.join(answered)} with service={service}")
 
 
-@contextmanager
-def programs(of: Setting) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load program of a setting, built where that is needed; none for our own client. UsageError where it is
-    absent."""
-    name = of.text("client")
-    if name not in LOAD_PROGRAMS:
-        yield {}
-        return
-    with load_programs((name,)) as found:
-        program = found[name]
-        if isinstance(program, Absent):
-            raise UsageError("--load", name, f"a program that is here ({program})")
-        yield {name: program}
-
-
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
     """Mean response time of the slower side under this load, in s; 0 where it is not needed.
 
@@ -125,14 +108,13 @@ def _is_unknown(of: Setting) -> bool:
 
 def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
     own = of.but(client="lean") if of["client"] in LOAD_PROGRAMS else of
-    stocks = tuple(stock.name for stock in load_catalog(on.catalog))
     server = Arm(own).server
     with ExitStack() as running:
         at = running_at(server)
         if at is None:
             program = Program(server_command(server, on.catalog), on.server_cores, exits(server))
             at = running.enter_context(program).ready()
-        plan = load_plan(Arm(own), at, on, stocks, seed=1)
+        plan = load_plan(Arm(own), at, on, seed=1)
         for duration_s in (LOOK_S, LOOK_S_MAX):
             result = fleet.run(replace(plan, duration_s=duration_s))
             if result.interrupted:

@@ -8,7 +8,7 @@ from stock_service.rpc.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Mean seconds that one request takes of each resource. Each is 0 or more; ``lock_s`` is processor time too.
+    """Mean seconds that one request takes of each resource. Each is 0 or more.
 
     Raises UsageError for a negative demand, or where a request needs no resource of a worker.
     """
@@ -21,8 +21,6 @@ class Demands:
     """Time in the worker without the processor: waiting for a disk, a database, another server."""
     overhead_s: float
     """The rest of the response time, outside the worker: the client, the wire, wake-ups."""
-    lock_s: float = 0.0
-    """Part of the processor time in which the request holds one lock that all requests share."""
     variation: float = 0.5
     """Standard deviation of the processor time, divided by its mean: 0 where it is constant, 1 where it is
     exponential."""
@@ -32,8 +30,6 @@ class Demands:
     def __post_init__(self) -> None:
         if not all(math.isfinite(each) and each >= 0 for each in astuple(self)):
             raise UsageError("demands", str(self), "each 0 s or more")
-        if self.lock_s > self.processor_s:
-            raise UsageError("lock_s", str(self.lock_s), f"at most all processor time, {self.processor_s}")
         if self.service_s == 0:
             raise UsageError("demands", str(self), "some time in the worker")
 

@@ -102,12 +102,12 @@ class Factor:
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """Fault which shows that an arm at these levels did not have its level of this factor; None for no fault."""
 
-    def read(self, text: str) -> Level:
-        """The level that a text stands for. Raises UsageError."""
+    def read(self, text: str, option: str | None = None) -> Level:
+        """The level that a text stands for. Raises UsageError, of the factor or of an option."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
-            raise UsageError(self.name, text, self.kind.allowed) from error
+            raise UsageError(option or self.name, text, self.kind.allowed) from error
 
     def default_among(self, levels: Levels) -> Level:
         """The default level, with the earlier factors at these levels."""

@@ -9,7 +9,7 @@ Why 2^(1 − n): with n blocks the exact sign-flip test gives no p under that, a
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from experiments.design.arms import Arm, Comparison, Group, ServerKey, by_name
@@ -25,9 +25,6 @@ ROUNDS_MIN = 4
 
 SLICED_MAX = 64
 """Most connections that a slice can serve."""
-
-PAIRS_NEAR_1, PAIRS = 60, 15
-"""Fewest pairs of slices in a block: where the ratio is expected within 10 % of 1, and elsewhere."""
 
 BLOCKS_MIN = 6
 """Fewest blocks with which a test can reach p < 0.05 with the clearest data: with 5 blocks the least p is 2 ÷ 2^5."""
@@ -125,11 +122,16 @@ class Sweep:
                 raise ValueError(f"family {family} of {size} tests: {self.looks[0]} blocks cannot decide it")
 
     @property
+    def starts_at_once(self) -> bool:
+        """True where all servers start with the block; False where a group's servers start for its turn."""
+        return isinstance(self.turns, Slices) or not self.turns.in_turn
+
+    @property
     def alive(self) -> int:
         """Most servers alive at once."""
-        if isinstance(self.turns, Windows) and self.turns.in_turn:
-            return max(len({arm.server for arm in group.arms}) for group in self.groups)
-        return len(self.servers)
+        if self.starts_at_once:
+            return len(self.servers)
+        return max(len({arm.server for arm in group.arms}) for group in self.groups)
 
     @property
     def families(self) -> dict[str, int]:
@@ -153,13 +155,3 @@ class Sweep:
     def has_verdicts(self) -> bool:
         """True where the number of blocks is enough to decide."""
         return self.looks[0] >= BLOCKS_MIN
-
-    def pairs(self, comparison: Comparison) -> int:
-        """Pairs of slices that a block gives a comparison, if none is lost."""
-        return sum(self._appearances(group) for group in self._holding(comparison))
-
-    def _holding(self, comparison: Comparison) -> Iterator[Group]:
-        return (g for g in self.groups if comparison.above in g.arms and comparison.below in g.arms)
-
-    def _appearances(self, group: Group) -> int:
-        return group.times * -(-self.rounds // group.every)

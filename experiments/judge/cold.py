@@ -6,7 +6,6 @@ so that b is also measured directly (``paid_once``). The fit and the measured va
 hypervisor took the cores are left out by the same rule as rounds of a sweep. The rule does not look at their times.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ import numpy as np
 from clients.load.record.cold_run import ColdRun
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
-from experiments.judge.stats import Estimate, mean_interval, positive_interval, ratio_interval
+from experiments.judge.stats import Estimate, geometric_interval, mean_interval, positive_interval
 from experiments.kinds.block import Block
 from experiments.kinds.cold import ColdCell, ColdPlan, ColdRow, rows
 
@@ -51,19 +50,13 @@ def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LI
     return ColdJudged(found, len(blocks) >= plan.blocks)
 
 
-def cell_interval(
-    values: Sequence[ColdRow], cell: ColdCell, name: str, confidence: float = CONFIDENCE
-) -> Estimate | None:
+def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estimate | None:
     """A column of a cell, such as ``connect_us`` or ``first_call_us``: the geometric mean over the blocks, since times
     are positive and some are many times others. None where there is no value."""
-    own = [getattr(row, name) for row in values if row.cell == cell]
-    seen = [math.log(each) for each in own if each]
-    return ratio_interval(seen, confidence) if seen else None
+    return geometric_interval((getattr(row, name) for row in values if row.cell == cell), CONFIDENCE)
 
 
-def paid_once(
-    values: Sequence[ColdRow], setting: Setting, with_connect: bool, confidence: float = CONFIDENCE
-) -> Estimate | None:
+def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> Estimate | None:
     """Costs that a run paid once, as measured: the first call's time beyond a later call's, with connecting if asked
     for.
 
@@ -74,12 +67,10 @@ def paid_once(
         if row.cell.setting == setting and row.rest_us_mean is not None:
             once_us = row.first_call_us - row.rest_us_mean + with_connect * row.connect_us
             by_block.setdefault(row.block, []).append(once_us)
-    return mean_interval([float(np.mean(each)) for each in by_block.values()], confidence) if by_block else None
+    return mean_interval([float(np.mean(each)) for each in by_block.values()], CONFIDENCE) if by_block else None
 
 
-def one_off(
-    values: Sequence[ColdRow], setting: Setting, with_connect: bool, confidence: float = CONFIDENCE
-) -> OneOff | None:
+def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> OneOff | None:
     """The fit for a setting over its N. ``with_connect``: of means that include connecting, for a program that connects
     inside its first timed call. None where no block has two N."""
     by_block: dict[int, dict[int, float]] = {}
@@ -87,17 +78,17 @@ def one_off(
         if row.cell.setting == setting:
             mean_us = row.with_connect_us if with_connect else row.mean_us
             by_block.setdefault(row.block, {})[row.cell.calls] = mean_us
-    return fit(list(by_block.values()), confidence)
+    return fit(list(by_block.values()))
 
 
-def fit(blocks: Sequence[Mapping[int, float]], confidence: float = CONFIDENCE) -> OneOff | None:
+def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
     """Fits a + b ÷ N to each block's means by N. None where no block has two N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None
     pairs = [_least_squares(block) for block in usable]
-    each = positive_interval([pair[0] for pair in pairs], confidence)
-    once = mean_interval([pair[1] for pair in pairs], confidence)
+    each = positive_interval([pair[0] for pair in pairs], CONFIDENCE)
+    once = mean_interval([pair[1] for pair in pairs], CONFIDENCE)
     off = []
     for calls in sorted({calls for block in usable for calls in block}):
         seen = float(np.mean([block[calls] for block in usable if calls in block]))

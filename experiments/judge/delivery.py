@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.setting import Setting
-from experiments.judge.stats import Estimate, holm, ratio_interval, sign_flip_p
+from experiments.judge.stats import Estimate, geometric_interval, holm, ratio_interval, sign_flip_p
 from experiments.kinds.block import Block
 from experiments.kinds.delivery import Delivered, DeliveryPlan, DeliveryRow, rows
 
@@ -56,8 +56,7 @@ def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limit
 
 def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estimate | None:
     """Geometric mean over the blocks, since all values are positive. None where there is no value."""
-    logs = list(_logs(values, of, value).values())
-    return ratio_interval(logs, CONFIDENCE) if logs else None
+    return geometric_interval((value(row) for row in values if row.cell.setting == of), CONFIDENCE)
 
 
 def ratios(

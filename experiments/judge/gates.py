@@ -8,7 +8,6 @@ single block leaves out that block alone (``block_refusals``). A fault of all bl
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from experiments.design.faults import Watched
 from experiments.design.limits import Limits
 from experiments.design.sweep import Slices, Sweep
 from experiments.judge import ratios
-from experiments.judge.ratios import Same
+from experiments.judge.ratios import last_results
 from experiments.judge.stats import Estimate, ratio_interval, trimmed_mean
 from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
@@ -60,15 +59,10 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
     yield from wire_differs(sweep, block, comparison)
 
 
+@last_results(2048)
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
-    """Faults of an arm in a block, whatever the arm is compared with. Every comparison and figure asks for them, so
-    that the last results are kept."""
-    return _arm_refusals(Same(sweep), Same(block), arm)
-
-
-@lru_cache(2048)
-def _arm_refusals(of: Same[Sweep], in_block: Same[Block], arm: Arm) -> tuple[Refusal, ...]:
-    return tuple(_refusals(of.it, in_block.it, arm))
+    """Faults of an arm in a block, whatever the arm is compared with."""
+    return tuple(_refusals(sweep, block, arm))
 
 
 def _refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
@@ -86,7 +80,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
-    above, below = (_wire_bytes(Same(sweep), Same(block), arm) for arm in arms)
+    above, below = (_wire_bytes(sweep, block, arm) for arm in arms)
     if not above or not below or abs(above - below) <= max(_window_bytes(sweep, block, arm) for arm in arms):
         return
     if abs(above / below - 1) > sweep.limits.wire_share:
@@ -245,13 +239,12 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
     return Refusal(20, f"equal arms of its transport were told apart, by up to {math.expm1(end):.1%}")
 
 
-@lru_cache(512)
-def _wire_bytes(of: Same[Sweep], in_block: Same[Block], arm: Arm) -> float:
+@last_results(512)
+def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
     """Bytes of a request on the wire, from the tenth of the slices with the least; 0 where they were not read.
 
     The loopback's counter has the traffic of all programs, so that others can only add to it.
     """
-    sweep, block = of.it, in_block.it
     own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.places[arm]))
     requests, carried = ratios.column(block.slices.requests)[own], ratios.column(block.slices.wire_bytes)[own]
     sending = (requests > 0) & (carried > 0)

@@ -5,10 +5,8 @@ from the histograms of all blocks together, and are given only where enough inde
 13). Pure.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from statistics import fmean
 
 import numpy as np
@@ -18,8 +16,8 @@ from experiments.design.arms import Arm
 from experiments.design.sweep import Sweep
 from experiments.judge import gates, ratios
 from experiments.judge.gates import Refusal
-from experiments.judge.ratios import Same
-from experiments.judge.stats import Estimate, ratio_interval
+from experiments.judge.ratios import last_results
+from experiments.judge.stats import Estimate, geometric_interval
 from experiments.results.observed import Block
 from experiments.results.percentiles import is_carried
 from experiments.results.stages import StageSummary
@@ -33,7 +31,6 @@ class Point:
 
     arm: Arm
     request: str
-    blocks: int
     mean_us: Estimate | None
     """Whole mean; None where no request was answered."""
     times: Times
@@ -69,14 +66,12 @@ class Point:
 
 
 def points(sweep: Sweep, blocks: Sequence[Block]) -> dict[tuple[Arm, str], Point]:
-    """Every point of a sweep, by arm and request type, and by ``all``. Each figure asks for them, so that the last
-    results are kept."""
-    return dict(_points(Same(sweep), Same(tuple(blocks))))
+    """Every point of a sweep, by arm and request type, and by ``all``."""
+    return dict(_points(sweep, tuple(blocks)))
 
 
-@lru_cache(8)
-def _points(of: Same[Sweep], in_blocks: Same[tuple[Block, ...]]) -> dict[tuple[Arm, str], Point]:
-    sweep, blocks = of.it, in_blocks.it
+@last_results(8)
+def _points(sweep: Sweep, blocks: tuple[Block, ...]) -> dict[tuple[Arm, str], Point]:
     requests = {arm: tuple(blocks[0].arms[place].answered) if blocks else () for place, arm in enumerate(sweep.arms)}
     found: dict[tuple[Arm, str], Point] = {}
     for arm in sweep.arms:
@@ -96,7 +91,6 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str, refusa
     return Point(
         arm=arm,
         request=request,
-        blocks=len(blocks),
         mean_us=_over_blocks(blocks, lambda block: ratios.arm_mean_us(sweep, block, place, request)),
         times=times,
         errors=sum(sum(block.arms[place].answered[request].errors.values()) for block in blocks),
@@ -114,10 +108,8 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str, refusa
 def _over_blocks(blocks: Sequence[Block], value: Callable[[Block], float | None]) -> Estimate | None:
     """Mean of the blocks' values; its interval is computed on their logarithms, so that it lies above 0 (rule 12)."""
     values = [each for each in map(value, blocks) if each]
-    if not values:
-        return None
-    ends = ratio_interval([math.log(each) for each in values], CONFIDENCE)
-    return replace(ends, value=fmean(values))
+    ends = geometric_interval(values, CONFIDENCE)
+    return None if ends is None else replace(ends, value=fmean(values))
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:

@@ -6,9 +6,9 @@ Rounds in which others took the cores are left out for all arms alike, without a
 """
 
 import math
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,33 +22,49 @@ from experiments.results.observed import ANSWERED_LATE, KEPT, Block, RoundSeen, 
 Numbers = npt.NDArray[np.float64]
 
 
-_T = TypeVar("_T")
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
 
 
-class Same(Generic[_T]):
-    """An object as a key, equal to itself alone. For cached results of objects that never change."""
+class _Same:
+    """An object as a key, equal to itself alone."""
 
     __slots__ = ("it",)
 
-    def __init__(self, it: _T) -> None:
+    def __init__(self, it: object) -> None:
         self.it = it
 
     def __hash__(self) -> int:
         return id(self.it)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.it is self.it
+        return isinstance(other, _Same) and other.it is self.it
 
 
+def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
+    """Keeps the last results of a function, since each comparison, arm and figure asks for them anew. They are to be
+    read. Sweeps, blocks and columns never change, and count as equal only to themselves; other arguments by their
+    values."""
+
+    def keeping(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
+        @lru_cache(most)
+        def kept(*keys: Any) -> T:
+            arguments: Any = (key.it if isinstance(key, _Same) else key for key in keys)
+            return function(*arguments)
+
+        @wraps(function)
+        def asked(*arguments: *Ts) -> T:
+            return kept(*(_Same(each) if isinstance(each, (Sweep, Block, list, tuple)) else each for each in arguments))
+
+        return asked
+
+    return keeping
+
+
+@last_results(512)
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    """A column of a block's slices as an array, to be read. Each comparison and arm asks for it, so that the last
-    arrays are kept."""
-    return _array(Same(values))
-
-
-@lru_cache(512)
-def _array(of: Same[Sequence[int]]) -> npt.NDArray[np.int64]:
-    made: npt.NDArray[np.int64] = np.array(of.it)
+    """A column of a block's slices as an array."""
+    made: npt.NDArray[np.int64] = np.array(values)
     made.flags.writeable = False
     return made
 
@@ -83,33 +99,18 @@ def lost_share(block: Block, arm: int) -> float:
     return int((fates != KEPT).sum()) / len(fates) if len(fates) else 0.0
 
 
+@last_results(64)
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Marks the slices in rounds that are left out; to be read. The last results are kept, as columns are."""
-    return _in_left_out(limits, Same(block.rounds), block.cores, Same(block.slices.round))
-
-
-@lru_cache(64)
-def _in_left_out(
-    limits: Limits, rounds: Same[Sequence[RoundSeen]], cores: int, of_slices: Same[Sequence[int]]
-) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = np.zeros(len(of_slices.it), dtype=np.bool_)
-    if numbers := left_out(limits, rounds.it, cores):
-        found = np.isin(column(of_slices.it), list(numbers))
+    """Marks the slices in rounds that are left out."""
+    numbers = left_out(limits, block.rounds, block.cores)
+    found: npt.NDArray[np.bool_] = np.isin(column(block.slices.round), list(numbers))
     found.flags.writeable = False
     return found
 
 
+@last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio of each pair of the block, and the round of each pair. Empty where no pair is whole. To be read: the
-    last results are kept."""
-    return _pair_log_ratios(Same(sweep), Same(block), comparison)
-
-
-@lru_cache(64)
-def _pair_log_ratios(
-    of: Same[Sweep], in_block: Same[Block], comparison: Comparison
-) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    sweep, block = of.it, in_block.it
+    """Log-ratio of each pair of the block, and the round of each pair. Empty where no pair is whole."""
     above, below = _slices(sweep, block, comparison)
     pairs = sorted(above.keys() & below.keys())
     rounds = [block.slices.round[above[pair][0]] for pair in pairs]

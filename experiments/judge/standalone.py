@@ -23,8 +23,6 @@ class Holding:
     """Memory beyond that of the same process without connections, within each repetition; 0 for no connections."""
     idle_share: Estimate
     """Share of a core while no requests came."""
-    threads: int
-    """Largest number of threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,6 @@ def _lone(server: LoneServer, starts: Sequence[StartSeen], confidence: float) ->
                     [start.held[number].resident_mib - start.held[0].resident_mib for start in starts], confidence
                 ),
                 idle_share=positive_interval([each.cpu_ns / each.watched_ns for each in held], confidence),
-                threads=max(each.threads for each in held),
             )
         )
     return LoneJudged(server, positive_interval([start.ready_ms for start in starts], confidence), tuple(holding))

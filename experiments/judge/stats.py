@@ -13,7 +13,7 @@ them from there, and takes a second or two to load.
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
@@ -121,6 +121,13 @@ def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Esti
     mean = mean_interval(block_log_ratios, confidence)
     high = math.inf if math.isinf(mean.high) else math.exp(mean.high)
     return Estimate(math.exp(mean.value), math.exp(mean.low), high, mean.n)
+
+
+def geometric_interval(values: Iterable[float | None], confidence: float) -> Estimate | None:
+    """Geometric mean of the values that are there and are not 0, with its interval; None where there is no such
+    value."""
+    logs = [math.log(each) for each in values if each]
+    return ratio_interval(logs, confidence) if logs else None
 
 
 def sign_flip_p(values: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from experiments.design.arms import Comparison, Kind
+from experiments.design.arms import Comparison
 from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
@@ -52,22 +52,8 @@ OF_GROWTH: Words = (Verdict.FALLS, Verdict.GROWS, Verdict.FLAT)
 
 _AGAINST_CLIENTS: Words = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
 
-_WORDS: Mapping[Kind, tuple[Words, ...]] = {
-    "ratio": (OF_TIMES,),
-    "same": (OF_TIMES,),
-    "growth": (OF_GROWTH, _AGAINST_CLIENTS),
-    "per client": (_AGAINST_CLIENTS,),
-}
-"""Words of each test of a comparison of times; growth has two tests."""
-
 APART = (Verdict.FASTER, Verdict.SLOWER, Verdict.LESS, Verdict.MORE)
 """Verdicts that tell two arms apart."""
-
-
-def _words(comparison: Comparison) -> tuple[Words, ...]:
-    """Words of each test of a comparison. Processor time is a quantity: more of it need not take longer."""
-    words = _WORDS[comparison.kind]
-    return tuple(OF_QUANTITIES if comparison.measure == "cpu" and each is OF_TIMES else each for each in words)
 
 
 def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limits) -> Verdict:
@@ -212,14 +198,13 @@ def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
 
 def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
     """Judges the comparisons' values, by name. Verdicts need a sweep that stands at a look."""
-    families: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    families: dict[str, list[_Test]] = defaultdict(list)
     for each in sweep.comparisons:
-        families[each.family] += [(each.name, against) for against in _tested_against(each)]
+        families[each.family] += _tests(each)
     rulings: dict[str, list[Ruling]] = defaultdict(list)
-    for tests in families.values():
-        if at_a_look:
-            for (name, _), ruling in zip(tests, _family(sweep, tests, values), strict=True):
-                rulings[name].append(ruling)
+    for tests in families.values() if at_a_look else ():
+        for test, ruling in zip(tests, _family(sweep, tests, values), strict=True):
+            rulings[test.name].append(ruling)
     judged = _without_small({name: _judged(sweep, one, tuple(rulings[name])) for name, one in values.items()})
     return {name: one if one.load_share is None else _of_both(one) for name, one in judged.items()}
 
@@ -278,41 +263,46 @@ def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Va
     return Values(comparison, typical, whole, dropped, halves, limiting_load(sweep, kept, comparison))
 
 
-def _tested_against(comparison: Comparison) -> tuple[float, ...]:
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A test of a comparison: the value that the ratio is tested against, and the words of its verdicts."""
+
+    name: str
+    against: float
+    words: Words
+
+    def logs(self, one: Values | None) -> list[float]:
+        """Logarithms of the blocks' ratios ÷ the tested value; none for a comparison without a value."""
+        return [] if one is None else [value - math.log(self.against) for value in one.typical.values()]
+
+
+def _tests(comparison: Comparison) -> tuple[_Test, ...]:
+    """Tests of a comparison. Processor time is a quantity: more of it need not take longer."""
+    against_clients = _Test(comparison.name, comparison.clients_ratio, _AGAINST_CLIENTS)
     match comparison.kind:
         case "growth":
-            return (1.0, comparison.clients_ratio)
+            return _Test(comparison.name, 1.0, OF_GROWTH), against_clients
         case "per client":
-            return (comparison.clients_ratio,)
+            return (against_clients,)
         case _:
-            return (1.0,)
+            return (_Test(comparison.name, 1.0, OF_QUANTITIES if comparison.measure == "cpu" else OF_TIMES),)
 
 
-def _family(sweep: Sweep, tests: Sequence[tuple[str, float]], values: Mapping[str, Values]) -> list[Ruling]:
+def _family(sweep: Sweep, tests: Sequence[_Test], values: Mapping[str, Values]) -> list[Ruling]:
     """Rulings on all tests of a family. A test without a value counts as one with p = 1."""
-    logs = [_against(values.get(name), against) for name, against in tests]
-    adjusted = holm([sign_flip_p(each) for each in logs])
-    return [
-        _ruling(sweep, values.get(name), against, p, len(tests))
-        for (name, against), p in zip(tests, adjusted, strict=True)
-    ]
+    adjusted = holm([sign_flip_p(test.logs(values.get(test.name))) for test in tests])
+    return [_ruling(sweep, test, values.get(test.name), p, len(tests)) for test, p in zip(tests, adjusted, strict=True)]
 
 
-def _against(one: Values | None, against: float) -> list[float]:
-    return [] if one is None else [value - math.log(against) for value in one.typical.values()]
-
-
-def _ruling(sweep: Sweep, one: Values | None, against: float, p_holm: float, family: int) -> Ruling:
+def _ruling(sweep: Sweep, test: _Test, one: Values | None, p_holm: float, family: int) -> Ruling:
     if one is None:
-        return Ruling(against, 1.0, Verdict.INCONCLUSIVE)
-    tests = _tested_against(one.comparison)
-    words, values = _words(one.comparison)[tests.index(against)], _against(one, against)
-    at = ratio_interval(values, 1 - sweep.level)
-    verdict = ruled(words, at, p_holm, sweep.level, sweep.limits)
+        return Ruling(test.against, 1.0, Verdict.INCONCLUSIVE)
+    logs = test.logs(one)
+    verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not one.refusals:
-        return Ruling(against, p_holm, verdict)
+        return Ruling(test.against, p_holm, verdict)
     about = sweep.limits.equivalent_low, sweep.limits.equivalent_high
-    return Ruling(against, p_holm, Verdict.INCONCLUSIVE, blocks_needed(values, family, sweep.level, about))
+    return Ruling(test.against, p_holm, Verdict.INCONCLUSIVE, blocks_needed(logs, family, sweep.level, about))
 
 
 def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:

@@ -33,11 +33,6 @@ class ColdCell:
     calls: int
     runs: int = 1
 
-    @property
-    def arm(self) -> Arm:
-        """The same setting as an arm, which is the form that is started."""
-        return Arm(self.setting)
-
 
 @dataclass(frozen=True, slots=True)
 class ColdPlan:
@@ -60,13 +55,13 @@ class ColdPlan:
             raise ValueError("cold runs, blocks and calls: at least one of each")
         for each in self.cells:
             of = each.setting
-            if each.arm.connections != 1 or of["connection"] != "kept-alive" or of["rate_hz"] or of["updater"]:
+            if Arm(of).connections != 1 or of["connection"] != "kept-alive" or of["rate_hz"] or of["updater"]:
                 raise ValueError(f"{of}: allowed: one client, one kept-alive connection, a closed loop, no updater")
 
     @property
     def servers(self) -> tuple[ServerKey, ...]:
         """Every server process of a block once."""
-        return tuple(dict.fromkeys(each.arm.server for each in self.cells))
+        return tuple(dict.fromkeys(Arm(each.setting).server for each in self.cells))
 
     @property
     def lasts_s(self) -> float:

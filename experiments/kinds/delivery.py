@@ -26,11 +26,6 @@ class DeliveryCell:
     blocks: int | None = None
     """Number of the first blocks that have the cell; None: all blocks. A cell that varies little needs fewer."""
 
-    @property
-    def arm(self) -> Arm:
-        """The same setting as an arm, which is the form that is started."""
-        return Arm(self.setting)
-
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPlan:
@@ -48,7 +43,7 @@ class DeliveryPlan:
         if min(self.blocks, *(min(each.seconds, each.blocks or 1) for each in self.cells)) < 1:
             raise ValueError("a plan of receivers needs at least one block, and one second in each cell")
         for each in self.cells:
-            if each.arm.connections != 1:
+            if Arm(each.setting).connections != 1:
                 raise ValueError(f"{each.setting}: allowed: one client with one connection")
 
     @property

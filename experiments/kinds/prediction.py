@@ -35,7 +35,7 @@ class Foretold:
     capacity_hz: float
     """Upper bound of the throughput, for any load."""
     limit: str
-    """Resource that is busy at this bound: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    """Resource that is busy at this bound: ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
     """Replies a second: of the closed loop; or of the open loop, its rate up to the capacity."""
     response_s: float

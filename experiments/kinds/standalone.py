@@ -7,7 +7,6 @@ one after the other, in random order. Pure.
 import random
 from dataclasses import dataclass
 
-from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 
 HELD_MAX = 15_000
@@ -27,11 +26,6 @@ class LoneServer:
 
     setting: Setting
     held: tuple[int, ...] = ()
-
-    @property
-    def arm(self) -> Arm:
-        """The same server as an arm, which is the form that is started."""
-        return Arm(self.setting)
 
     @property
     def connections(self) -> tuple[int, ...]:

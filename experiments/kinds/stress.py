@@ -86,7 +86,6 @@ class KindSeen:
     began_ns: int
     ended_ns: int
     """Moments on one clock, the same for all kinds."""
-    response_us: float
     received_bytes: int
     sent_bytes: int
 
@@ -97,8 +96,6 @@ class FinalSeen:
 
     right: int
     wrong: int
-    turns: tuple[int, ...]
-    """Number of keys whose value was of each turn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import TRANSPORTS, Address
+from stock_service.trading.catalog_file import load as load_catalog
 
 CATALOG = Path(__file__).with_name("catalog.toml")
 """The default stocks, with limits that no run reaches."""
@@ -75,9 +76,20 @@ class Bench:
     hosts: Hosts | None = None
     """None: the load is sent from this machine."""
 
+    @property
+    def stocks(self) -> tuple[str, ...]:
+        """Names of the stocks."""
+        return stocks_of(self.catalog)
+
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
         """The bench for a server at these levels, and for its load."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
+
+
+@cache
+def stocks_of(catalog: Path) -> tuple[str, ...]:
+    """Names of a catalog's stocks. Raises UsageError."""
+    return tuple(stock.name for stock in load_catalog(catalog))
 
 
 def bench(

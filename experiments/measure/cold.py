@@ -6,16 +6,15 @@ from dataclasses import replace
 
 from clients.load.record.cold_run import ColdRun
 from clients.load.run import cold as cold_load
+from experiments.design.arms import Arm
 from experiments.kinds.block import Run
 from experiments.kinds.cold import ColdPlan
 from experiments.measure import peer_clients
-from experiments.measure.bench import Bench, server_command
+from experiments.measure.bench import Bench
 from experiments.measure.others import MachineWatch
 from experiments.measure.peer_clients import PeerRun
-from experiments.measure.programs import Program
-from experiments.measure.slices import load_plan
+from experiments.measure.slices import load_plan, started
 from experiments.peers import PEER_CLIENT
-from stock_service.trading.catalog_file import load as load_catalog
 from stock_service.trading.model import Status
 
 RUN_S = 600.0
@@ -28,24 +27,17 @@ def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
     Raises ProgramFailed where a server or a peer's client does not start or fails, Unavailable where a client of ours
     cannot connect or dies.
     """
-    stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
     with ExitStack() as running:
-        programs = {
-            key: running.enter_context(
-                Program(server_command(key, bench.catalog), bench.placed(dict(key[0])).server_cores)
-            )
-            for key in plan.servers
-        }
-        addresses = {key: program.ready() for key, program in programs.items()}
+        addresses = started(plan.servers, bench, running).addresses
 
         def made(cell: int, calls: int, place: int) -> ColdRun:
-            arm, seed = plan.cells[cell].arm, (plan.seed * 1000 + number) * 10_000 + place
+            arm, seed = Arm(plan.cells[cell].setting), (plan.seed * 1000 + number) * 10_000 + place
             if arm.setting["client"] == PEER_CLIENT:
                 return _of_peer(peer_clients.run(arm.setting, addresses[arm.server], calls, bench.load_cores))
-            load = replace(load_plan(arm, addresses[arm.server], bench, stocks, seed), duration_s=RUN_S)
+            load = replace(load_plan(arm, addresses[arm.server], bench, seed), duration_s=RUN_S)
             return cold_load.run(load, calls)
 
-        for cell in {each.arm.server: cell for cell, each in reversed(list(enumerate(plan.cells)))}.values():
+        for cell in {Arm(each.setting).server: cell for cell, each in reversed(list(enumerate(plan.cells)))}.values():
             made(cell, plan.warm_up_calls, 0)
         for place, cell in enumerate(plan.order(number), 1):
             machine = MachineWatch()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from experiments.design.arms import Arm
 from experiments.kinds.block import Run
 from experiments.kinds.delivery import Delivered, DeliveryCell, DeliveryPlan
 from experiments.measure.bench import Bench, server_command
@@ -61,7 +62,7 @@ def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
     calls = round(rate_hz * cell.seconds) + 1 if isinstance(rate_hz, float) else CALLS_HZ_MAX * cell.seconds
     sends_s = cell.seconds + (EXTRA_S if limited else SPARE_S)
     timed = min(calls, TIMED_MAX) if limited else 1
-    command = [*server_command(cell.arm.server, bench.catalog), PEERS[name].report, str(timed)]
+    command = [*server_command(Arm(of).server, bench.catalog), PEERS[name].report, str(timed)]
     with Program(command, bench.server_cores) as server:
         host, port = server.ready()
         client = client_command(name, f"{host}:{port}", calls, dict(of.levels), sends_s)

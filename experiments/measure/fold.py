@@ -188,11 +188,11 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
     )
 
 
-def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64], percent: float = 99.0) -> float:
-    """Number of independent requests that these are worth for a percentile; see the module. 0 for none."""
+def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> float:
+    """Number of independent requests that these are worth for the 99th percentile; see the module. 0 for none."""
     if not len(response_ns):
         return 0.0
-    above = response_ns > np.percentile(response_ns, percent)
+    above = response_ns > np.percentile(response_ns, 99)
     _, place = np.unique(clusters, return_inverse=True)
     effect = cluster_effect(np.bincount(place), np.bincount(place, weights=above), float(above.var()))
     return len(above) / effect

@@ -4,9 +4,8 @@ The client makes a connection for each request, or keeps its connections. It end
 a time. It times a request as ``ab`` does: from before the connect until the server has closed.
 """
 
-import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,11 +64,6 @@ class HttpSeen:
     throughput_hz: float
     response_us: float
     connect_us: float
-    processing_us: float
-    """``response_us`` without the connect."""
-    p50_us: float
-    p99_us: float
-    max_us: float
     received_bytes: int
     sent_bytes: int
     cpu_s: float
@@ -101,37 +95,21 @@ class HttpLoad:
 
     def run(self, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
         """Runs it to its end; ``times`` gets every counted time. Blocks. Raises ProgramFailed."""
-        with self.running(ask, times) as load:
-            return load.seen()
+        with self.running(ask, times) as running:
+            return self.seen(running, ask)
 
-    @contextmanager
-    def running(self, ask: HttpAsk, times: Path | None = None) -> Iterator["HttpRunning"]:
+    def running(self, ask: HttpAsk, times: Path | None = None) -> AbstractContextManager[Running]:
         """The program while it runs; it is killed where the block ends before it, as by Ctrl-C. Raises
         ProgramFailed."""
-        command = [str(self.program), *_words(ask)] + (["--times", str(times)] if times else [])
-        with running(command, ask.cpus) as program:
-            yield HttpRunning(command, program, ask.timeout_s)
+        return running([str(self.program), *_words(ask)] + (["--times", str(times)] if times else []), ask.cpus)
 
-
-@dataclass(frozen=True, slots=True)
-class HttpRunning:
-    """The program while it runs. For the thread that started it."""
-
-    command: Sequence[str]
-    program: Running
-    timeout_s: float
-
-    def has_ended(self, within_s: float) -> bool:
-        """True where the program has ended. Waits for its end up to ``within_s``."""
-        return self.program.has_ended(within_s)
-
-    def seen(self) -> HttpSeen:
-        """Values that the program reports at its end. Blocks. Raises ProgramFailed."""
-        said = self.program.said(self.timeout_s)
+    def seen(self, program: Running, ask: HttpAsk) -> HttpSeen:
+        """Values that the running program reports at its end. Blocks. Raises ProgramFailed."""
+        said = program.said(ask.timeout_s)
         try:
-            return msgspec.convert(json.loads(said), HttpSeen)
-        except (ValueError, msgspec.ValidationError) as error:
-            raise ProgramFailed(self.command, f"{said[:80]!r}, which is no report", "") from error
+            return msgspec.json.decode(said, type=HttpSeen)
+        except msgspec.DecodeError as error:
+            raise ProgramFailed([str(self.program)], f"{said[:80]!r}, which is no report", "") from error
 
 
 def _words(ask: HttpAsk) -> Sequence[str]:

@@ -21,26 +21,25 @@ and ``selfcheck`` use them.
 
 import contextlib
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clients.load.plan.schedule import Arrivals
 from clients.load.record.times import Times
-from experiments.design.factors import HEADERS, SAME
+from experiments.design.factors import HEADERS, LOAD_PROGRAMS, SAME
 from experiments.measure.http_load import HttpAsk, HttpLoad
 from experiments.measure.programs import ProgramFailed, finished
-from experiments.peers import BUILT, is_built, why_absent
-from stock_service.rpc.errors import StockServiceError
+from experiments.peers import BUILT, Absent, is_built, why_absent
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 from stock_service.v1 import stock_pb2
 
@@ -62,10 +61,6 @@ _GO_PEER = "go-stock"
 """The peer whose building builds every program in Go."""
 
 _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
-
-
-class Absent(StockServiceError):
-    """A program is not here. The message says in one line how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +119,6 @@ class Reading:
     """Share of a core that the program took; None where the program does not say it."""
     all_requests: int | None = None
     """Answered requests, with those of the warm-up; None where the program does not say it."""
-    served: tuple[int, int] | None = None
-    """Requests of the connection that was served least, and of the one that was served most; None where the program
-    does not say it."""
     never_sent: int = 0
     """In an open loop: requests that were not sent, since the most allowed were under way. Then how late others were
     sent …"""
@@ -136,12 +128,17 @@ class Reading:
     """Body of the first reply, where all other replies had the same body; None where the program does not say it."""
 
 
-class LoadProgram(Protocol):
-    """One of the programs."""
+@dataclass(frozen=True, slots=True)
+class LoadProgram:
+    """A program that is here, and the function that runs it and reads its report."""
+
+    program: Path
+    reading: Callable[[Path, Ask], Reading]
 
     def load(self, ask: Ask) -> Reading:
         """Runs the program to its end. Blocks. Raises ProgramFailed where it does not start, ends badly, or does not
         report."""
+        return self.reading(self.program, ask)
 
 
 @contextmanager
@@ -153,162 +150,125 @@ def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterat
         yield {name: _found(name, scratch) for name in names}
 
 
-@dataclass(frozen=True, slots=True)
-class Ghz:
-    """See the table. It sends Lookups alone."""
-
-    program: Path
-
-    def load(self, ask: Ask) -> Reading:
-        """See ``LoadProgram``."""
-        name = stock_pb2.LookupRequest.FromString(ask.payload).name
-        command = [str(self.program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
-        command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]
-        command += ["--concurrency", str(ask.connections), "--connections", str(ask.connections)]
-        command += ["--duration", f"{ask.warm_up_s + ask.duration_s:g}s", "--duration-stop", "ignore"]
-        command += ["--timeout", f"{TIMEOUT_MS}ms", "--format", "json", ask.at]
-        said = finished(command, ask.cpus, ask.timeout_s, ROOT / "protos")
-        details = _json(command, said)["details"] or []
-        began_ns = np.array([_moment_ns(detail["timestamp"]) for detail in details], dtype=np.int64)
-        took_ns = np.array([detail["latency"] for detail in details], dtype=np.int64)
-        is_ok = np.array([detail["status"] == "OK" for detail in details], dtype=np.bool_)
-        return _reading(began_ns, took_ns, is_ok, ask)
+@contextmanager
+def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadProgram]]:
+    """The load programs among these clients, built if they must be. UsageError, of an option, where one is absent."""
+    with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
+        there: dict[str, LoadProgram] = {}
+        for name, program in found.items():
+            if isinstance(program, Absent):
+                raise UsageError(option, name, f"a program that is here ({program})")
+            there[name] = program
+        yield there
 
 
-@dataclass(frozen=True, slots=True)
-class H2load:
-    """See the table. It sees the status of HTTP, but not that of gRPC, which follows the reply."""
-
-    program: Path
-
-    def load(self, ask: Ask) -> Reading:
-        """See ``LoadProgram``."""
-        with tempfile.TemporaryDirectory() as scratch:
-            body, log = Path(scratch) / "body", Path(scratch) / "log"
-            body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
-            command = [str(self.program), "--clients", str(ask.connections), "--max-concurrent-streams", "1"]
-            command += ["--threads", "1", "--duration", f"{1000 * (ask.warm_up_s + ask.duration_s):.0f}ms"]
-            command += ["--data", str(body), "--log-file", str(log)]
-            command += ["--header", "content-type: application/grpc", "--header", "te: trailers"]
-            command += ["--header", f"grpc-timeout: {TIMEOUT_MS}m", f"http://{ask.at}{ask.path}"]
-            finished(command, ask.cpus, ask.timeout_s)
-            table = np.array(log.read_text().split(), dtype=np.int64).reshape(-1, 3)
-        # a line: moment in µs, HTTP status, µs until the end
-        told = _reading(1000 * table[:, 0], 1000 * table[:, 2], table[:, 1] == 200, ask)
-        return replace(told, all_requests=len(table))
+def ghz(program: Path, ask: Ask) -> Reading:
+    """Load of ghz, which sends Lookups alone."""
+    name = stock_pb2.LookupRequest.FromString(ask.payload).name
+    command = [str(program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
+    command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]
+    command += ["--concurrency", str(ask.connections), "--connections", str(ask.connections)]
+    command += ["--duration", f"{ask.warm_up_s + ask.duration_s:g}s", "--duration-stop", "ignore"]
+    command += ["--timeout", f"{TIMEOUT_MS}ms", "--format", "json", ask.at]
+    said = finished(command, ask.cpus, ask.timeout_s, ROOT / "protos")
+    details = _json(command, said)["details"] or []
+    began_ns = np.array([_moment_ns(detail["timestamp"]) for detail in details], dtype=np.int64)
+    took_ns = np.array([detail["latency"] for detail in details], dtype=np.int64)
+    is_ok = np.array([detail["status"] == "OK" for detail in details], dtype=np.bool_)
+    return _reading(began_ns, took_ns, is_ok, ask)
 
 
-@dataclass(frozen=True, slots=True)
-class GrpcGo:
-    """See the table."""
-
-    program: Path
-
-    def load(self, ask: Ask) -> Reading:
-        """See ``LoadProgram``."""
-        command = [str(self.program), "-address", ask.at, "-call", ask.path, "-data-hex", ask.payload.hex()]
-        command += ["-connections", str(ask.connections), "-in-flight", str(ask.in_flight), *HEADERS[ask.headers]]
-        command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
-        command += [] if ask.deadline_s is None else ["-deadline", f"{ask.deadline_s:g}s"]
-        command += [] if ask.rate_hz is None else ["-rate", f"{ask.rate_hz:g}", "-arrivals", ask.arrivals]
-        with tempfile.TemporaryDirectory() as scratch:
-            file = Path(scratch) / "times"
-            report = _json(command, finished([*command, "-times", str(file)], ask.cpus, ask.timeout_s))
-            told = _of_times(np.fromfile(file, np.int64), report["good_hz"], sum(report["errors"].values()))
-        share = report["client_cpu_s"] / report["seconds"]
-        told = replace(told, cpu_share=share, all_requests=report["all_calls"])
-        if ask.rate_hz is None:
-            return told
-        return replace(told, never_sent=report["never_sent"], late_us_p99=report["late_us_p99"])
+def h2load(program: Path, ask: Ask) -> Reading:
+    """Load of h2load. It sees the status of HTTP, but not that of gRPC, which follows the reply."""
+    with tempfile.TemporaryDirectory() as scratch:
+        body, log = Path(scratch) / "body", Path(scratch) / "log"
+        body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
+        command = [str(program), "--clients", str(ask.connections), "--max-concurrent-streams", "1"]
+        command += ["--threads", "1", "--duration", f"{1000 * (ask.warm_up_s + ask.duration_s):.0f}ms"]
+        command += ["--data", str(body), "--log-file", str(log)]
+        command += ["--header", "content-type: application/grpc", "--header", "te: trailers"]
+        command += ["--header", f"grpc-timeout: {TIMEOUT_MS}m", f"http://{ask.at}{ask.path}"]
+        finished(command, ask.cpus, ask.timeout_s)
+        table = np.array(log.read_text().split(), dtype=np.int64).reshape(-1, 3)
+    # a line: moment in µs, HTTP status, µs until the end
+    told = _reading(1000 * table[:, 0], 1000 * table[:, 2], table[:, 1] == 200, ask)
+    return replace(told, all_requests=len(table))
 
 
-@dataclass(frozen=True, slots=True)
-class GoClient:
-    """See the table."""
-
-    program: Path
-
-    def load(self, ask: Ask) -> Reading:
-        """See ``LoadProgram``."""
-        command = [str(self.program), "-address", ask.at, "-method", ask.path]
-        command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
-        command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
-        command += ["-duration", f"{ask.duration_s:g}s"]
-        return _own_reading(command, finished(command, ask.cpus, ask.timeout_s))
-
-
-@dataclass(frozen=True, slots=True)
-class CClient:
-    """See the table."""
-
-    program: Path
-
-    def load(self, ask: Ask) -> Reading:
-        """See ``LoadProgram``."""
-        command = [str(self.program), ask.address[0], str(ask.address[1]), ask.path, ask.payload.hex()]
-        command += [str(TIMEOUT_MS), str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
-        with tempfile.TemporaryDirectory() as scratch:
-            file = Path(scratch) / "times"
-            said = finished([*command, str(file)], ask.cpus, ask.timeout_s)
-            told = _own_reading(command, said, np.fromfile(file, dtype=np.uint32).astype(np.int64))
-        report = _json(command, said)
-        served = report["served_least"], report["served_most"]
-        return replace(told, all_requests=report["all_requests"], served=served)
+def grpc_go(program: Path, ask: Ask) -> Reading:
+    """Load of ``grpc-go``."""
+    command = [str(program), "-address", ask.at, "-call", ask.path, "-data-hex", ask.payload.hex()]
+    command += ["-connections", str(ask.connections), "-in-flight", str(ask.in_flight), *HEADERS[ask.headers]]
+    command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
+    command += [] if ask.deadline_s is None else ["-deadline", f"{ask.deadline_s:g}s"]
+    command += [] if ask.rate_hz is None else ["-rate", f"{ask.rate_hz:g}", "-arrivals", ask.arrivals]
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "times"
+        report = _json(command, finished([*command, "-times", str(file)], ask.cpus, ask.timeout_s))
+        told = _of_times(np.fromfile(file, np.int64), report["good_hz"], sum(report["errors"].values()))
+    share = report["client_cpu_s"] / report["seconds"]
+    told = replace(told, cpu_share=share, all_requests=report["all_calls"])
+    if ask.rate_hz is None:
+        return told
+    return replace(told, never_sent=report["never_sent"], late_us_p99=report["late_us_p99"])
 
 
-@dataclass(frozen=True, slots=True)
-class CHttpClient:
-    """See the table. The path is a route, such as ``GET /entities/1``, and the payload its JSON."""
-
-    program: HttpLoad
-
-    def load(self, ask: Ask) -> Reading:
-        """See ``LoadProgram``."""
-        with tempfile.TemporaryDirectory() as scratch:
-            file = Path(scratch) / "times"
-            asked = HttpAsk(
-                ask.address,
-                ask.path,
-                ask.payload.decode(),
-                ask.connections,
-                not ask.per_request,
-                seconds=ask.duration_s,
-                warm_up_seconds=ask.warm_up_s,
-                cpus=ask.cpus,
-            )
-            seen = self.program.run(asked, file)
-            times_ns = np.fromfile(file, dtype=np.int64)
-        told = _of_times(times_ns, seen.throughput_hz, seen.errors)
-        share, answered = seen.cpu_share, seen.all_requests
-        return replace(told, cpu_share=share, all_requests=answered, reply=seen.first_reply)
+def go(program: Path, ask: Ask) -> Reading:
+    """Load of ``go``."""
+    command = [str(program), "-address", ask.at, "-method", ask.path]
+    command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
+    command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
+    command += ["-duration", f"{ask.duration_s:g}s"]
+    report = _json(command, finished(command, ask.cpus, ask.timeout_s))
+    return Reading(*(report[name] for name in ("requests", "throughput_hz", "p50_us", "p99_us", "errors")))
 
 
-def http_load(programs: Mapping[str, LoadProgram | Absent]) -> HttpLoad:
-    """The C client for HTTP/1.1 among load programs. Raises Absent where it cannot be built."""
-    program = programs["c-http"]
-    if isinstance(program, Absent):
-        raise program
-    assert isinstance(program, CHttpClient)
-    return program.program
+def c(program: Path, ask: Ask) -> Reading:
+    """Load of ``c``."""
+    command = [str(program), ask.address[0], str(ask.address[1]), ask.path, ask.payload.hex()]
+    command += [str(TIMEOUT_MS), str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "times"
+        report = _json(command, finished([*command, str(file)], ask.cpus, ask.timeout_s))
+        times_ns = np.fromfile(file, dtype=np.uint32).astype(np.int64)
+    told = _of_times(times_ns, report["throughput_hz"], report["errors"])
+    return replace(told, all_requests=report["all_requests"])
+
+
+def c_http(program: Path, ask: Ask) -> Reading:
+    """Load of ``c-http``. The path is a route, such as ``GET /entities/1``, and the payload its JSON."""
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "times"
+        asked = HttpAsk(
+            ask.address,
+            ask.path,
+            ask.payload.decode(),
+            ask.connections,
+            not ask.per_request,
+            seconds=ask.duration_s,
+            warm_up_seconds=ask.warm_up_s,
+            cpus=ask.cpus,
+        )
+        seen = HttpLoad(program).run(asked, file)
+        times_ns = np.fromfile(file, dtype=np.int64)
+    told = _of_times(times_ns, seen.throughput_hz, seen.errors)
+    share, answered = seen.cpu_share, seen.all_requests
+    return replace(told, cpu_share=share, all_requests=answered, reply=seen.first_reply)
 
 
 def _found(name: str, scratch: Path) -> LoadProgram | Absent:
     match name:
         case "ghz":
-            return _there(TOOLS / "ghz", Ghz, "run make go-tools, which needs Go")
+            found, how = shutil.which(TOOLS / "ghz"), "run make go-tools, which needs Go"
+            return LoadProgram(Path(found), ghz) if found else Absent(f"ghz is absent: {how}")
         case "h2load":
-            return _there(shutil.which("h2load"), H2load, "install nghttp2-client")
+            found = shutil.which("h2load")
+            return LoadProgram(Path(found), h2load) if found else Absent("h2load is absent: install nghttp2-client")
         case "grpc-go":
-            return GrpcGo(BUILT / "go" / "grpc_load") if is_built(_GO_PEER) else Absent(why_absent(_GO_PEER))
+            is_here = is_built(_GO_PEER)
+            return LoadProgram(BUILT / "go" / "grpc_load", grpc_go) if is_here else Absent(why_absent(_GO_PEER))
         case _:
             return _built(name, scratch)
-
-
-def _there(program: Path | str | None, kind: type[Ghz] | type[H2load], how: str) -> LoadProgram | Absent:
-    """A program that is installed."""
-    if program is None or not os.access(program, os.X_OK):
-        return Absent(f"{kind.__name__.lower()} is absent: {how}")
-    return kind(Path(program))
 
 
 def _built(name: str, scratch: Path) -> LoadProgram | Absent:
@@ -327,9 +287,7 @@ def _built(name: str, scratch: Path) -> LoadProgram | Absent:
         finished([compiler, *command], None, BUILD_S, SOURCES / language, _OFFLINE)
     except ProgramFailed as failed:
         return Absent(f"the {language.capitalize()} client cannot be built: {failed}")
-    if speaks:
-        return CHttpClient(HttpLoad(program))
-    return GoClient(program) if language == "go" else CClient(program)
+    return LoadProgram(program, {"go": go, "c": c, "c-http": c_http}[name])
 
 
 def _moment_ns(stamp: str) -> int:
@@ -349,15 +307,6 @@ def _reading(
     window_s = float(ends_ns - began_ns[answered].min(initial=ends_ns)) / 1e9
     throughput_hz = int(answered.sum()) / window_s if window_s else 0.0
     return _of_times(took_ns[answered], throughput_hz, int((counted & ~is_ok).sum()))
-
-
-def _own_reading(command: Sequence[str], said: str, times_ns: npt.NDArray[np.int64] | None = None) -> Reading:
-    """Reading of one of our programs in another language, from its output."""
-    document = _json(command, said)
-    throughput_hz, errors = document["throughput_hz"], document["errors"]
-    if times_ns is not None:
-        return _of_times(times_ns, throughput_hz, errors)
-    return Reading(document["requests"], throughput_hz, document["p50_us"], document["p99_us"], errors)
 
 
 def _of_times(took_ns: npt.NDArray[np.int64], throughput_hz: float, errors: int) -> Reading:

@@ -8,7 +8,6 @@ the moment of its send, ``at_ns`` after the first send. The client may report su
 clients check every reply, and end with another code than 0 at a fault.
 """
 
-import time
 from dataclasses import dataclass
 
 import msgspec
@@ -31,14 +30,17 @@ LATE_CALLS_MIN = 100
 """Fewer calls of a window have no 99th percentile of how late they were sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """Sums over the calls of one client, or of all clients."""
+class Line(msgspec.Struct):
+    """A line of the report. Other fields than these are ignored. The last three are sums over the calls of one client,
+    or of all clients."""
 
-    calls: int
-    wall_ns: int
+    what: str
+    ns: int = 0
+    at_ns: int | None = None
+    calls: int = 0
+    wall_ns: int = 0
     """From the common start to the last reply."""
-    processor_ns: int
+    processor_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +52,12 @@ class PeerRun:
     first_ns: npt.NDArray[np.int64]
     calls_ns: npt.NDArray[np.int64]
     """Times of the calls after the first one, in their order."""
-    wall_ns: int
-    """Time from before the start of the program until its end, measured here."""
-    clients: tuple[Together, ...] = ()
+    clients: tuple[Line, ...] = ()
     """Sums over each client's calls after its first, where the program reports them."""
-    total: Together | None = None
+    total: Line | None = None
     """Sums over all clients; None where the program does not report them."""
     sent_ns: npt.NDArray[np.int64] | None = None
     """Time from the first send to the send of each later call; None where the program does not report it."""
-
-
-class _Line(msgspec.Struct):
-    """A line of the report. Other fields than these are ignored."""
-
-    what: str
-    ns: int = 0
-    at_ns: int | None = None
-    calls: int = 0
-    wall_ns: int = 0
-    processor_ns: int = 0
 
 
 def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
@@ -81,11 +70,9 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
     command = client_command(name, f"{at[0]}:{at[1]}", calls, dict(of.levels))
     rate_hz = of["rate_hz"]
     lasts_s = calls / float(rate_hz) if isinstance(rate_hz, float) else calls * CALL_S_MAX
-    began_ns = time.perf_counter_ns()
     said = finished(command, cpus, lasts_s + EXTRA_S)
-    wall_ns = time.perf_counter_ns() - began_ns
     try:
-        lines = msgspec.json.Decoder(_Line).decode_lines(said)
+        lines = msgspec.json.Decoder(Line).decode_lines(said)
     except msgspec.DecodeError as error:
         raise ProgramFailed(command, f"a line that is no JSON of a time: {error}", "") from error
     times = {
@@ -96,14 +83,12 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
     found = len(times["first call"]) + len(times["call"])
     if len(times["first call"]) != clients or found != clients * calls:
         raise ProgramFailed(command, f"{found} calls of {len(times['first call'])} clients were made, not all", "")
-    each, all_ = (
-        [Together(line.calls, line.wall_ns, line.processor_ns) for line in lines if line.what == what and line.wall_ns]
-        for what in ("client", "total")
-    )
-    total = all_[0] if all_ else None
+    sums = [line for line in lines if line.wall_ns]
+    each = tuple(line for line in sums if line.what == "client")
+    total = next((line for line in sums if line.what == "total"), None)
     moments = [line.at_ns for line in lines if line.what == "call" and line.at_ns is not None]
     sent_ns = np.array(moments, np.int64) if len(moments) == len(times["call"]) else None
-    return PeerRun(times["connect"], times["first call"], times["call"], wall_ns, tuple(each), total, sent_ns)
+    return PeerRun(times["connect"], times["first call"], times["call"], each, total, sent_ns)
 
 
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:

@@ -15,7 +15,6 @@ the process's threads, dead ones included, in nanoseconds. ``/proc/PID/stat`` co
 """
 
 import os
-import platform
 import select
 import signal
 import socket
@@ -23,7 +22,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import IO, Self, TypeVar
@@ -43,8 +42,6 @@ STOP_S = 10.0
 """Longest time for a program's exit after SIGTERM, before it is killed: twice the servers' grace."""
 
 Seen = TypeVar("Seen")
-
-_LINUX = platform.system() == "Linux"
 
 _TRY_S = 0.05
 """Time between two tries to connect to a server that starts."""
@@ -96,25 +93,11 @@ class Program:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
         self._pids: tuple[int, ...] = ()
         self._port = 0  # where it listens; 0: it is not known yet
-        with ExitStack() as kept:
-            try:
-                kept.enter_context(kept_to(cpus))
-            except OSError as error:
-                self._stderr.close()
-                assert cpus is not None
-                where = ", ".join(map(str, cpus))
-                raise ProgramFailed(command, f"cannot be kept to cores {where}: {error}", "") from error
-            try:
-                self._process = subprocess.Popen(
-                    tied(self._command),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=self._stderr,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                self._stderr.close()
-                raise ProgramFailed(command, f"did not start: {error}", "") from error
+        try:
+            self._process = _begun(self._command, cpus, self._stderr)
+        except ProgramFailed:
+            self._stderr.close()
+            raise
 
     @property
     def pid(self) -> int:
@@ -186,11 +169,9 @@ class Program:
     def cpu_s(self) -> float:
         """Processor time of all threads so far, user and system. Raises ProgramFailed if the program is gone."""
         try:
-            if _LINUX:
-                return processes_cpu_ns(self.pids) / 1e9
+            return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
             raise self._failed("is gone") from error
-        return sum(times.user + times.system for times in self._of_each(psutil.Process.cpu_times))
 
     def user_and_kernel_s(self) -> tuple[float, float]:
         """Processor time so far in the program's own code, and in the kernel. Sampled by clock ticks, of 10 ms at
@@ -300,6 +281,30 @@ def _has_open(process: psutil.Process, port: int) -> bool:
         return False
 
 
+def _begun(
+    command: Sequence[str],
+    cpus: tuple[int, ...] | None,
+    stderr: IO[bytes],
+    folder: Path | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.Popen[bytes]:
+    """Starts a program in a session of its own, on these cores (None: any). Raises ProgramFailed."""
+    try:
+        with kept_to(cpus):
+            return subprocess.Popen(
+                tied(command),
+                cwd=folder,
+                env=os.environ | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+            )
+    except OSError as error:
+        where = "" if cpus is None else f" on cores {', '.join(map(str, cpus))}"
+        raise ProgramFailed(command, f"did not start{where}: {error}", "") from error
+
+
 @contextmanager
 def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
     """Keeps this thread to these cores for the time of a block, and with it every program that the thread starts.
@@ -361,19 +366,7 @@ def running(
     ``variables`` are added to its environment. Raises ProgramFailed where it does not start.
     """
     with tempfile.TemporaryFile() as stderr:
-        try:
-            with kept_to(cpus):
-                process = subprocess.Popen(
-                    tied(command),
-                    cwd=folder,
-                    env=os.environ | variables,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise ProgramFailed(command, f"did not start: {error}", "") from error
+        process = _begun(command, cpus, stderr, folder, variables)
         assert process.stdout is not None
         try:
             yield Running(command, process, stderr)

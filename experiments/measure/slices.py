@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -27,15 +26,14 @@ from experiments.measure.access import client_credentials
 from experiments.measure.bench import Bench, exits, running_at, server_command
 from experiments.measure.fold import fold, mean_responses_s
 from experiments.measure.others import MachineWatch
-from experiments.measure.programs import Program, kept_to
+from experiments.measure.programs import Program
 from experiments.measure.running import listening
 from experiments.results import stages
-from experiments.results.machine import calibrated_us, cores
-from experiments.results.observed import ALL, KEPT, Block, RoundSeen, ServerSeen, left_out
+from experiments.results.machine import cores
+from experiments.results.observed import ALL, KEPT, ArmSeen, RoundSeen, ServerSeen, SliceColumns, left_out
 from experiments.services.workloads import request_types
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
-from stock_service.trading.catalog_file import load as load_catalog
 
 START_S = 0.05
 """From telling the clients to the first slice: long enough for the last to have heard it."""
@@ -69,17 +67,24 @@ class Servers:
         return self.running.get(key, ()) if program is None else program.pids
 
 
-def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Block:
-    """Measures a block. Blocks for as long as it takes.
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Part of a block that its slices or windows showed."""
+
+    slices: SliceColumns
+    arms: Sequence[ArmSeen]
+    servers: Sequence[ServerSeen | None]
+    rounds: Sequence[RoundSeen]
+
+
+def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
+    """Observes a block in slices. Blocks for as long as it takes.
 
     Raises ProgramFailed where a server does not start or fails, Unavailable where a client cannot connect or dies.
     """
-    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    with kept_to(bench.server_cores):
-        calibration_us = calibrated_us()
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
         first = starts(sweep, seed_of(sweep, number, attempt))
-        servers = started(sweep, first, bench, Path(scratch), running)
+        servers = started(first, bench, running, Path(scratch) if sweep.timeline else None)
         loads = turn_loads(sweep, servers, bench, seed=sweep.seed * 1000 + number * 10 + attempt)
         with TurnClients(loads) as clients:
             responses_s = _responses_s(sweep, loads, clients)
@@ -101,22 +106,7 @@ def measure(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
             if fate == KEPT and slot.round not in robbed
         ]
         arms = [replace(arm, stages=_stages(servers, sweep, place, stamped)) for place, arm in enumerate(arms)]
-    return Block(
-        number=number,
-        attempt=attempt,
-        started_at=started_at,
-        duration_s=time.monotonic() - began_s,
-        pinned=bench.server_cores is not None,
-        calibration_us=calibration_us,
-        slices=slices,
-        arms=arms,
-        servers=seen,
-        rounds=rounds,
-        cores=len(cores()),
-        server_cores=bench.server_cores or (),
-        load_cores=bench.load_cores or (),
-        starts=[sweep.servers.index(key) for key in first],
-    )
+    return Observed(slices, arms, seen, rounds)
 
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
@@ -124,8 +114,9 @@ def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
     return left_out(sweep.limits, rounds, len(cores()))
 
 
-def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path, running: ExitStack) -> Servers:
-    """These servers of the sweep, started and ready; they stop with ``running``. Raises ProgramFailed."""
+def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
+    """These servers, started and ready; they stop with ``running``, and write their timelines into a folder if there
+    is one. Raises ProgramFailed."""
     programs: dict[ServerKey, Program] = {}
     addresses: dict[ServerKey, Address] = {}
     timelines: dict[ServerKey, Path] = {}
@@ -134,12 +125,11 @@ def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path
         if address is not None:
             addresses[key] = address
             continue
-        timeline = scratch / f"timeline-{place}" if sweep.timeline else None
-        if timeline is not None:
-            timelines[key] = timeline
+        if timelines_in is not None:
+            timelines[key] = timelines_in / f"timeline-{place}"
         cpus = bench.placed(dict(key[0])).server_cores
         listen = None if bench.hosts is None else bench.hosts.listen
-        command = server_command(key, bench.catalog, timeline, listen)
+        command = server_command(key, bench.catalog, timelines.get(key), listen)
         programs[key] = running.enter_context(Program(command, cpus, exits(key)))
     running_pids = {key: listening(address).pids for key, address in addresses.items()}
     addresses |= {key: program.ready() for key, program in programs.items()}
@@ -148,11 +138,17 @@ def started(sweep: Sweep, keys: Sequence[ServerKey], bench: Bench, scratch: Path
 
 def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple[TurnLoad, ...]:
     """The load of every arm."""
-    stocks = tuple(stock.name for stock in load_catalog(bench.catalog))
-    return tuple(_load(arm, servers, bench, stocks, seed) for arm in sweep.arms)
+    return tuple(
+        TurnLoad(
+            load_plan(arm, servers.addresses[arm.server], bench, seed),
+            servers.pids(arm.server),
+            UPDATES_INTERVAL_S if arm.setting["updater"] else None,
+        )
+        for arm in sweep.arms
+    )
 
 
-def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...], seed: int) -> LoadPlan:
+def load_plan(arm: Arm, address: Address, bench: Bench, seed: int) -> LoadPlan:
     """Load plan of an arm's clients. Raises UsageError for levels that do not go together."""
     fields: dict[str, object] = {}
     for name, level in arm.setting.levels:
@@ -163,7 +159,7 @@ def load_plan(arm: Arm, address: Address, bench: Bench, stocks: tuple[str, ...],
     return LoadPlan(
         transport=arm.setting.text("transport"),
         address=address,
-        stocks=stocks,
+        stocks=bench.stocks,
         warm_up_s=0,
         duration_s=1,
         seed=seed,
@@ -183,9 +179,9 @@ def look(servers: Servers, key: ServerKey, before: Mapping[ServerKey, Mapping[in
     if program is None:
         return None
     connections = program.connections(servers.addresses[key])
-    threads, memory_mib, cpu_s = program.threads(), program.memory_mib(), program.cpu_s()
+    threads, memory_mib = program.threads(), program.memory_mib()
     at_work = threads_at_work(before.get(key, {}), executor_cpu_s(program, key))
-    return ServerSeen(threads, connections, memory_mib, cpu_s, len(program.pids), at_work=at_work)
+    return ServerSeen(threads, connections, memory_mib, len(program.pids), at_work=at_work)
 
 
 def executor_cpu_s(program: Program, key: ServerKey) -> dict[int, float]:
@@ -229,12 +225,6 @@ def _looked(
         now - then for now, then in zip(servers.programs[key].user_and_kernel_s(), before[key], strict=True)
     )
     return replace(seen, kernel_share=kernel_s / (user_s + kernel_s)) if user_s + kernel_s >= SHARED_S else seen
-
-
-def _load(arm: Arm, servers: Servers, bench: Bench, stocks: tuple[str, ...], seed: int) -> TurnLoad:
-    plan = load_plan(arm, servers.addresses[arm.server], bench, stocks, seed)
-    interval_s = UPDATES_INTERVAL_S if arm.setting["updater"] else None
-    return TurnLoad(plan, servers.pids(arm.server), interval_s)
 
 
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:

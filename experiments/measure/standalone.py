@@ -7,15 +7,15 @@ server's own CPU clock in nanoseconds, so that a watch of seconds sees a thousan
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
-from clients.load.plan.workload import Request, Workload
+from clients.load.plan.workload import Workload
 from clients.load.run.processes import allow_descriptors
 from clients.load.send.lean import connecting
+from experiments.design.arms import Arm
 from experiments.kinds.block import Run
 from experiments.kinds.standalone import HeldSeen, LoneServer, StandalonePlan, StartSeen
 from experiments.measure.bench import Bench, server_command
@@ -25,7 +25,6 @@ from experiments.measure.slices import load_plan
 from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.rpc.transports import Address, Connection, ServeOptions
 from stock_service.rpc.transports import load as load_transport
-from stock_service.trading.catalog_file import load as load_catalog
 
 SETTLE_S = 0.3
 """Pause before the watch begins, after a start or the last call: by then threads that end a task are asleep."""
@@ -51,7 +50,7 @@ def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartS
 def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
     """One start of a server, and its figures until it stopped."""
     most = server.connections[-1]
-    command = [*server_command(server.arm.server, bench.catalog)]
+    command = [*server_command(Arm(server.setting).server, bench.catalog)]
     if most + _SPARE > ServeOptions().connections_max:
         command += ["--connections-max", str(most + _SPARE)]
     if allow_descriptors(most + _SPARE) < most + _SPARE:
@@ -60,52 +59,40 @@ def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
     with Program(command, bench.server_cores) as program:
         address = program.ready()
         ready_ms = (time.monotonic() - began_s) * 1000
-        with kept_to(bench.load_cores), _holding(server, address, bench) as held:
-            watched = tuple(_watched(program, held, connections, idle_s) for connections in server.connections)
+        with kept_to(bench.load_cores), _holding(server, address, bench) as hold:
+            watched = tuple(_watched(program, hold, connections, idle_s) for connections in server.connections)
     return StartSeen(ready_ms, watched)
 
 
-class _Held:
-    """Connections that are held idle. The caller that makes this object closes it."""
-
-    def __init__(self, plan: LoadPlan, requests: Iterator[Request]) -> None:
-        self._connect = connecting(plan)
-        self._requests = requests
-        self._connections: list[Connection] = []
-
-    def grow(self, to: int) -> None:
-        """Holds this number of connections, each with one call answered. Raises a Fault."""
-        while len(self._connections) < to:
-            connection = self._connect(CALL_S)
-            self._connections.append(connection)
-            request = next(self._requests)
-            outcome = request.check(connection.call(request.path, request.payload, CALL_S))
-            if outcome % TYPE_STEP >= FAULT_FIRST:
-                raise Unavailable(f"a reply that is none to {request.path}")
-
-    def close(self) -> None:
-        """Closes all connections."""
-        while self._connections:
-            self._connections.pop().close()
+Hold = Callable[[int], None]
+"""Function that holds a number of connections, each with one call answered. Raises a Fault."""
 
 
 @contextmanager
-def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[_Held]:
+def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[Hold]:
     """Connections of the lean client, or of a library where the lean client lacks the protocol. Closed at the end."""
-    stocks: Sequence[str] = tuple(stock.name for stock in load_catalog(bench.catalog))
-    plan = replace(load_plan(server.arm, address, bench, tuple(stocks), seed=0), timeout_s=CALL_S)
+    plan = replace(load_plan(Arm(server.setting), address, bench, seed=0), timeout_s=CALL_S)
     lean = load_transport(plan.transport).codec(address) is not None
     plan = replace(plan, client="lean" if lean else "library")
-    held = _Held(plan, Workload(plan).requests(0, 0))
-    try:
-        yield held
-    finally:
-        held.close()
+    connect, requests, connections = connecting(plan), Workload(plan).requests(0, 0), list[Connection]()
+    with ExitStack() as held:
+
+        def hold(to: int) -> None:
+            while len(connections) < to:
+                connection = connect(CALL_S)
+                connections.append(connection)
+                held.callback(connection.close)
+                request = next(requests)
+                outcome = request.check(connection.call(request.path, request.payload, CALL_S))
+                if outcome % TYPE_STEP >= FAULT_FIRST:
+                    raise Unavailable(f"a reply that is none to {request.path}")
+
+        yield hold
 
 
-def _watched(program: Program, held: _Held, connections: int, idle_s: float) -> HeldSeen:
+def _watched(program: Program, hold: Hold, connections: int, idle_s: float) -> HeldSeen:
     """Figures of the server while it holds this number of idle connections."""
-    held.grow(connections)
+    hold(connections)
     time.sleep(SETTLE_S)
     began_ns, cpu_s = time.perf_counter_ns(), program.cpu_s()
     time.sleep(idle_s)

@@ -11,9 +11,9 @@ from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.kinds.block import Run
 from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, StressKind, StressPlan, StressSeen
+from experiments.kinds.table import CLIENT
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
-from experiments.measure.load_programs import http_load
 from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program, ProgramFailed
 from stock_service.rpc.errors import NotFound
@@ -29,7 +29,7 @@ def runs(plan: StressPlan, number: int, bench: Bench) -> Iterator[Run[StressSeen
     Raises ProgramFailed where a server or a client does not start or fails, or where a request before the stress is not
     answered; a Fault where the server cannot be read at the end.
     """
-    client = http_load(bench.load_programs)
+    client = HttpLoad(bench.load_programs[CLIENT].program)
     for place in plan.order(number):
         machine = MachineWatch()
         yield Run(place, _seen(plan, plan.servers[place], bench, client), machine.seen())
@@ -44,8 +44,9 @@ def _seen(plan: StressPlan, of: Setting, bench: Bench, client: HttpLoad) -> Stre
             if told.requests != each.requests:
                 raise ProgramFailed(command, f"{each.name}: {told.requests} of {each.requests} were answered", "")
         with ExitStack() as stack:  # one thread, so that Ctrl-C ends all of them at once
-            running = [stack.enter_context(client.running(_ask(each, plan, address, bench))) for each in plan.kinds]
-            kinds = tuple(_kind(each.seen()) for each in running)
+            asked = [_ask(each, plan, address, bench) for each in plan.kinds]
+            running = [stack.enter_context(client.running(ask)) for ask in asked]
+            kinds = tuple(_kind(client.seen(each, ask)) for each, ask in zip(running, asked, strict=True))
         connection = load(of.text("transport")).connect(address, READ_S)
         try:
             final = tuple(final_seen(each, connection) for each in plan.final)
@@ -70,20 +71,17 @@ def _ask(kind: StressKind, plan: StressPlan, address: Address, bench: Bench) -> 
 
 def _kind(seen: HttpSeen) -> KindSeen:
     moments = seen.began_ns, seen.ended_ns
-    return KindSeen(seen.requests, seen.errors, *moments, seen.response_us, seen.received_bytes, seen.sent_bytes)
+    return KindSeen(seen.requests, seen.errors, *moments, seen.received_bytes, seen.sent_bytes)
 
 
 def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
     """Reads every key. A key is wrong where its value is of no turn, is not whole, or is missing."""
-    turns = [0] * final.turns
+    right = 0
     for key in range(final.first_id, final.first_id + final.keys):
         try:
             found = json.loads(connection.call(final.request.replace("{id}", str(key)), b"", READ_S))
         except (NotFound, ValueError):  # a missing key, or no JSON: its value is of no turn
             continue
-        for turn in range(final.turns):
-            state = final.state.replace("{id}", str(key)).replace("{turn}", str(turn))
-            if found == json.loads(state):
-                turns[turn] += 1
-                break
-    return FinalSeen(sum(turns), final.keys - sum(turns), tuple(turns))
+        states = (final.state.replace("{id}", str(key)).replace("{turn}", str(turn)) for turn in range(final.turns))
+        right += found in map(json.loads, states)
+    return FinalSeen(right, final.keys - right)

@@ -15,16 +15,14 @@ from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Request, Workload
 from experiments.design.arms import Arm
 from experiments.kinds.block import Run
-from experiments.kinds.table import SAMPLED_S, SHORT_S, SHORT_SAMPLED_S, Cell, CellSeen, TablePlan
+from experiments.kinds.table import CLIENT, SAMPLED_S, SHORT_S, SHORT_SAMPLED_S, Cell, CellSeen, TablePlan
 from experiments.measure.bench import Bench, server_command
 from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
-from experiments.measure.load_programs import http_load
 from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program
 from experiments.measure.slices import load_plan
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
-from stock_service.trading.catalog_file import load as load_catalog
 
 
 def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
@@ -32,7 +30,7 @@ def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
 
     Raises ProgramFailed where a server does not start or fails, or the client does; Unavailable for a wrong reply.
     """
-    load = http_load(bench.load_programs)
+    load = HttpLoad(bench.load_programs[CLIENT].program)
     for places in plan.starts(number):
         first = plan.cells[places[0]]
         on = bench if first.pinned else replace(bench, server_cores=None, load_cores=None)
@@ -45,8 +43,7 @@ def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
 
 def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpLoad) -> CellSeen:
     """A server under a cell's load."""
-    stocks = tuple(stock.name for stock in load_catalog(on.catalog))
-    request = Workload(load_plan(Arm(cell.setting.but(client="lean")), address, on, stocks, seed=0)).population[0]
+    request = Workload(load_plan(Arm(cell.setting.but(client="lean")), address, on, seed=0)).population[0]
     ask = HttpAsk(
         address,
         request.path,
@@ -99,7 +96,7 @@ def _sampled(program: Program, load: HttpLoad, ask: HttpAsk) -> tuple[HttpSeen, 
             if sample.cpu_s > idle_s:
                 samples.append(sample)
                 every_s = SAMPLED_S if sample.at_s - samples[0].at_s >= SHORT_S else SHORT_SAMPLED_S
-        return running.seen(), thinned(samples)
+        return load.seen(running, ask), thinned(samples)
 
 
 def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:

@@ -237,5 +237,4 @@ def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple
 
 
 def _busier(demands: Demands, times: float) -> Demands:
-    gil_s, free_s, lock_s = times * demands.gil_s, times * demands.free_s, times * demands.lock_s
-    return replace(demands, gil_s=gil_s, free_s=free_s, lock_s=lock_s)
+    return replace(demands, gil_s=times * demands.gil_s, free_s=times * demands.free_s)

@@ -8,7 +8,6 @@ where the system lets this user read it. Elsewhere, and on another machine, it i
 """
 
 import contextlib
-import platform
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ import psutil
 from clients.load.plan.load_plan import LoadPlan, RequestType
 from clients.load.record.result import ALL
 from clients.load.run import fleet
+from clients.load.run.counters import processes_cpu_ns
 from experiments.design.limits import LIMITS
 from experiments.measure.others import MachineWatch
 from experiments.measure.running import listening
@@ -66,8 +66,6 @@ TIMEOUT_S = 10.0
 NO_GIL = re.compile(r"python3\.\d+t\b")
 """Words in the name of a program or library of a Python without a GIL."""
 
-_LINUX = platform.system() == "Linux"
-
 Watch = Callable[[str], None]
 """Function that receives each step of the work, in a few words."""
 
@@ -112,8 +110,8 @@ class Server:
         if not self.pids:
             return None
         try:
-            return sum(map(_processor_s, self.pids))
-        except (OSError, psutil.Error):
+            return processes_cpu_ns(self.pids) / 1e9
+        except Unavailable:
             return None
 
     def has_gil(self) -> bool:
@@ -136,14 +134,6 @@ def server_at(address: Address) -> Server:
             found |= dict.fromkeys([pid, *(child.pid for child in children)])
     server = Server(tuple(found))
     return server if server.processor_s() is not None else Server(())
-
-
-def _processor_s(pid: int) -> float:
-    """Processor time of one process; on Linux from its clock in nanoseconds (``experiments/measure/programs.py``)."""
-    if _LINUX:
-        return time.clock_gettime(~pid << 3 | 2)
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
 
 
 def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:

@@ -17,7 +17,7 @@ import msgspec
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
 from experiments.design.demands import Demands
-from experiments.measure.bench import CATALOG
+from experiments.measure.bench import CATALOG, stocks_of
 from experiments.recommend import started, words
 from experiments.recommend.advice import Advice, Wish, advise
 from experiments.recommend.asking import Asked
@@ -29,7 +29,6 @@ from experiments.show.figures.style import data_of
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, check_writable, integer, number
 from stock_service.rpc.transports import TRANSPORTS, Address
-from stock_service.trading.catalog_file import load as load_catalog
 
 RPC_MS = 0.15
 """Processor time of an RPC itself, for gRPC in Python under load: 0.10 to 0.17 ms were measured."""
@@ -184,11 +183,10 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
     """Address of the server and the request to send. May ask the server by reflection."""
-    stocks = tuple(stock.name for stock in load_catalog(CATALOG))
     request: RequestType | None = None
     if options.call is not None:
         request = called(at, options.call, options.data or "{}", options.proto)
-    return Asked(options.transport or "grpc", at, request, stocks)
+    return Asked(options.transport or "grpc", at, request, stocks_of(CATALOG))
 
 
 def _check(options: argparse.Namespace) -> None:

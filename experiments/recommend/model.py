@@ -49,7 +49,7 @@ class Bounds:
     capacity_hz: float
     """Largest number of replies a second to any number of clients."""
     limit: str
-    """Resource that is busy at that rate: ``gil``, ``cores``, ``lock`` or ``workers``."""
+    """Resource that is busy at that rate: ``gil``, ``cores`` or ``workers``."""
     response_s: float
     """Response time with one client alone."""
 
@@ -82,7 +82,6 @@ def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1)
     busiest = {
         "gil": demands.gil_s / processes,
         "cores": demands.processor_s / cores,
-        "lock": demands.lock_s,
         "workers": demands.service_s / (workers * processes),
     }
     limit = max(busiest, key=lambda name: busiest[name])
@@ -153,8 +152,7 @@ def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> fl
 def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
     """Replies a second with 1, 2 … ``inside`` requests in workers at all times."""
     at_processor = [processor_hz(demands, count, cores) for count in range(1, inside + 1)]
-    lock_hz = 1 / demands.lock_s if demands.lock_s else math.inf
-    return tuple(min(alternating_hz(demands.wait_s, at_processor[:count]), lock_hz) for count in range(1, inside + 1))
+    return tuple(alternating_hz(demands.wait_s, at_processor[:count]) for count in range(1, inside + 1))
 
 
 def processor_hz(demands: Demands, count: int, cores: float) -> float:

@@ -28,7 +28,6 @@ LITTLE = 0.001
 _LIMITS = {
     "gil": "the GIL: one thread computes at a time, so more threads add nothing",
     "cores": "the processor: all cores are busy",
-    "lock": "the one lock that requests share",
     "workers": "the workers: each is busy with a request all the time",
 }
 

@@ -122,11 +122,6 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
     raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
 
 
-def write_sweep(folder: Path, sweep: Sweep) -> None:
-    """Writes ``sweep.json``. Raises OSError."""
-    write_plan(folder, SWEPT, sweep)
-
-
 def read_sweep(folder: Path) -> Sweep:
     """Sweep that a folder holds. UsageError where there is none, or a sweep of another version."""
     return read_plan(folder, SWEPT)

@@ -46,11 +46,6 @@ def taken(root: Path = ROOT) -> dict[str, str]:
     return rows | packages | {"python": platform.python_version()}
 
 
-def of_arm(sources: Sources, setting: Setting) -> dict[str, str]:
-    """Fingerprint of an arm: the digest of each row that counts for it."""
-    return {row: sources.get(row, ABSENT) for row in counted(setting)}
-
-
 def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
     """Sources that a run began with. A row that has changed since has both digests, so that no arm with the row is of
     any version. Blocks for some 0.3 s."""

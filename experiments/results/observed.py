@@ -128,8 +128,6 @@ class ServerSeen:
     threads: int
     connections: int
     memory_mib: float
-    cpu_s: float
-    """Processor time over the server's whole life."""
     processes: int | None = None
     """Number of the server's processes; None in a recording that was made before they were counted."""
     kernel_share: float | None = None

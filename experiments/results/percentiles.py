@@ -5,14 +5,10 @@ place of a handful of moments in one run. Requests of one run are not independen
 ``effective`` ones they are worth is for ``clients.load.record.dependence`` to say. How runs differ is for ``judge``,
 over blocks.
 
-Percentiles are in percent; their value is the one of rank ⌈percent × n⌉, as HDR histograms have it. Pure. Left out:
-interpolation between values.
+Percentiles are in percent. Pure. Left out: their values, which histograms have.
 """
 
 import math
-
-import numpy as np
-import numpy.typing as npt
 
 BEYOND_MIN = 10
 """Effective values that must lie beyond a percentile for it to be reported."""
@@ -26,8 +22,3 @@ def is_carried(percent: float, effective: float) -> bool:
 def needed(percent: float, count: int, effective: float) -> int:
     """Values that would carry a percentile, if as many of them are worth an independent one as of this count."""
     return math.ceil(count / effective * BEYOND_MIN * 100 / min(percent, 100 - percent) - 1e-9)
-
-
-def of_values(ascending: npt.NDArray[np.int64], percent: float) -> int:
-    """A percentile, over 0 and under 100, of values in ascending order, one at least; in their unit."""
-    return int(ascending[max(1, math.ceil(percent / 100 * len(ascending) - 1e-9)) - 1])

@@ -6,61 +6,24 @@ that was not measured, or is not there. Left out: anything computed over blocks.
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from experiments.design.factors import FACTORS
 from experiments.design.levels import shown
 from experiments.design.sweep import Sweep
 from experiments.results.observed import ALL, FATES, KEPT, Answered, ArmSeen, Block
 
 ROWS_FILE = "results.csv"
 
-_PLACE = ("study", "part", "block", "attempt", "arm", "copy")
-_SEEN = (
-    "request",
-    "count",
-    "errors",
-    "error_kinds",
-    "outcomes",
-    "response_us_mean",
-    "response_us_p50",
-    "response_us_p90",
-    "response_us_p99",
-    "response_us_p999",
-    "response_us_max",
-    "response_us_stddev",
-    "effective_count",
-    "throughput_hz",
-    "n_over_x_us",
-    "think_us_mean",
-    "server_cpu_us",
-    "client_cpu_share",
-    "wire_bytes",
-    "updates",
-    "starved_clients",
-    "late_us_p99",
-    "slices_kept",
-    "slices_lost",
-    "server_threads",
-    "server_connections",
-    "server_memory_mib",
-    "lock_wait_us_mean",
-    "calibration_us",
-    "pinned",
-)
-
-COLUMNS = (*_PLACE, *FACTORS, *_SEEN)
-
 Cell = str | int | float | None
 
 
-def table(sweep: Sweep, blocks: Sequence[Block]) -> str:
-    """The CSV text of these blocks."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+def table(sweep: Sweep, blocks: Sequence[Block], without: Collection[str] = ()) -> str:
+    """The CSV text of these blocks, without some columns."""
+    text, every = io.StringIO(), [row for block in blocks for row in rows(sweep, block)]
+    columns = [name for name in (every[0] if every else ()) if name not in without]
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    for block in blocks:
-        writer.writerows(rows(sweep, block))
+    writer.writerows(every)
     return text.getvalue()
 
 
@@ -78,17 +41,20 @@ def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
         }
         levels = {name: shown(level) for name, level in arm.setting.levels}
         server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
-        machine: dict[str, Cell] = {
+        own = _of_arm(block, number, seen) | {
             "server_threads": server.threads if server else None,
             "server_connections": server.connections if server else None,
             "server_memory_mib": round(server.memory_mib, 2) if server else None,
-            "calibration_us": round(block.calibration_us, 1),
-            "pinned": int(block.pinned),
         }
-        own = _of_arm(block, number, seen)
         for request, answered in seen.answered.items():
             requests = _of_request(block, number, request, answered, arm.connections)
-            yield place | levels | {"request": request} | requests | own | machine | _lock_wait(seen, request)
+            stages = seen.stages.get(request)
+            machine: dict[str, Cell] = {
+                "lock_wait_us_mean": _rounded(stages.lock_wait.mean_us) if stages else None,
+                "calibration_us": round(block.calibration_us, 1),
+                "pinned": int(block.pinned),
+            }
+            yield place | levels | {"request": request} | requests | own | machine
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -146,11 +112,6 @@ def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
         "slices_kept": len(own) - len(lost),
         "slices_lost": counts_text({fate: lost.count(fate) for fate in dict.fromkeys(lost)}),
     }
-
-
-def _lock_wait(seen: ArmSeen, request: str) -> dict[str, Cell]:
-    stages = seen.stages.get(request)
-    return {"lock_wait_us_mean": _rounded(stages.lock_wait.mean_us) if stages else None}
 
 
 def _slices(block: Block, column: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -17,21 +17,17 @@ are over all requests, so that the stages' means can be stacked and reach the me
 A request is in violation if a stamp is missing or two come in the wrong order. It is so too if the stages do not sum to
 the total within ``SUM_NS``. Then too much was measured, or too little.
 
-Percentiles are those of ``percentiles``; one with fewer than 10 requests beyond it is None. That requests depend on
-one another is not taken into account: these figures describe a run, and compare nothing.
+Requests depend on one another, which is not taken into account: these figures describe a run, and compare nothing.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
-from experiments.results.percentiles import is_carried, of_values
 from stock_service.rpc.timeline import ABOUT, COLUMNS, FORMAT, NO_METHOD, STAMPS
 
 ALL = "all"
@@ -70,11 +66,9 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """Times of a stage. Microseconds."""
+    """Times of a stage."""
 
     mean_us: float
-    p50_us: float | None
-    p99_us: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +87,17 @@ class StageSummary:
     reply: StageTimes
     total: StageTimes
     violations: int
-    violation_share: float
 
 
 def load(path: Path) -> Stages:
-    """A timeline from its file. Raises ValueError for a file that is none, OSError."""
-    try:
-        with ZipFile(path) as archive:
-            about = json.loads(archive.read(ABOUT))
-            if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
-                raise ValueError(f"format {about['format']}, allowed: {FORMAT}")
-            with archive.open(STAMPS) as member:
-                rows: npt.NDArray[np.int64] = npy.read_array(member, allow_pickle=False)
-        if rows.shape[1:] != (len(COLUMNS),):
-            raise ValueError(f"an array of the shape {rows.shape}, allowed: (requests, {len(COLUMNS)})")
-        methods, left_out = tuple(str(name) for name in about["methods"]), int(about["left_out"])
-    except (BadZipFile, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is no timeline: {error}") from error
+    """A timeline from its file. Raises ValueError for a file of another format, OSError."""
+    with np.load(path, allow_pickle=False) as archive:
+        about, rows = json.loads(archive[ABOUT]), archive[STAMPS]
+    if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
+        raise ValueError(f"{path}: format {about['format']}, allowed: {FORMAT}")
     ended = rows[rows[:, COLUMNS.index("replied")] != 0]  # the others were ending when the file was written
     accepted, dequeued, asked, acquired, waited, handled, replied, method, thread = np.ascontiguousarray(ended.T)
+    methods, left_out = tuple(about["methods"]), about["left_out"]
     return Stages(accepted, dequeued, asked, acquired, waited, handled, replied, method, thread, methods, left_out)
 
 
@@ -175,16 +161,5 @@ def _summary(
         locked=int((stages.asked_ns[chosen] != 0).sum()),
         threads=len(np.unique(stages.thread[chosen])),
         violations=violations,
-        violation_share=violations / count,
-        **{name: _times(duration[chosen]) for name, duration in durations.items()},
+        **{name: StageTimes(float(duration[chosen].mean()) / 1e3) for name, duration in durations.items()},
     )
-
-
-def _times(durations_ns: Nanoseconds) -> StageTimes:
-    """Mean and percentiles of durations, of which there is at least one."""
-    ascending = np.sort(durations_ns)
-
-    def at(percent: float) -> float | None:
-        return of_values(ascending, percent) / 1e3 if is_carried(percent, len(ascending)) else None
-
-    return StageTimes(float(ascending.mean()) / 1e3, at(50), at(99))

@@ -9,7 +9,6 @@ Minutes: a triple of each transport. Overnight: 60, of both transports in turn. 
 six A/A pairs are called different in 3 of 100 nights.
 """
 
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Verdict, judge
 from experiments.results.observed import ALL, Block
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import NothingKept, found, measured
+from experiments.selfcheck.load import LoadFailed, found, measured
 
 INJECTED = 1.05
 """Ratio of B's response time to A's."""
@@ -45,13 +44,10 @@ class Scale:
     """Triples of each transport."""
     blocks: int
     rounds: int
-    judged: bool = True
-    """True where the triples are judged; otherwise it is enough that all ratios were read."""
 
 
 MINUTES = Scale(triples=1, blocks=20, rounds=ROUNDS)
 OVERNIGHT = Scale(triples=30, blocks=20, rounds=ROUNDS)
-SECONDS = Scale(triples=1, blocks=1, rounds=3, judged=False)
 
 Measure = Callable[[Sweep, int], Block]
 """Measures a block of a sweep, by its number. Blocks."""
@@ -76,11 +72,9 @@ class Triple:
         return self.slowed.verdict is Verdict.SLOWER
 
 
-def check(overnight: bool = False, seconds: bool = False, measure: Measure = measured) -> list[Finding]:
+def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
     """Measures and judges. Blocks: minutes' version four minutes; raises KeyboardInterrupt."""
-    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
-    must = "equal arms equal, a slowed one slower" if scale.judged else "ratios"
-    return found("A/A and A/B", must, lambda: _check(scale, measure), scale.judged)
+    return found("A/A and A/B", "equal arms equal, a slowed one slower", lambda: _check(scale, measure))
 
 
 def _check(scale: Scale, measure: Measure) -> list[Finding]:
@@ -89,33 +83,31 @@ def _check(scale: Scale, measure: Measure) -> list[Finding]:
         for transport in HALF_WIDTHS:
             triples.append(triple(transport, scale, number, measure))
             print(f"  {number} of {scale.triples}, {described(triples[-1])}", file=sys.stderr)
-    if not scale.judged:
-        return [Finding("A/A and A/B", described(each), "ratios", True) for each in triples]
     return list(of_many(triples) if scale.triples > 1 else of_each(triples))
 
 
 def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
-    """One triple, measured and judged. Raises NothingKept where a comparison has no value in any block."""
+    """One triple, measured and judged. Raises LoadFailed where a comparison has no value in any block."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
     judged = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)]).judged
     names = (f"same {sweep.arms[0].name}", COMPARED)
     if not set(names) <= judged.keys():
-        raise NothingKept(f"{transport}: no block of {scale.blocks} has values of both A/A and A/B")
+        raise LoadFailed(f"{transport}: no block of {scale.blocks} has values of both A/A and A/B")
     return Triple(transport, *(judged[name] for name in names))
 
 
 def typical_us(sweep: Sweep, block: Block) -> float:
     """Response time of the first arm: the median of its slices' means, which leaves pauses of the machine out.
 
-    Raises NothingKept where no request was answered in a slice that counts.
+    Raises LoadFailed where no request was answered in a slice that counts.
     """
     totals, counts, arm = (
         np.asarray(column) for column in (block.slices.sums_ns[ALL], block.slices.counts[ALL], block.slices.arm)
     )
     own = ratios.used(sweep.limits, block) & (arm == 0) & (counts > 0)
     if not own.any():
-        raise NothingKept("A answered nothing in a block of its own")
+        raise LoadFailed("A answered nothing in a block of its own")
     return float(np.median(totals[own] / counts[own])) / 1000
 
 
@@ -128,7 +120,7 @@ def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
 
 def half_width(ratio: Estimate) -> float:
     """Half the width of an interval on the logarithmic scale, as a share of the ratio."""
-    return math.expm1(math.log(ratio.high / ratio.low) / 2)
+    return ratio.high / ratio.value - 1
 
 
 def of_each(triples: Sequence[Triple]) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ the longer table, at three and more.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy
@@ -33,12 +34,7 @@ from experiments.selfcheck.queue_server import Options
 from experiments.selfcheck.theory import Mmc
 from stock_service.rpc.transports import Address
 
-REPLICATIONS, SECONDS_REPLICATIONS = 10, 2
-
 CONNECTIONS = 64
-
-WITHIN_SHARE, WITHIN_MS = 0.05, 0.1
-"""Share and milliseconds that a cell may be off; both are added up."""
 
 COVERING_SHARE = 0.75
 """Share of the cells whose interval must cover: 9 of 12."""
@@ -72,21 +68,33 @@ class Row:
         return f"analytic, c={self.queue.servers} ρ={self.queue.utilisation:g}"
 
 
-MINUTES = (
-    Row(Mmc(1, 0.5, 0.002), 12, 7.0, 0.5),
-    Row(Mmc(2, 0.5, 0.002), 5, 2.5, 0.5),
-    Row(Mmc(4, 0.6, 0.002), 2, 2.5, 0.5),
-)
-OVERNIGHT = (
-    Row(Mmc(1, 0.8, 0.005), 20, 60.0, 5.0),
-    Row(Mmc(2, 0.7, 0.005), 12, 15.0, 2.0),
-    Row(Mmc(4, 0.7, 0.005), 6, 8.0, 2.0),
-    Row(Mmc(8, 0.8, 0.005), 2, 10.0, 5.0),
-)
-SECONDS = (Row(Mmc(4, 0.5, 0.002), 2, 0.7, 0.3),)
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Size of a version of the check."""
 
-SECONDS_WITHIN_SHARE, SECONDS_WITHIN_MS = 1.0, 500.0
-"""Tolerance of the version of a few seconds, on a machine with other work: no error of a factor 1,000, nothing lost."""
+    rows: tuple[Row, ...]
+    replications: int = 10
+    within_share: float = 0.05
+    """Share that a cell may be off, in addition to …"""
+    within_ms: float = 0.1
+    """… these milliseconds."""
+
+
+MINUTES = Scale(
+    (
+        Row(Mmc(1, 0.5, 0.002), 12, 7.0, 0.5),
+        Row(Mmc(2, 0.5, 0.002), 5, 2.5, 0.5),
+        Row(Mmc(4, 0.6, 0.002), 2, 2.5, 0.5),
+    )
+)
+OVERNIGHT = Scale(
+    (
+        Row(Mmc(1, 0.8, 0.005), 20, 60.0, 5.0),
+        Row(Mmc(2, 0.7, 0.005), 12, 15.0, 2.0),
+        Row(Mmc(4, 0.7, 0.005), 6, 8.0, 2.0),
+        Row(Mmc(8, 0.8, 0.005), 2, 10.0, 5.0),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,30 +113,28 @@ class Cell:
         """True where the interval covers the known value."""
         return self.low <= self.known <= self.high
 
-    def within(self, share: float, ms: float) -> bool:
-        """True where the cell's error is within the share plus the milliseconds."""
-        return abs(self.measured - self.known) <= share * self.known + ms
+    def within(self, scale: Scale) -> bool:
+        """True where the cell's error is within the share plus the milliseconds of a version."""
+        return abs(self.measured - self.known) <= scale.within_share * self.known + scale.within_ms
 
 
-def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
+def check(scale: Scale) -> list[Finding]:
     """Measures every cell. Blocks: minutes' version about three minutes; raises KeyboardInterrupt."""
-    rows = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
-    replications = SECONDS_REPLICATIONS if seconds else REPLICATIONS
-    share, ms = (SECONDS_WITHIN_SHARE, SECONDS_WITHIN_MS) if seconds else (WITHIN_SHARE, WITHIN_MS)
-    must = f"within {share:.0%} + {ms * 1000:g} µs of theory and null round trip"
-    findings, covering = [], 0
-    for number, row in enumerate(rows):
+    must = f"within {scale.within_share:.0%} + {scale.within_ms * 1000:g} µs of theory and null round trip"
+    cells: list[Cell] = []
 
-        def look(row: Row = row, number: int = number) -> list[Finding]:
-            nonlocal covering
-            cells = measure(row, replications, 1000 * (number + 1))
-            covering += sum(cell.covers for cell in cells)
-            return [_finding(row, name, cell, must, share, ms) for name, cell in zip(STATISTICS, cells, strict=True)]
+    def look(row: Row, seed: int) -> list[Finding]:
+        own = measure(row, scale.replications, seed)
+        cells.extend(own)
+        return [
+            Finding(f"{row.name}, {name}", shown(each), must, each.within(scale))
+            for name, each in zip(STATISTICS, own, strict=True)
+        ]
 
-        findings += found(row.name, must, look)
-    if not seconds:
-        findings.append(_covering(covering, len(rows) * len(STATISTICS)))
-    return findings
+    findings = []
+    for number, row in enumerate(scale.rows, 1):
+        findings += found(row.name, must, partial(look, row, 1000 * number))
+    return [*findings, _covering(sum(each.covers for each in cells), len(scale.rows) * len(STATISTICS))]
 
 
 def measure(row: Row, replications: int, seed: int) -> list[Cell]:
@@ -173,7 +179,7 @@ def _null_ms(row: Row, seed: int) -> float:
 
     The server spins, as it does under the load to come.
     """
-    options = Options(row.queue.servers, row.side_by_side, 0.0, "constant", seed, spin=True)
+    options = Options(row.queue.servers, row.side_by_side, 0.0, seed, spin=True)
     with queue_server(options) as (_, address):
         result = run(replace(_plan(row, address, seed), duration_s=min(NULL_S, row.duration_s)))
     return known(times(result).mean_us) / 1000
@@ -191,16 +197,14 @@ def _plan(row: Row, address: Address, seed: int) -> LoadPlan:
     )
 
 
-def _finding(row: Row, statistic: str, cell: Cell, must: str, share: float, ms: float) -> Finding:
+def shown(cell: Cell) -> str:
+    """Words for a cell: the measured value, its interval, and the known value."""
     off = cell.measured / cell.known - 1
-    shown = (
-        f"{cell.measured:.2f} ms ({cell.low:.2f} to {cell.high:.2f}) where {cell.known:.2f} is known: {off:+.1%}"
-        f"{'' if cell.covers else ', outside its interval'}"
-    )
-    return Finding(f"{row.name}, {statistic}", shown, must, cell.within(share, ms))
+    seen = f"{cell.measured:.2f} ms ({cell.low:.2f} to {cell.high:.2f}) where {cell.known:.2f} is known: {off:+.1%}"
+    return seen if cell.covers else f"{seen}, outside its interval"
 
 
 def _covering(covering: int, cells: int) -> Finding:
     least = round(COVERING_SHARE * cells)
-    shown = f"{covering} of {cells} intervals cover what is known"
-    return Finding("analytic, intervals", shown, f"at least {least} of {cells}", covering >= least)
+    seen = f"{covering} of {cells} intervals cover what is known"
+    return Finding("analytic, intervals", seen, f"at least {least} of {cells}", covering >= least)

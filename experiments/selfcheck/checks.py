@@ -6,44 +6,38 @@ one did not pass. A check that needs an absent program is skipped, says how to g
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from experiments.results import environment
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
-from experiments.selfcheck import ab, analytic, clients, interleaving, replay, stalls, statistics
 from experiments.selfcheck.finding import Finding
+from experiments.show.tables import Table
 
 REPORT = "selfcheck.md"
 IDLE_LOAD_MAX = 0.5
 """The load average over a minute that a machine without other work stays under."""
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check. ``run`` takes True for the overnight version."""
-
-    title: str
-    run: Callable[[bool], list[Finding]]
-
-
-CHECKS: dict[str, Check] = {
-    "replay": Check("Responses, one by one, against those that a queue of known service times must give", replay.check),
-    "analytic": Check("Responses of M/M/c queues against queueing theory", analytic.check),
-    "stalls": Check(
-        "A server that stands still for 200 ms in every 10 s, seen by the open loop and by the closed one", stalls.check
-    ),
-    "clients": Check("The load client beside h2load and ghz (gRPC), and a C and a Go client (sockets)", clients.check),
-    "interleaving": Check("One ratio in slices of several lengths, alone and among many servers", interleaving.check),
-    "statistics": Check(
-        "Intervals and tests on synthetic experiments with recorded noise, whose truth is known",
-        lambda _: statistics.check(),
-    ),
-    "ab": Check("Equal arms, and an arm slowed by 5 %", ab.check),
+CHECKS: dict[str, str] = {
+    "replay": "Responses, one by one, against those that a queue of known service times must give",
+    "analytic": "Responses of M/M/c queues against queueing theory",
+    "stalls": "A server that stands still for 200 ms in every 10 s, seen by the open loop and by the closed one",
+    "clients": "The load client beside h2load and ghz (gRPC), and a C and a Go client (sockets)",
+    "interleaving": "One ratio in slices of several lengths, alone and among many servers",
+    "statistics": "Intervals and tests on synthetic experiments with recorded noise, whose truth is known",
+    "ab": "Equal arms, and an arm slowed by 5 %",
 }
-"""Every check by its name, in the order in which they run."""
+"""Title of every check by its name, in the order in which checks run. A module of the name has ``check``, which takes
+the module's ``MINUTES`` or ``OVERNIGHT``."""
+
+
+def findings_of(name: str, overnight: bool) -> list[Finding]:
+    """Findings of a check. Blocks for minutes, or overnight."""
+    module = import_module(f"experiments.selfcheck.{name}")
+    found: list[Finding] = module.check(module.OVERNIGHT if overnight else module.MINUTES)
+    return found
 
 
 def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
@@ -59,9 +53,9 @@ def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
         )
     sections, passed = [], True
     for name in names:
-        print(f"{name}: {CHECKS[name].title}", file=sys.stderr)
+        print(f"{name}: {CHECKS[name]}", file=sys.stderr)
         began_s = time.monotonic()
-        findings = CHECKS[name].run(overnight)
+        findings = findings_of(name, overnight)
         took_s = time.monotonic() - began_s
         for finding in findings:
             print(f"{_word(finding):8} {name}: {finding.name}: {finding.shown}; must: {finding.must}", flush=True)
@@ -78,14 +72,13 @@ def _report(sections: Sequence[str], overnight: bool, here: Environment) -> str:
         f"{' with changes' if here.dirty else ''}; begun {here.before.at} at load {here.before.load_1_min:g}."
     )
     head = f"# The instrument, checked ({how})\n\n{machine}"
-    return "\n\n".join((head, *sections)) + "\n"
+    return f"{head}\n\n" + "\n".join(sections)
 
 
 def _section(name: str, findings: Sequence[Finding], took_s: float) -> str:
-    lines = [(finding.name, finding.shown, finding.must, f"**{_word(finding)}**") for finding in findings]
-    head = ("What", "Shown", "Must", "Passed")
-    table = "\n".join("| " + " | ".join(cells) + " |" for cells in (head, (":---",) * len(head), *lines))
-    return f"## {name}\n\n{CHECKS[name].title}; {took_s:.0f} s.\n\n{table}"
+    lines = tuple((finding.name, finding.shown, finding.must, f"**{_word(finding)}**") for finding in findings)
+    table = Table(("What", "Shown", "Must", "Passed"), lines, texts=4).markdown
+    return f"## {name}\n\n{CHECKS[name]}; {took_s:.0f} s.\n\n{table}"
 
 
 def _word(finding: Finding) -> str:

@@ -11,9 +11,11 @@ and the Go client are shown beside. At 64 connections their readings include the
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from statistics import median
 
-from experiments.measure.load_programs import Absent, Ask, LoadProgram, Reading, load_programs
+from experiments.measure.load_programs import Ask, LoadProgram, Reading, load_programs
+from experiments.peers import Absent
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import STOCK, LoadFailed, found, known, load_cores, lookups, run, stock_server, times
 from stock_service.trading.service import LOOKUP
@@ -41,34 +43,24 @@ class Scale:
     turns: int
     duration_s: float
     warm_up_s: float
-    judged: bool = True
-    """True where the readings are judged; otherwise it is enough that every client gave a reading."""
 
 
 MINUTES = Scale(turns=13, duration_s=0.6, warm_up_s=0.2)
 OVERNIGHT = Scale(turns=201, duration_s=1.0, warm_up_s=0.3)
-SECONDS = Scale(turns=1, duration_s=0.2, warm_up_s=0.1, judged=False)
 
 
-def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
+def check(scale: Scale) -> list[Finding]:
     """Reads every client at every number of connections. Blocks: minutes' version three minutes; KeyboardInterrupt."""
-    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
-    findings = []
     with load_programs() as programs:
-        for transport, names in THEIRS.items():
-            for connections in CONNECTIONS:
-                many = f"{connections} connection{'s' if connections > 1 else ''}"
-                name = f"clients, {transport}, {many}"
 
-                def look(
-                    transport: str = transport,
-                    names: tuple[str, ...] = names,
-                    number: int = connections,
-                    name: str = name,
-                ) -> list[Finding]:
-                    return judge(name, names[0], read(transport, number, programs, scale), programs, scale)
+        def look(name: str, transport: str, connections: int) -> list[Finding]:
+            return judge(name, THEIRS[transport][0], read(transport, connections, programs, scale), programs)
 
-                findings += found(name, f"as {names[0]} reads", look)
+        findings = []
+        for transport, connections in product(THEIRS, CONNECTIONS):
+            name = f"clients, {transport}, {connections} connection{'s' if connections > 1 else ''}"
+            must = f"as {THEIRS[transport][0]} reads"
+            findings += found(name, must, partial(look, name, transport, connections))
     return findings
 
 
@@ -98,20 +90,17 @@ def judge(
     than: str,
     readings: Mapping[str, list[Reading]],
     programs: Mapping[str, LoadProgram | Absent],
-    scale: Scale,
 ) -> list[Finding]:
     """Findings on the agreement of our client with another; skipped where the other is absent."""
     if than not in readings:
         return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [
-        _judge(
-            f"{name}, {percentile}", than, {client: _us(each, percentile) for client, each in readings.items()}, scale
-        )
+        _judge(f"{name}, {percentile}", than, {client: _us(each, percentile) for client, each in readings.items()})
         for percentile in ("p50", "p99")
     ]
 
 
-def _judge(name: str, than: str, values_us: Mapping[str, list[float]], scale: Scale) -> Finding:
+def _judge(name: str, than: str, values_us: Mapping[str, list[float]]) -> Finding:
     theirs_us = median(values_us[than])
     off = median(ours / theirs for ours, theirs in zip(values_us[OURS], values_us[than], strict=True)) - 1
     if name.endswith("p50"):
@@ -120,8 +109,7 @@ def _judge(name: str, than: str, values_us: Mapping[str, list[float]], scale: Sc
         allowed, must = P99_SHARE, f"within {P99_SHARE:.0%} of {than}"
     beside = ", ".join(f"{client} {median(each):,.0f}" for client, each in values_us.items())
     shown = f"{off:+.1%} within turns; {beside} µs, medians of {len(values_us[OURS])} turns"
-    agrees = abs(off) <= allowed
-    return Finding(name, shown, must if scale.judged else "a reading", agrees or not scale.judged)
+    return Finding(name, shown, must, abs(off) <= allowed)
 
 
 def _us(readings: list[Reading], percentile: str) -> list[float]:

@@ -19,9 +19,11 @@ from experiments.judge import ratios
 from experiments.judge.stats import ratio_interval
 from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import NothingKept, found, measured
+from experiments.selfcheck.load import LoadFailed, found, measured
 
 WITHIN = 0.05
+
+MUST = f"ratios within {WITHIN:.0%}"
 
 CONFIDENCE = 0.95
 
@@ -50,8 +52,6 @@ class Scale:
     turns: int
     conditions: tuple[Condition, ...]
     """Conditions. Each is compared with the first."""
-    judged: bool = True
-    """True where the conditions are judged; otherwise it is enough that every condition gave a ratio."""
 
 
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
@@ -63,16 +63,14 @@ _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for len
 
 MINUTES = Scale(5, _CONDITIONS)
 OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
-SECONDS = Scale(1, (Condition(0.02, 3), Condition(0.02, 2, among=True)), judged=False)
 
 Measure = Callable[[Sweep, int], Block]
 """Measures a block of a sweep, by its number. Blocks."""
 
 
-def check(overnight: bool = False, seconds: bool = False, measure: Measure = measured) -> list[Finding]:
+def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
     """Measures every condition. Blocks: minutes' version four minutes; raises KeyboardInterrupt."""
-    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
-    return found("interleaving", _must(scale), lambda: list(_check(scale, measure)), scale.judged)
+    return found("interleaving", MUST, lambda: list(_check(scale, measure)))
 
 
 def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
@@ -81,12 +79,12 @@ def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
         for each in scale.conditions[:: -1 if turn % 2 else 1]:
             log_ratios[each].append(_log_ratio(each, turn, measure))
         print(f"  turn {turn} of {scale.turns}", file=sys.stderr)
-    yield from judged(log_ratios, scale)
+    yield from judged(log_ratios)
 
 
-def judged(log_ratios: Mapping[Condition, list[float]], scale: Scale) -> Iterator[Finding]:
+def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
     """Findings on every condition beside the first, by the turns."""
-    first, *others = scale.conditions
+    first, *others = log_ratios
     reference = ratio_interval(log_ratios[first], CONFIDENCE)
     for each in others:
         off = [value - at_first for value, at_first in zip(log_ratios[each], log_ratios[first], strict=True)]
@@ -95,8 +93,7 @@ def judged(log_ratios: Mapping[Condition, list[float]], scale: Scale) -> Iterato
             f"{ratio_interval(log_ratios[each], CONFIDENCE).value:.4g} where {first.name} is {reference.value:.4g}: "
             f"{ratio.value - 1:+.1%} ({ratio.low - 1:+.1%} to {ratio.high - 1:+.1%})"
         )
-        passed = abs(ratio.value - 1) <= WITHIN or not scale.judged
-        yield Finding(f"interleaving, {each.name}", shown, _must(scale), passed)
+        yield Finding(f"interleaving, {each.name}", shown, MUST, abs(ratio.value - 1) <= WITHIN)
 
 
 def design(condition: Condition, turn: int) -> Sweep:
@@ -117,9 +114,5 @@ def _log_ratio(condition: Condition, turn: int, measure: Measure) -> float:
     sweep = design(condition, turn)
     value = ratios.typical(sweep, measure(sweep, turn), sweep.comparisons[0])
     if value is None or not math.isfinite(value):
-        raise NothingKept(f"{condition.name}: no whole pair in a block")
+        raise LoadFailed(f"{condition.name}: no whole pair in a block")
     return value
-
-
-def _must(scale: Scale) -> str:
-    return f"ratios within {WITHIN:.0%}" if scale.judged else "a ratio"

@@ -6,16 +6,15 @@ programs of others. A load with any error shows nothing: it raises, and its chec
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.run import fleet, priority
 from experiments.design.sweep import Sweep
 from experiments.measure.bench import CATALOG, bench
+from experiments.measure.blocks import measure
 from experiments.measure.programs import Program, ProgramFailed
-from experiments.measure.slices import measure
-from experiments.results.machine import cores
 from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.queue_server import Options
@@ -33,20 +32,14 @@ class LoadFailed(StockServiceError):
     """A load had errors, or showed nothing. The message names them in one line."""
 
 
-class NothingKept(LoadFailed):
-    """No slice or no pair counts. If other programs have the cores, all of a few slices may be late."""
-
-
 def server_cores() -> Cores:
     """The server's core; None where there is only one."""
-    own = cores()
-    return own[:1] if len(own) > 1 else None
+    return bench(CATALOG).server_cores
 
 
 def load_cores() -> Cores:
     """The load's core; None where there is only one."""
-    own = cores()
-    return own[1:2] if len(own) > 1 else None
+    return bench(CATALOG).load_cores
 
 
 def no_real_time() -> str:
@@ -96,48 +89,43 @@ def measured(sweep: Sweep, number: int) -> Block:
     return measure(sweep, number, 1, bench(CATALOG), lambda _: None)
 
 
+Started = AbstractContextManager[tuple[Program, Address]]
+"""A server while ``with`` lasts: its process and its address."""
+
+
 @contextmanager
-def queue_server(options: Options) -> Iterator[tuple[Program, Address]]:
-    """A server of known service times on the server's core: the process and its address. Raises ProgramFailed.
+def _started(*module: str) -> Iterator[tuple[Program, Address]]:
+    """A server in Python on the server's core, from its module and the options. Raises ProgramFailed."""
+    with Program([sys.executable, "-m", *module], server_cores()) as server:
+        yield server, server.ready()
+
+
+def queue_server(options: Options) -> Started:
+    """A server of known service times. Raises ProgramFailed.
 
     Without a core of its own it sleeps, also with options that say otherwise.
     """
-    command = [sys.executable, "-m", "experiments.selfcheck.queue_server"]
-    command += ["--servers", str(options.servers), "--queues", str(options.queues), "--mean-s", repr(options.mean_s)]
-    command += ["--distribution", options.distribution, "--seed", str(options.seed)]
-    command += ["--spin"] if options.spin and server_cores() is not None else []
-    command += ["--real-time"] if options.real_time else []
-    command += [] if options.log is None else ["--log", str(options.log)]
-    with Program(command, server_cores()) as server:
-        yield server, server.ready()
+    words = ["--servers", str(options.servers), "--queues", str(options.queues)]
+    words += ["--mean-s", repr(options.mean_s), "--seed", str(options.seed)]
+    words += ["--spin"] if options.spin and server_cores() is not None else []
+    words += ["--real-time"] if options.real_time else []
+    words += [] if options.log is None else ["--log", str(options.log)]
+    return _started("experiments.selfcheck.queue_server", *words)
 
 
-@contextmanager
-def stock_server(transport: str) -> Iterator[tuple[Program, Address]]:
-    """The stock service on the server's core: the process and its address. Raises ProgramFailed."""
-    command = [sys.executable, "-m", "stock_service", "serve", "--transport", transport, "--port", "0"]
-    command += ["--store", "memory"]
-    with Program(command, server_cores()) as server:
-        yield server, server.ready()
+def stock_server(transport: str) -> Started:
+    """The stock service. Raises ProgramFailed."""
+    return _started("stock_service", "serve", "--transport", transport, "--port", "0", "--store", "memory")
 
 
-@contextmanager
-def null_server(transport: str) -> Iterator[tuple[Program, Address]]:
-    """A server that does nothing, on the server's core: the process and its address. Raises ProgramFailed."""
-    with Program(
-        [sys.executable, "-m", "clients.load.run.null_server", "--transport", transport], server_cores()
-    ) as server:
-        yield server, server.ready()
+def null_server(transport: str) -> Started:
+    """A server that does nothing. Raises ProgramFailed."""
+    return _started("clients.load.run.null_server", "--transport", transport)
 
 
-def found(name: str, must: str, look: Callable[[], list[Finding]], judged: bool = True) -> list[Finding]:
-    """Findings of a check. Where its programs fail, the finding has not passed and has the reason.
-
-    Where readings are not judged, a machine that is too busy is not a failure: the finding says so.
-    """
+def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+    """Findings of a check. Where its programs fail, the finding has not passed and has the reason."""
     try:
         return look()
-    except NothingKept as nothing:
-        return [Finding(name, str(nothing), must, not judged)]
     except (LoadFailed, ProgramFailed, Fault) as failed:
         return [Finding(name, str(failed), must, False)]

@@ -20,10 +20,8 @@ machine. Any server can be stopped so.
 Left out: limits. It serves the instrument's own load, and ends with an error where the log would be over its bound.
 """
 
-import argparse
 import gc
 import heapq
-import itertools
 import random
 import select
 import signal
@@ -34,7 +32,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +43,6 @@ from stock_service.trading.model import Status
 from stock_service.v1 import stock_pb2
 
 PROGRAM = "python -m experiments.selfcheck.queue_server"
-
-Distribution = Literal["exponential", "constant"]
-
-DISTRIBUTIONS: tuple[Distribution, ...] = ("exponential", "constant")
 
 READ_BYTES = 65536
 
@@ -69,10 +62,8 @@ _AT_A_TIME = 4096
 _REPLY = stock_pb2.LookupResponse(status=stock_pb2.Status.ValueType(Status.OK), price_cents=1).SerializeToString()
 
 
-def service_times_ns(distribution: Distribution, mean_s: float, seed: int) -> Iterator[int]:
-    """The service times of all requests, in order of arrival, without end; whole nanoseconds."""
-    if distribution == "constant":
-        yield from itertools.repeat(round(mean_s * 1e9))
+def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
+    """The service times of all requests, in order of arrival, without end: exponential, in whole nanoseconds."""
     rng = np.random.default_rng(seed)
     while True:
         yield from np.rint(rng.exponential(mean_s * 1e9, _AT_A_TIME)).astype(np.int64).tolist()
@@ -107,7 +98,6 @@ class Options:
     servers: int = 1
     queues: int = 1
     mean_s: float = 0.002
-    distribution: Distribution = "exponential"
     seed: int = 1
     spin: bool = False
     real_time: bool = False
@@ -140,7 +130,7 @@ class QueueServer:
             self._epoll.register(watched.fileno(), select.EPOLLIN)
         self._clients: dict[int, Client] = {}
         self._accepted = 0
-        self._services = service_times_ns(options.distribution, options.mean_s, options.seed)
+        self._services = service_times_ns(options.mean_s, options.seed)
         self._coin = random.Random(f"{options.seed}/queue")
         self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # heaps: when each server is free
         self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, number, to whom, the reply
@@ -277,23 +267,12 @@ def _options(arguments: Sequence[str] | None) -> Options:
     add("--servers", type=integer(1, 64), default=1, help="of each queue")
     add("--queues", type=integer(1, 256), default=1, help="side by side; a seeded coin chooses")
     add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time")
-    add("--distribution", choices=DISTRIBUTIONS, default="exponential", help="of service times")
     add("--seed", type=integer(0, 2**31 - 1), default=1, help="of service times and of the coin")
     waiting = parser.add_mutually_exclusive_group()  # who never sleeps at real-time priority has the core for good
     waiting.add_argument("--spin", action="store_true", help="never sleep")
     waiting.add_argument("--real-time", action="store_true", help="no other program keeps it from its core")
     add("--log", type=Path, metavar="FILE", help="where to write every request's times, at the end")
-    given: argparse.Namespace = parser.parse_args(arguments)
-    return Options(
-        servers=given.servers,
-        queues=given.queues,
-        mean_s=given.mean_s,
-        distribution=given.distribution,
-        seed=given.seed,
-        spin=given.spin,
-        real_time=given.real_time,
-        log=given.log,
-    )
+    return Options(**vars(parser.parse_args(arguments)))
 
 
 if __name__ == "__main__":

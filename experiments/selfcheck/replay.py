@@ -17,6 +17,7 @@ check says so and does not pass.
 
 import tempfile
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -65,8 +66,6 @@ class Scale:
 
 MINUTES = Scale(25_000)
 OVERNIGHT = Scale(100_000)
-SECONDS = Scale(700, within_share_else=0.9, off_ms=50.0, median_us=20_000.0, left_out_max=0.9)
-"""Bounds on a machine with other work: every request is found, and most requests are near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +88,10 @@ class Compared:
         return Compared(self.due_ns[late], self.done_ns[late], self.late_ns[:, late])
 
 
-def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
-    """Replays one server and four, both ways. Blocks: minutes' version two minutes; raises KeyboardInterrupt.
-
-    The version of seconds takes no real-time priority: it runs beside tests that need the cores too.
-    """
-    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
-    ways = (False,) if seconds else (False, True)
-    return [finding for real_time in ways for servers in (1, 4) for finding in _check(servers, real_time, scale)]
+def check(scale: Scale) -> list[Finding]:
+    """Replays one server and four, both ways. Blocks: minutes' version two minutes; raises KeyboardInterrupt."""
+    runs = product((False, True), (1, 4))
+    return [finding for real_time, servers in runs for finding in _check(servers, real_time, scale)]
 
 
 def _check(servers: int, real_time: bool, scale: Scale) -> list[Finding]:
@@ -137,7 +132,7 @@ def compare(log: Log, records: RawRecords, options: Options) -> Compared:
 
     Raises LoadFailed where a request is on one side only, or where the two sides contradict each other.
     """
-    services_ns = service_times_ns(options.distribution, options.mean_s, options.seed)
+    services_ns = service_times_ns(options.mean_s, options.seed)
     responses_ns = np.array(lindley(log.arrival_ns.tolist(), services_ns, options.servers), dtype=np.int64)
     at_server = np.lexsort((log.call, log.connection))
     at_client = np.lexsort((records.sent_ns, records.connection))

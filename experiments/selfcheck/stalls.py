@@ -52,14 +52,10 @@ class Scale:
 
 MINUTES = Scale(every_s=10.0, periods=6, closed_periods=1, percentiles=(99.0, 99.5, 99.9), within=0.05)
 OVERNIGHT = replace(MINUTES, periods=60, closed_periods=6)
-SECONDS = Scale(
-    every_s=1.0, periods=2, closed_periods=1, percentiles=(90.0, 95.0, 98.0), within=0.4, utilisation_max=0.2
-)
 
 
-def check(overnight: bool = False, seconds: bool = False) -> list[Finding]:
+def check(scale: Scale) -> list[Finding]:
     """Stops a server now and then under both loops. Blocks: minutes' version 75 s; raises KeyboardInterrupt."""
-    scale = OVERNIGHT if overnight else SECONDS if seconds else MINUTES
     expected = [stalled_quantile_s(each / 100, STALL_S, scale.every_s) * 1000 for each in scale.percentiles]
     must = ", ".join(f"p{percentile:g} {ms:.0f} ms" for percentile, ms in zip(scale.percentiles, expected, strict=True))
     return found("stalls", f"{must}, each within {scale.within:.0%}", lambda: _measure(scale, expected))

@@ -56,9 +56,11 @@ _CHANCE = 0.99
 Judge = Callable[[Sweep, Mapping[str, Values], bool], Mapping[str, Judged]]
 
 
-def check(
-    recording: Path = RECORDING, experiments: int = 2000, seed: int = 1, judge: Judge = judge_values
-) -> list[Finding]:
+MINUTES = OVERNIGHT = 2000
+"""Synthetic experiments of each family, in both versions of the check."""
+
+
+def check(experiments: int, recording: Path = RECORDING, seed: int = 1, judge: Judge = judge_values) -> list[Finding]:
     """Every finding. ``judge`` is the tested function: with a wrong function the check shows if it catches the error.
 
     A recording that cannot be read is the only finding, and has not passed.

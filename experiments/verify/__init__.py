@@ -12,9 +12,7 @@ A recording is judged by the limits that it states; limits that are not this ver
 recording lacks came later. Left out: whether the blocks are true.
 """
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -66,8 +64,8 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
     yield from (f"{folder / files.SWEEP_FILE}: judged by other limits: {each}" for each in files.other_limits(sweep))
     expected = expecting(folder)
     yield from _unlike_its_design(folder, sweep, expected)
-    table = _as_its_version_had(sweep, rows.table(sweep, files.counting(every)), folder / rows.ROWS_FILE)
-    yield from _text_differs(folder / rows.ROWS_FILE, table)
+    recorded = folder / rows.ROWS_FILE
+    yield from _text_differs(recorded, rows.table(sweep, files.counting(every), _later_factors(sweep, recorded)))
     for name, should in expected.texts.items():
         yield from _text_differs(folder / name, should())
 
@@ -159,27 +157,10 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
         yield f"{folder / FORETOLD_FILE}: written at {written_at}, the first block began at {every[0].started_at}"
 
 
-def _as_its_version_had(sweep: Sweep, table: str, recorded: Path) -> str:
-    """The rows without the factors that the recorded rows lack. These factors came later, and every arm has their
-    default."""
-    try:
-        header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",")
-    except OSError:
-        return table
-    later = {name for name in FACTORS.keys() - set(header) if _is_at_default(name, sweep)}
-    if not later:
-        return table
-    text = io.StringIO()
-    columns = [name for name in rows.COLUMNS if name not in later]
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(csv.DictReader(io.StringIO(table)))
-    return text.getvalue()
-
-
-def _is_at_default(name: str, sweep: Sweep) -> bool:
-    levels = (dict(arm.setting.levels) for arm in sweep.arms)
-    return all(each[name] == FACTORS[name].default_among(each) for each in levels)
+def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
+    """Factors that came after a recording: its rows lack them, and every arm has their default."""
+    header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",") if recorded.exists() else ()
+    return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:

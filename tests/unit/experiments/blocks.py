@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from clients.load.record.times import Times
-from experiments.design.arms import Arm, Group
+from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.levels import parsed_mix
 from experiments.design.limits import LIMITS
 from experiments.design.slots import order, seed_of
@@ -39,6 +39,16 @@ BESIDE_OTHERS = replace(LIMITS, steal_share=2.0)
 def on_servers(turns: Slices | Windows, *arms: Arm, rounds: int = 1) -> Sweep:
     """A sweep of one group, to be measured on real servers."""
     return Sweep("try", "try", (Group(arms),), (), rounds, (1,), turns=turns, limits=BESIDE_OTHERS)
+
+
+PAIRS_NEAR_1, PAIRS = 60, 15
+"""Fewest pairs of slices in a block: where the ratio is expected within 10 % of 1, and elsewhere."""
+
+
+def pairs(sweep: Sweep, comparison: Comparison) -> int:
+    """Pairs of slices that a block gives a comparison, if none is lost."""
+    holding = (each for each in sweep.groups if comparison.above in each.arms and comparison.below in each.arms)
+    return sum(group.times * -(-sweep.rounds // group.every) for group in holding)
 
 
 COUNTED_NS = 20_000_000
@@ -114,7 +124,7 @@ def block(sweep: Sweep, number: int, world: World, seed: int = 1, attempt: int =
         slices=_slices(sweep, (number, attempt), world, drift, rng),
         arms=tuple(_arm(arm, world, drift[arm], rng) for arm in sweep.arms),
         servers=tuple(
-            ServerSeen(20, max(arm.connections for arm in sweep.arms if arm.server == server), 40.0, 2.0)
+            ServerSeen(20, max(arm.connections for arm in sweep.arms if arm.server == server), 40.0)
             for server in sweep.servers
         ),
         rounds=tuple(_round(world, each < world.robbed_rounds) for each in range(sweep.rounds)),
@@ -130,10 +140,10 @@ def _round(world: World, is_robbed: bool) -> RoundSeen:
 
 def stage_summary(wait_us: float, locked: int = 1000, queue_us: float = 5.0) -> StageSummary:
     """Stages of a thousand requests that waited these times for the lock, and for a thread."""
-    other = StageTimes(10.0, None, None)
-    wait, queue = StageTimes(wait_us, None, None), StageTimes(queue_us, None, None)
-    total = StageTimes(30.0 + wait_us + queue_us, None, None)
-    return StageSummary(1000, locked, 5, queue, other, wait, other, other, total, 0, 0.0)
+    other = StageTimes(10.0)
+    wait, queue = StageTimes(wait_us), StageTimes(queue_us)
+    total = StageTimes(30.0 + wait_us + queue_us)
+    return StageSummary(1000, locked, 5, queue, other, wait, other, other, total, 0)
 
 
 def requests_of(arm: Arm) -> tuple[str, ...]:

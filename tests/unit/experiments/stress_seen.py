@@ -28,7 +28,7 @@ PLAN = StressPlan(
 
 def repetition(number: int, errors: int = 0, wrong: int = 0) -> Block[StressSeen]:
     """A repetition of two seconds: its first kind took half of them, its second kind all."""
-    new = KindSeen(20, 0, 0, 1_000_000_000, 100.0, 2048, 4096)
-    update = KindSeen(40 - errors, errors, 0, 2_000_000_000, 100.0, 4096, 8192)
-    final = FinalSeen(20, 0, (20,)), FinalSeen(20 - wrong, wrong, (5, 15 - wrong))
+    new = KindSeen(20, 0, 0, 1_000_000_000, 2048, 4096)
+    update = KindSeen(40 - errors, errors, 0, 2_000_000_000, 4096, 8192)
+    final = FinalSeen(20, 0), FinalSeen(20 - wrong, wrong)
     return block_of(number, (StressSeen((new, update), final),))

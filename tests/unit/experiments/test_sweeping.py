@@ -27,7 +27,7 @@ def test_a_run_that_goes_on_keeps_its_seed(tmp_path: Path, inside: str) -> None:
     none."""
     folder = tmp_path / inside
     folder.mkdir(exist_ok=True)
-    files.write_sweep(folder, replace(sweep(), seed=4711))
+    files.write_plan(folder, files.SWEPT, replace(sweep(), seed=4711))
     assert seed_for(None, tmp_path) == 4711
     assert seed_for(12, tmp_path) == 12
     assert 0 <= seed_for(None, tmp_path / "absent") < SEEDS

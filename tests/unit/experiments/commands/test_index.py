@@ -9,7 +9,7 @@ import pytest
 
 from experiments.commands import index
 from experiments.commands.recording import read
-from experiments.results.files import SWEEP_FILE, append_block, write_sweep
+from experiments.results.files import SWEEP_FILE, SWEPT, append_block, write_plan
 from experiments.studies import STUDIES
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
@@ -24,7 +24,7 @@ def left(part: str, number: int) -> Mapping[str, bytes]:
     """Files that measuring leaves, by their names; made once."""
     sweep = STOCK.parts[part].sweep(SCALE)
     with TemporaryDirectory() as name:
-        write_sweep(Path(name), sweep)
+        write_plan(Path(name), SWEPT, sweep)
         for each in blocks(sweep, number, planted()):
             append_block(Path(name), each)
         return {each.name: each.read_bytes() for each in Path(name).iterdir()}

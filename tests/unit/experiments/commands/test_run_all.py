@@ -17,7 +17,7 @@ from experiments.kinds.cold import BLOCK_S, ColdCell, ColdPlan
 from experiments.kinds.delivery import DeliveryCell, DeliveryPlan
 from experiments.kinds.standalone import LoneServer, StandalonePlan
 from experiments.measure.programs import ProgramFailed
-from experiments.results.files import append_block, write_sweep
+from experiments.results.files import SWEPT, append_block, write_plan
 from experiments.show.content import Content
 from experiments.show.report import MARKDOWN
 from experiments.studies import STUDIES
@@ -125,7 +125,7 @@ def test_it_says_what_it_will_do() -> None:
 def test_a_study_is_whole_at_a_look_with_its_report(tmp_path: Path) -> None:
     """A study is whole at a look with its report: not between looks, not before the report, and not for another
     sweep."""
-    write_sweep(tmp_path, SWEEP)
+    write_plan(tmp_path, SWEPT, SWEEP)
     for number, each in enumerate(blocks(SWEEP, 10, planted()), 1):
         append_block(tmp_path, each)
         if number == 9:
@@ -147,7 +147,7 @@ def test_a_folder_with_results_is_not_begun_anew(tmp_path: Path) -> None:
     """A folder with results, of one study or of all, is not begun anew."""
     check_new(tmp_path)
     (tmp_path / "stock").mkdir()
-    write_sweep(tmp_path / "stock", SWEEP)
+    write_plan(tmp_path / "stock", SWEPT, SWEEP)
     for folder in (tmp_path, tmp_path / "stock"):
         with pytest.raises(UsageError, match="--resume to go on"):
             check_new(folder)

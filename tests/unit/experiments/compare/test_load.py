@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from experiments.compare import load
-from experiments.compare.load import check, mean_response_s, option, programs
+from experiments.compare.load import check, mean_response_s, option
 from experiments.compare.outcome import NOT_RECORDED
 from experiments.compare.sweep import side
 from experiments.design.factors import FACTORS, LOAD_PROGRAMS
 from experiments.design.levels import Level
 from experiments.judge import gates
 from experiments.measure.bench import CATALOG, bench
+from experiments.measure.load_programs import present
 from stock_service.rpc.errors import Unavailable, UsageError
 
 
@@ -85,10 +86,10 @@ def test_an_absent_load_program_is_one_line(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     with (
         pytest.raises(UsageError, match="h2load is absent: install nghttp2-client"),
-        programs(side("grpc", "grpc", {"client": "h2load"})),
+        present(["h2load"], "--load"),
     ):
         pass
-    with programs(side("grpc", "grpc", {})) as found:
+    with present(["lean"], "--load") as found:
         assert found == {}
 
 

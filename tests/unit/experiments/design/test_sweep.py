@@ -6,6 +6,7 @@ from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import read
 from experiments.design.sweep import SERVERS_MAX, Sweep, Windows
+from tests.unit.experiments.blocks import pairs
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, ratio, sweep
 
 
@@ -89,4 +90,4 @@ def test_pairs_are_counted_over_all_appearances() -> None:
     """Pairs are counted in every group that has both arms, as often as it is in a round."""
     groups = (Group((SOCKETS, GRPC), times=3), Group((GRPC, SOCKETS), every=4), Group((SOCKETS,)))
     of = Sweep("try", "try", groups, (ratio(),), 10, (10,))
-    assert of.pairs(ratio()) == 30 + 3
+    assert pairs(of, ratio()) == 30 + 3

@@ -173,7 +173,7 @@ def written(
     """A folder of results, of this version but for some sources."""
     folder.mkdir()
     environment.save(replace(MACHINE, sources=HERE | dict(sources)), folder)
-    files.write_sweep(folder, of)
+    files.write_plan(folder, files.SWEPT, of)
     for each in range(1, number + 1):
         files.append_block(folder, block(of, {SOCKETS: 100 * true, GRPC: 100.0}, each, 0.02))
     return folder

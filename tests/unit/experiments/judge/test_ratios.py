@@ -12,6 +12,7 @@ from experiments.design.setting import read
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.results.observed import ANSWERED_LATE, KEPT, STARTED_LATE, RoundSeen
+from tests.unit.experiments.blocks import pairs
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
 
 OF = sweep()
@@ -41,7 +42,7 @@ def test_a_group_may_stand_several_times_a_round() -> None:
     """Each appearance makes a pair of its own, with the number of its round."""
     of = Sweep("try", "try", (Group((SOCKETS, GRPC), times=4),), (ratio(),), 5, (10,))
     logs, rounds = ratios.pair_log_ratios(of, block(of, MEANS), ratio())
-    assert len(logs) == of.pairs(ratio()) == 20
+    assert len(logs) == pairs(of, ratio()) == 20
     assert rounds.tolist() == sorted([0, 1, 2, 3, 4] * 4)
 
 

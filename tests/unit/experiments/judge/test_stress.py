@@ -37,7 +37,7 @@ def test_a_kind_without_an_answer_has_no_time() -> None:
     seen = repetition(1)
     server = seen.runs[0].seen
     late = replace(server.kinds[0], began_ns=5_000_000_000, ended_ns=6_000_000_000)
-    none = KindSeen(0, 40, 0, 0, 0.0, 0, 0)
+    none = KindSeen(0, 40, 0, 0, 0, 0)
     found = judged(PLAN, [block_of(1, (StressSeen((late, none), server.final),))])
     total, update = found.row(SERVER, TOTAL), found.row(SERVER, "update")
     assert total is not None

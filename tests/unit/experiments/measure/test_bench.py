@@ -16,10 +16,11 @@ from experiments.design.setting import read, setting
 from experiments.design.slots import COUNTED_S_MAX
 from experiments.design.sweep import Slices, Windows
 from experiments.judge import gates
-from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench, exits, server_command
-from experiments.measure.load_programs import Absent, Ask, Reading, load_programs
-from experiments.measure.slices import load_plan, measure
+from experiments.measure.blocks import measure
+from experiments.measure.load_programs import Ask, LoadProgram, Reading, load_programs
+from experiments.measure.slices import load_plan
+from experiments.peers import Absent
 from experiments.results import rows
 from experiments.results.machine import cores
 from experiments.results.observed import KEPT, SILENT
@@ -67,7 +68,7 @@ def test_who_asks_for_a_token_or_speaks_tls_is_loaded_by_clients_that_have_it() 
 
     def asked(text: str, given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
         on = replace(bench(CATALOG), credentials=given)
-        return load_plan(Arm(read(text)), ("127.0.0.1", 1), on, ("GameStart",), 7).credentials
+        return load_plan(Arm(read(text)), ("127.0.0.1", 1), on, 7).credentials
 
     assert asked("sockets client=lean") == NO_CREDENTIALS
     tls, token = words("sockets access=tls")[-4:], words("sockets access=token")[-2:]
@@ -90,7 +91,7 @@ def test_metadata_is_sent_to_every_server_alike(text: str) -> None:
     """A side without it would have smaller requests, and seem quicker."""
     given = ClientCredentials(authority=Path("their-ca.pem"), metadata=(("x-tenant", "1"),))
     on = replace(bench(CATALOG), credentials=given)
-    assert load_plan(Arm(read(text)), ("127.0.0.1", 1), on, ("GameStart",), 7).credentials.metadata == given.metadata
+    assert load_plan(Arm(read(text)), ("127.0.0.1", 1), on, 7).credentials.metadata == given.metadata
 
 
 def test_another_service_is_served_by_its_own_program() -> None:
@@ -127,7 +128,7 @@ def test_connections_without_a_reply_are_counted_in_each_window() -> None:
     base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
     arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
     sweep = on_servers(Windows(0.05, 0.2), *arms)
-    kept, anew = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
+    kept, anew = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
     assert [window.starved_clients for window in kept.windows] == [2]
     assert [window.starved_clients for window in anew.windows] == [0]
     assert kept.answered["all"].times.count
@@ -172,7 +173,7 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
             "choice=zipf client=lean rate_hz=50 arrivals=constant deadline_ms=90"
         )
     )
-    plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
+    plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), 7)
     assert (plan.transport, plan.clients, plan.connections_per_client) == ("grpc", 3, 2)
     assert (plan.connection, plan.mix, plan.choice) == ("per-request", {"lookup": 1, "trade": 3}, "zipf")
     assert (plan.client, plan.rate_hz, plan.arrivals, plan.seed) == ("lean", 50, "constant", 7)
@@ -185,7 +186,7 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
 def test_an_array_length_is_what_a_load_sorts() -> None:
     """An array length gives payloads with arrays of this length."""
     arm = Arm(read("grpc service=sort mix=merge array_len=50"))
-    plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
+    plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), 7)
     (merge,) = (each for each in plan.request_types if each.name == "merge")
     assert {len(MergeSortRequest.FromString(payload).values) for payload in merge.payloads} == {50}
 
@@ -193,10 +194,10 @@ def test_an_array_length_is_what_a_load_sorts() -> None:
 def test_a_size_is_of_the_echos_message() -> None:
     """A size is that of the echo's message. Requests with their own size refuse it."""
     of = read("sockets service=echo mix=echo size=10000")
-    plan = load_plan(Arm(of), ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
+    plan = load_plan(Arm(of), ("127.0.0.1", 1), bench(CATALOG), 7)
     assert {len(request.payload) for request in Workload(plan).population} == {10_000}
     with pytest.raises(UsageError, match="size: got '10000', allowed: none where lookup is sent"):
-        load_plan(Arm(read("sockets size=10000")), ("127.0.0.1", 1), bench(CATALOG), ("GameStart",), 7)
+        load_plan(Arm(read("sockets size=10000")), ("127.0.0.1", 1), bench(CATALOG), 7)
 
 
 @pytest.mark.slow
@@ -257,18 +258,16 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
         program = found[name]
         if isinstance(program, Absent):
             pytest.skip(str(program))
-        load = program.load
         asked: list[Ask] = []
 
-        class Noted:
-            def load(self, ask: Ask) -> Reading:
-                asked.append(ask)
-                return load(ask)
+        def noted(_: Path, ask: Ask) -> Reading:
+            asked.append(ask)
+            return program.load(ask)
 
         arm = Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}"))
         sweep = on_servers(Windows(0.05, 0.5), arm, rounds=2)
-        on = bench(CATALOG, load_programs={name: Noted()})
-        block = windows.measure(sweep, 1, 1, on, lambda _: None)
+        on = bench(CATALOG, load_programs={name: LoadProgram(Path(), noted)})
+        block = measure(sweep, 1, 1, on, lambda _: None)
     assert [(ask.connections, ask.path.rpartition("/")[2], ask.duration_s) for ask in asked] == [(3, path, 0.5)] * 2
     assert block.slices.fate == [KEPT, KEPT]
     assert min(block.slices.counts["all"]) > 3
@@ -286,14 +285,10 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
 @pytest.mark.slow
 def test_a_window_without_a_reply_is_lost_and_counted() -> None:
     """The machine stood still, or every request failed: the block goes on, and has the errors."""
-
-    class Nothing:
-        def load(self, ask: Ask) -> Reading:
-            return Reading(0, 0.0, 0.0, 0.0, errors=3, times=Times())
-
+    nothing = LoadProgram(Path(), lambda *_: Reading(0, 0.0, 0.0, 0.0, errors=3, times=Times()))
     arm = Arm(read("sockets client=c"))
     sweep = on_servers(Windows(0.05, 0.1), arm, rounds=2)
-    block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"c": Nothing()}), lambda _: None)
+    block = measure(sweep, 1, 1, bench(CATALOG, load_programs={"c": nothing}), lambda _: None)
     assert block.slices.fate == [SILENT, SILENT]
     assert block.arms[0].answered["all"].errors == {"failed": 6}
     assert [refusal.gate for refusal in gates.errors(sweep.limits, arm, block.arms[0])] == [4]
@@ -304,14 +299,13 @@ def test_a_load_program_is_told_what_calls_hold() -> None:
     """A load program gets the content of calls, and the calls at once. The client's processor time is in the block."""
     asked: list[Ask] = []
 
-    class Noted:
-        def load(self, ask: Ask) -> Reading:
-            asked.append(ask)
-            return Reading(1, 9.0, 9.0, 9.0, 2, Times(), 0.5, 2, never_sent=3, late_us_p99=70.0)
+    def noted(_: Path, ask: Ask) -> Reading:
+        asked.append(ask)
+        return Reading(1, 9.0, 9.0, 9.0, 2, Times(), 0.5, 2, never_sent=3, late_us_p99=70.0)
 
     words = "grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent deadline_ms=90 rate_hz=80"
     sweep = on_servers(Windows(0.05, 0.1), Arm(read(words)))
-    block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": Noted()}), lambda _: None)
+    block = measure(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": LoadProgram(Path(), noted)}), lambda _: None)
     assert [(ask.connections, ask.in_flight, ask.headers) for ask in asked] == [(4, 16, "traceparent")]
     assert [(ask.deadline_s, ask.rate_hz, ask.arrivals) for ask in asked] == [(0.09, 80.0, "poisson")]
     (window,) = block.arms[0].windows

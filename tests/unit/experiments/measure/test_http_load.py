@@ -19,10 +19,10 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.design.setting import setting
 from experiments.design.sweep import Windows
-from experiments.measure import windows
 from experiments.measure.bench import CATALOG, bench
+from experiments.measure.blocks import measure
 from experiments.measure.http_load import HttpAsk, HttpLoad
-from experiments.measure.load_programs import CHttpClient, http_load, load_programs
+from experiments.measure.load_programs import LoadProgram, c_http, load_programs
 from experiments.measure.programs import ProgramFailed
 from experiments.results.observed import ALL, KEPT, SILENT
 from stock_service.rpc.transports import Address
@@ -35,7 +35,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, r
 def load() -> Iterator[HttpLoad]:
     """The program, built once."""
     with load_programs(("c-http",)) as built:
-        yield http_load(built)
+        program = built["c-http"]
+        assert isinstance(program, LoadProgram)
+        yield HttpLoad(program.program)
 
 
 @contextmanager
@@ -80,8 +82,7 @@ def test_every_request_is_counted(load: HttpLoad) -> None:
     assert seen.first_reply == b"{}"
     assert seen.received_bytes == 40 * len(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
     assert seen.sent_bytes == sum(map(len, sorted(asked, key=lambda each: int(each.split(b"/")[2].split()[0]))[5:]))
-    assert seen.response_us == pytest.approx(seen.connect_us + seen.processing_us, abs=0.01)
-    assert seen.p50_us <= seen.p99_us <= seen.max_us
+    assert 0 < seen.connect_us < seen.response_us
     assert seen.ended_ns - seen.began_ns == pytest.approx(seen.total_s * 1e9, rel=1e-3)
     assert seen.response_us * seen.requests <= 2 * seen.total_s * 1e6
     assert 0 < seen.cpu_s <= seen.elapsed_s * 1.01, "one thread took more than all of the load's time"
@@ -172,7 +173,9 @@ def test_it_drives_an_arm_in_windows(load: HttpLoad) -> None:
     echo = shlex.join([sys.executable, *served.split()])
     other = Arm(base.but(service=echo, mix="get"))
     sweep = on_servers(Windows(0.05, 0.3), *arms, other)
-    block = windows.measure(sweep, 1, 1, bench(CATALOG, load_programs={"c-http": CHttpClient(load)}), lambda _: None)
+    block = measure(
+        sweep, 1, 1, bench(CATALOG, load_programs={"c-http": LoadProgram(load.program, c_http)}), lambda _: None
+    )
     fates = dict(zip(block.slices.arm, block.slices.fate, strict=True))
     assert fates == {0: KEPT, 1: KEPT, 2: SILENT}
     for place, arm in enumerate(block.slices.arm):

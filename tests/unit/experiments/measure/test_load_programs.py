@@ -5,14 +5,16 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.measure import load_programs
-from experiments.measure.load_programs import Absent, Ask, CClient, Ghz, GoClient, GrpcGo, H2load, Reading
+from experiments.measure.load_programs import Ask, LoadProgram, Reading
 from experiments.measure.programs import ProgramFailed, finished, kept_to
+from experiments.peers import Absent
 from experiments.selfcheck.load import lookups
 from stock_service.trading.service import LOOKUP
 
@@ -34,9 +36,9 @@ def detail(second: float, latency_ms: float, status: str = "OK") -> dict[str, ob
     return {"timestamp": moment, "latency": int(latency_ms * 1e6), "error": "", "status": status}
 
 
-def ghz(folder: Path, details: list[dict[str, object]] | None) -> Ghz:
+def ghz(folder: Path, details: list[dict[str, object]] | None) -> LoadProgram:
     """A ghz that reports these requests."""
-    return Ghz(program(folder, f"print(json.dumps({ {'details': details}!r}))"))
+    return LoadProgram(program(folder, f"print(json.dumps({ {'details': details}!r}))"), load_programs.ghz)
 
 
 def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
@@ -62,10 +64,10 @@ def test_a_ghz_without_requests_read_none(details: list[dict[str, object]] | Non
     assert ghz(tmp_path, details).load(ASK).requests == 0
 
 
-def h2load(folder: Path, lines: list[str]) -> H2load:
+def h2load(folder: Path, lines: list[str]) -> LoadProgram:
     """An h2load that logs these lines."""
     body = f"open(arguments[arguments.index('--log-file') + 1], 'w').write({chr(10).join(lines)!r} + chr(10))"
-    return H2load(program(folder, body))
+    return LoadProgram(program(folder, body), load_programs.h2load)
 
 
 def test_h2load_is_read_from_its_log(tmp_path: Path) -> None:
@@ -95,24 +97,22 @@ REPORT = {
     "throughput_hz": 5.0,
     "p50_us": 7.0,
     "p99_us": 9.0,
-    "served_least": 2,
-    "served_most": 3,
 }
 
 
 @pytest.mark.slow  # many processes
-@pytest.mark.parametrize("kind", [GoClient, CClient])
-def test_our_own_programs_say_it_themselves(kind: type[GoClient] | type[CClient], tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [load_programs.go, load_programs.c])
+def test_our_own_programs_say_it_themselves(kind: Callable[[Path, Ask], Reading], tmp_path: Path) -> None:
     """Our own programs report one line of JSON, and C each time in a file. Other text is no reading."""
     import_times = "import array; array.array('I', [5000, 7000, 9000]).tofile(open(arguments[-1], 'wb'))"
 
     def said(report: dict[str, float] | str) -> Reading:
         body = f"print({json.dumps(report)!r})"
-        return kind(program(tmp_path, f"{import_times}\n{body}" if kind is CClient else body)).load(ASK)
+        return kind(program(tmp_path, f"{import_times}\n{body}" if kind is load_programs.c else body), ASK)
 
     reading = said(REPORT | {"errors": 1, "all_requests": 8})
     assert (reading.throughput_hz, reading.p50_us, reading.errors) == (5.0, 7.0, 1)
-    if kind is CClient:
+    if kind is load_programs.c:
         assert reading.times is not None
         assert (reading.requests, reading.times.sum_ns) == (3, 21_000)
         assert reading.p99_us == pytest.approx(8.96)
@@ -132,7 +132,7 @@ def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
     body += (
         "file = open(arguments[arguments.index('-times') + 1], 'wb'); file.write(struct.pack('<3q', 1000, 2000, 9000))"
     )
-    client = GrpcGo(program(tmp_path, f"{body}\nprint(json.dumps({report!r}))"))
+    client = LoadProgram(program(tmp_path, f"{body}\nprint(json.dumps({report!r}))"), load_programs.grpc_go)
     reading = client.load(replace(ASK, in_flight=16, headers="2560B"))
     assert reading.times is not None
     assert (reading.requests, reading.times.sum_ns, reading.errors) == (3, 12_000, 3)

@@ -14,8 +14,9 @@ from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Windows
 from experiments.judge import gates
 from experiments.kinds.cold import ColdCell, ColdPlan
-from experiments.measure import cold, peer_clients, windows
+from experiments.measure import cold, peer_clients
 from experiments.measure.bench import CATALOG, bench, server_command
+from experiments.measure.blocks import measure
 from experiments.measure.programs import Program, ProgramFailed
 from experiments.peers import Peer
 from experiments.results.observed import ALL, KEPT
@@ -68,7 +69,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_window_has_the_calls_behind_the_first() -> None:
     """All count as requests of the server's processor time."""
     sweep = on_servers(Windows(calls=50), Arm(OF), rounds=2)
-    block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
     assert block.slices.fate == [KEPT, KEPT]
     assert block.slices.requests == [50, 50]
     assert block.slices.counts == {"quick": [49, 49], ALL: [49, 49]}
@@ -86,7 +87,7 @@ def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) 
     """A client that says its clocks is believed: rates are of its own wall clock, and not of the sum of its calls."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT + TOGETHER))
     sweep = on_servers(Windows(calls=50), Arm(OF))
-    block = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
     assert (block.slices.active_ns, block.slices.client_cpu_ns) == ([500_000_000], [2_000_000])
     (window,) = block.arms[0].windows
     assert (window.answered_hz, window.clients_hz) == (98, [100])
@@ -96,7 +97,7 @@ def test_a_rate_says_how_many_calls_a_window_has() -> None:
     """With a rate a window has the calls that are due in it."""
     of = OF.but(rate_hz=100.0)
     sweep = on_servers(Windows(duration_s=0.2), Arm(of))
-    assert windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices.requests == [20]
+    assert measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices.requests == [20]
 
 
 TIMED = CLIENT.replace(
@@ -109,7 +110,7 @@ def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("experiments.peers.PEERS", planted(TIMED))
     of = OF.but(rate_hz=100.0)
     sweep = on_servers(Windows(duration_s=0.08), Arm(of))
-    (arm,) = windows.measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
+    (arm,) = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
     (window,) = arm.windows
     assert window.rate_hz == 100.0
     assert window.sent_hz == pytest.approx(1000 / 11)

@@ -153,7 +153,7 @@ def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
 def test_a_program_that_cannot_be_pinned_is_reported_and_gone() -> None:
     """A program that cannot be pinned, here to a core that no machine has, is reported and gone."""
     before = psutil.Process().children()
-    with pytest.raises(ProgramFailed, match="cannot be kept to cores 100000"):
+    with pytest.raises(ProgramFailed, match="did not start on cores 100000"):
         python(GOOD + WAIT, (100_000,))
     assert psutil.Process().children() == before
 

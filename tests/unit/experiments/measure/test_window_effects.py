@@ -5,7 +5,7 @@ import pytest
 
 from clients.load.record.times import Times
 from experiments.measure.fold import effective as of_slices
-from experiments.measure.windows import Columns, Part, arm_seen, effective
+from experiments.measure.windows import Part, Seen, arm_seen, effective
 from experiments.results.observed import ALL
 
 
@@ -37,13 +37,13 @@ def test_windows_are_clusters_as_slices_are(scale: float) -> None:
 def test_a_robbed_window_counts_for_its_errors_alone() -> None:
     """Times of a robbed window are left out, and its errors count. Requests that were never written down are counted
     from all windows."""
-    columns = Columns(arm=[0, 0], round=[0, 1], windows=[None, None], unrecorded=[1, 2])
-    for _ in range(2):
-        times = Times()
-        times.record(np.array([1000, 2000]))
-        columns.parts.append({"lookup": Part(times, {"OK": 2}, {"unavailable": 3})})
-    seen = arm_seen(0, columns, robbed=[1])
+    times = Times()
+    times.record(np.array([1000, 2000]))
+    parts = {"lookup": Part(times, {"OK": 2}, {"unavailable": 3})}
+    windows = [Seen(parts, None, 9, 2, 0, 0, unrecorded=unrecorded) for unrecorded in (1, 2)]
+    places = [(0, 0, 0), (1, 1, 0)]
+    seen = arm_seen(0, places, windows, robbed=[1])
     assert seen.unrecorded == 3
     for name in ("lookup", ALL):
         assert (seen.answered[name].times.count, seen.answered[name].errors) == (2, {"unavailable": 6})
-    assert arm_seen(0, columns, robbed=[0, 1]).answered["lookup"].times.count == 0
+    assert arm_seen(0, places, windows, robbed=[0, 1]).answered["lookup"].times.count == 0

@@ -49,7 +49,7 @@ def seen(one: Block) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A sweep with two blocks."""
-    files.write_sweep(tmp_path, WHOLE)
+    files.write_plan(tmp_path, files.SWEPT, WHOLE)
     for number in (1, 2):
         files.append_block(tmp_path, block(WHOLE, MEANS, number))
     return tmp_path
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_sweep_reads_back(tmp_path: Path, turns: Slices | Windows) -> None:
     """A sweep reads back the same, with its limits and its copies of arms."""
     sweep = replace(WHOLE, turns=turns, timeline=True)
-    files.write_sweep(tmp_path, sweep)
+    files.write_plan(tmp_path, files.SWEPT, sweep)
     assert files.read_sweep(tmp_path) == sweep
 
 
@@ -136,7 +136,7 @@ def test_an_edited_line_is_refused(folder: Path) -> None:
 
 def test_a_block_of_another_sweep_is_refused(folder: Path) -> None:
     """The sweep's definition is a part of the signature. Edited limits are named."""
-    files.write_sweep(folder, replace(WHOLE, limits=replace(LIMITS, errors_share=0.5)))
+    files.write_plan(folder, files.SWEPT, replace(WHOLE, limits=replace(LIMITS, errors_share=0.5)))
     with pytest.raises(UsageError, match="got 'a plan that was edited after block 1, with errors_share"):
         files.read_blocks(folder)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from experiments.design.setting import read
-from experiments.results.fingerprint import ABSENT, ROOT, UNREAD, differing, files_of, lasting, of_arm, taken
+from experiments.design.sources import counted
+from experiments.results.fingerprint import ABSENT, ROOT, UNREAD, differing, files_of, lasting, taken
 from stock_service.rpc.transports import TRANSPORTS
 
 SOCKETS = "stock_service/rpc/transports/sockets"
@@ -88,7 +89,7 @@ def modules(printed: str) -> set[str]:
 def unlisted(loaded: set[str], arm: str) -> list[str]:
     """Files that were loaded and that neither count for the arm nor are known not to run."""
     rows = files_of()
-    own = {name for row in of_arm({}, read(arm)) for name in rows.get(row, ())}
+    own = {name for row in counted(read(arm)) for name in rows.get(row, ())}
     return sorted(name for name in loaded - own if not re.fullmatch("|".join(LOADED_ONLY), name))
 
 
@@ -154,7 +155,7 @@ def test_a_change_touches_the_arms_that_run_it(copy: Path) -> None:
     arms = list(dict.fromkeys(arm for touched in rows.values() for arm in touched))
     for name, touched in rows.items():
         other = changed(copy, name, "import", "import os\nimport") if name else now
-        assert {arm for arm in arms if of_arm(other, read(arm)) != of_arm(now, read(arm))} == set(touched), name
+        assert {arm for arm in arms if differing(other, now, [read(arm)])} == set(touched), name
 
 
 def test_a_docstring_a_comment_and_the_layout_do_not_count(copy: Path) -> None:
@@ -182,7 +183,7 @@ def test_a_program_of_others_counts_for_the_arms_that_run_on_it(
 ) -> None:
     """Messages in JSON; header blocks of gRPC on our server core and in the lean client."""
     assert taken()[program] != ABSENT
-    assert {arm for arm in (*arms, *others) if program in of_arm({}, read(arm))} == set(arms)
+    assert {arm for arm in (*arms, *others) if program in counted(read(arm))} == set(arms)
 
 
 def test_a_change_during_a_run_is_of_no_version(copy: Path) -> None:

@@ -81,31 +81,17 @@ def archive(path: Path, about: object, stamps: bytes) -> None:
         file.writestr(STAMPS, stamps)
 
 
-def test_what_is_no_timeline_is_refused(tmp_path: Path) -> None:
-    """An empty file, another archive, another format or shape: ValueError with the file's name, not a wrong figure."""
+def test_a_timeline_of_another_format_is_refused(tmp_path: Path) -> None:
+    """Another format, or other columns: ValueError with the file's name, not a wrong figure."""
     path = tmp_path / "t"
     about = {"format": 1, "columns": list(COLUMNS), "methods": [], "left_out": 0}
-    path.touch()
-    with pytest.raises(ValueError, match="t is no timeline"):
-        load(path)
-    with ZipFile(path, "w") as file:
-        file.writestr("other", "")
-    with pytest.raises(ValueError, match="t is no timeline"):
-        load(path)
-    np.save(tmp_path / "flat.npy", np.zeros(9, np.int64))
     np.save(tmp_path / "good.npy", np.zeros((2, 9), np.int64))
-    flat, good = ((tmp_path / name).read_bytes() for name in ("flat.npy", "good.npy"))
+    good = (tmp_path / "good.npy").read_bytes()
     archive(path, about, good)
     load(path)
-    for said, stamps in [
-        (about | {"format": 2}, good),
-        (about | {"columns": ["accepted"]}, good),
-        (about, flat),
-        (about, b"no array"),
-        ([], good),
-    ]:
-        archive(path, said, stamps)
-        with pytest.raises(ValueError, match="t is no timeline"):
+    for said in (about | {"format": 2}, about | {"columns": ["accepted"]}):
+        archive(path, said, good)
+        with pytest.raises(ValueError, match="t: format"):
             load(path)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none")
@@ -120,16 +106,8 @@ def test_stages_are_between_their_stamps() -> None:
     assert [getattr(by_method["/b"], name).mean_us for name in names] == [1, 0, 0, 4, 1, 6]
     assert [getattr(by_method[ALL], name).mean_us for name in names] == [1.5, 0.5, 2.5, 2.5, 1.5, 8.5]
     whole = by_method[ALL]
-    assert (whole.count, whole.locked, whole.threads, whole.violations, whole.violation_share) == (2, 1, 2, 0, 0)
-    assert by_method["/a"].total == StageTimes(11, None, None)
-
-
-def test_percentiles_are_those_that_the_count_carries() -> None:
-    """With ten requests beyond it a percentile is the value of its rank. With fewer there is none."""
-    rows = [changed(FREE, handled=3_000 + 1_000 * number, replied=3_000 + 1_000 * number) for number in range(1, 1001)]
-    many, few = (summary(stages(*some), 0, FOREVER_NS)[ALL].service for some in (rows, rows[:999]))
-    assert (many.p50_us, many.p99_us) == (500, 990)
-    assert (few.p50_us, few.p99_us) == (500, None)
+    assert (whole.count, whole.locked, whole.threads, whole.violations) == (2, 1, 2, 0)
+    assert by_method["/a"].total == StageTimes(11)
 
 
 def test_a_request_belongs_to_when_it_was_accepted() -> None:
@@ -174,10 +152,10 @@ def test_what_the_stages_lack_is_found() -> None:
     assert violations(changed(longer, waited=4_999)) == 1
 
 
-def test_the_share_of_violations() -> None:
-    """The share of violations is of the requests in the window, by method and in all."""
+def test_violations_are_counted_by_method() -> None:
+    """Violations are counted among the requests in the window, by method and in all."""
     found = summary(stages(LOCKED, changed(LOCKED, handled=0), FREE, FREE), 0, FOREVER_NS)
-    assert [found[name].violation_share for name in ("/a", "/b", ALL)] == [0.5, 0, 0.25]
+    assert [found[name].violations for name in ("/a", "/b", ALL)] == [1, 0, 1]
 
 
 def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:

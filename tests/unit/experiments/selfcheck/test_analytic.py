@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from experiments.selfcheck.analytic import MINUTES, OVERNIGHT, REPLICATIONS, Cell, Row, cell
+from experiments.selfcheck.analytic import MINUTES, OVERNIGHT, Cell, Row, Scale, cell
 
 NEEDED = {(1, 0.5): 118, (2, 0.5): 29, (4, 0.6): 27, (1, 0.8): 1774, (2, 0.7): 388, (4, 0.7): 120, (8, 0.8): 98}
 """Thousands of requests for three standard errors, from the module's docstring, by servers and utilisation."""
@@ -29,18 +29,18 @@ def test_an_interval_covers_its_ends(known: float, covered: bool) -> None:
 )
 def test_a_cell_may_be_off_by_the_sum_of_both(measured: float, within: bool) -> None:
     """5 % of 2 ms and 100 µs make 200 µs, in both directions."""
-    assert Cell(measured, 0.0, 9.0, 2.0).within(0.05, 0.1) is within
+    assert Cell(measured, 0.0, 9.0, 2.0).within(Scale(())) is within
 
 
-@pytest.mark.parametrize("row", MINUTES + OVERNIGHT, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", MINUTES.rows + OVERNIGHT.rows, ids=lambda row: row.name)
 def test_every_row_has_the_requests_that_it_needs(row: Row) -> None:
     """Every row has the requests that three standard errors need, and no more than six times that."""
-    requests = row.queue.rate_hz * row.side_by_side * row.duration_s * REPLICATIONS / 1000
+    requests = row.queue.rate_hz * row.side_by_side * row.duration_s * MINUTES.replications / 1000
     needed = NEEDED[row.queue.servers, row.queue.utilisation]
     assert needed < requests < 6 * needed
 
 
-@pytest.mark.parametrize("row", MINUTES + OVERNIGHT, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", MINUTES.rows + OVERNIGHT.rows, ids=lambda row: row.name)
 def test_every_queue_has_forgotten_its_beginning(row: Row) -> None:
     """The warm-up is eight relaxation times or more: 1 ÷ (μ (1 - √ρ)²)."""
     assert row.warm_up_s > 8 * row.queue.service_s / (1 - math.sqrt(row.queue.utilisation)) ** 2

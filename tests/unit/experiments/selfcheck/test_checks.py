@@ -7,7 +7,7 @@ import pytest
 
 from experiments.results import environment
 from experiments.selfcheck import checks
-from experiments.selfcheck.checks import IDLE_LOAD_MAX, REPORT, Check
+from experiments.selfcheck.checks import IDLE_LOAD_MAX, REPORT
 from experiments.selfcheck.finding import Finding
 
 GOOD = Finding("a clock", "12 µs", "under 50 µs", passed=True)
@@ -19,11 +19,8 @@ ABSENT = Finding("ghz", "run make go-tools", "within 5 %", passed=None)
 def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Finding]]:
     """The findings of each check; filled by the test."""
     found: dict[str, list[Finding]] = {}
-
-    def check(name: str) -> Check:
-        return Check(f"Title of {name}", lambda _: found.get(name, []))
-
-    monkeypatch.setattr(checks, "CHECKS", {name: check(name) for name in checks.CHECKS})
+    monkeypatch.setattr(checks, "CHECKS", {name: f"Title of {name}" for name in checks.CHECKS})
+    monkeypatch.setattr(checks, "findings_of", lambda name, _: found.get(name, []))
     return found
 
 

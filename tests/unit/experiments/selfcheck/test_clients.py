@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from experiments.measure.load_programs import Absent, Ask, Reading
+from experiments.measure.load_programs import Ask, Reading
 from experiments.measure.programs import ProgramFailed
+from experiments.peers import Absent
 from experiments.selfcheck import clients
-from experiments.selfcheck.clients import MINUTES, SECONDS, judge
+from experiments.selfcheck.clients import MINUTES, judge
 from stock_service.rpc.transports import Address
 
 
@@ -30,7 +31,7 @@ def readings(*p50_us: float) -> list[Reading]:
 )
 def test_ours_reads_what_c_reads(ours_us: float, passed: list[bool]) -> None:
     """For 200 µs the medians may differ by 20 µs in both directions, and the 99th percentiles by a fifth."""
-    found = judge("clients", "c", {"ours": readings(*[ours_us] * 3), "c": readings(*[200.0] * 3)}, {}, MINUTES)
+    found = judge("clients", "c", {"ours": readings(*[ours_us] * 3), "c": readings(*[200.0] * 3)}, {})
     assert [each.passed for each in found] == passed
     assert found[0].must == "within 5% + 10 µs of c"
 
@@ -38,18 +39,15 @@ def test_ours_reads_what_c_reads(ours_us: float, passed: list[bool]) -> None:
 def test_what_counts_is_the_ratio_within_turns() -> None:
     """The ratio within turns counts: a machine that changes its speed between turns is not a client's fault."""
     ours, theirs = readings(100, 205, 410), readings(100, 200, 400)
-    (of_p50, _) = judge("clients", "c", {"ours": ours, "c": theirs, "go": theirs}, {}, MINUTES)
+    (of_p50, _) = judge("clients", "c", {"ours": ours, "c": theirs, "go": theirs}, {})
     assert of_p50.passed
     assert of_p50.shown == "+2.5% within turns; ours 205, c 200, go 200 µs, medians of 3 turns"
 
 
 def test_nobody_to_compare_with_is_skipped() -> None:
-    """Without another client the check is skipped, and the finding says how to get one. The version of seconds judges
-    no speed."""
-    (finding,) = judge("clients", "h2load", {"ours": readings(1.0)}, {"h2load": Absent("h2load is absent")}, MINUTES)
+    """Without another client the check is skipped, and the finding says how to get one."""
+    (finding,) = judge("clients", "h2load", {"ours": readings(1.0)}, {"h2load": Absent("h2load is absent")})
     assert (finding.passed, finding.shown) == (None, "h2load is absent")
-    found = judge("clients", "c", {"ours": readings(900.0), "c": readings(1.0)}, {}, SECONDS)
-    assert all(each.passed for each in found)
 
 
 def test_clients_take_turns_and_one_failure_keeps_what_the_others_showed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +79,7 @@ def test_clients_take_turns_and_one_failure_keeps_what_the_others_showed(monkeyp
 
     for name, fake in (("load_programs", programs), ("stock_server", server), ("_own", own)):
         monkeypatch.setattr(clients, name, fake)
-    passed = {finding.name: finding.passed for finding in clients.check()}
+    passed = {finding.name: finding.passed for finding in clients.check(MINUTES)}
     assert passed == {
         "clients, grpc, 1 connection, p50": True,
         "clients, grpc, 1 connection, p99": True,

@@ -58,15 +58,11 @@ def exchange(options: Options, requests: int) -> tuple[list[int], Log]:
 
 
 def test_service_times_are_known() -> None:
-    """A seed gives one sequence of service times, another seed another. The mean is the asked one, and a constant is
-    constant."""
-    first, again, other = (
-        list(itertools.islice(service_times_ns("exponential", 0.002, seed), 20_000)) for seed in (1, 1, 2)
-    )
+    """A seed gives one sequence of service times, another seed another. The mean is the asked one."""
+    first, again, other = (list(itertools.islice(service_times_ns(0.002, seed), 20_000)) for seed in (1, 1, 2))
     assert first == again != other
     assert np.mean(first) == pytest.approx(2e6, rel=0.03)
     assert np.std(first) == pytest.approx(2e6, rel=0.05)
-    assert list(itertools.islice(service_times_ns("constant", 0.002, 1), 3)) == [2_000_000] * 3
 
 
 @pytest.mark.parametrize("servers", [1, 3])
@@ -74,7 +70,7 @@ def test_departures_are_those_of_the_recursion(servers: int, tmp_path: Path) -> 
     """The log's arrivals and the seed alone give every logged departure. Replies leave in that order."""
     options = Options(servers, mean_s=0.0005, seed=3, log=tmp_path / "log")
     calls, log = exchange(options, 40)
-    services = service_times_ns("exponential", 0.0005, 3)
+    services = service_times_ns(0.0005, 3)
     assert (log.departure_ns - log.arrival_ns).tolist() == lindley(log.arrival_ns.tolist(), services, servers)
     assert calls == log.call[np.argsort(log.departure_ns, kind="stable")].tolist()
     assert (log.sent_ns >= log.departure_ns).all()
@@ -88,7 +84,7 @@ def test_queues_are_chosen_by_a_seeded_coin(tmp_path: Path) -> None:
     _, again = exchange(options, 400)
     assert log.queue.tolist() == again.queue.tolist()
     assert np.bincount(log.queue, minlength=4).min() > 60
-    services = np.array(list(itertools.islice(service_times_ns("exponential", 0.0001, 5), 400)))
+    services = np.array(list(itertools.islice(service_times_ns(0.0001, 5), 400)))
     for queue in range(4):
         here = log.queue == queue
         expected = lindley(log.arrival_ns[here].tolist(), services[here].tolist(), 1)
@@ -97,7 +93,7 @@ def test_queues_are_chosen_by_a_seeded_coin(tmp_path: Path) -> None:
 
 def test_connections_are_numbered_as_they_came(tmp_path: Path) -> None:
     """The log names connections in the order in which they were made; calls by the client's number."""
-    options = Options(mean_s=0.0, distribution="constant", log=tmp_path / "log")
+    options = Options(mean_s=0.0, log=tmp_path / "log")
     with serving(options) as server:
         address = ("127.0.0.1", server.port)
         with socket.create_connection(address, 10) as first, socket.create_connection(address, 10) as second:
@@ -111,7 +107,7 @@ def test_connections_are_numbered_as_they_came(tmp_path: Path) -> None:
 
 def test_what_arrived_departs_after_the_stop(tmp_path: Path) -> None:
     """A reply that is still to come when the server is stopped is sent before it ends."""
-    options = Options(mean_s=0.05, distribution="constant", log=tmp_path / "log")
+    options = Options(mean_s=0.05, log=tmp_path / "log")
     with serving(options) as server:
         connected = socket.create_connection(("127.0.0.1", server.port), 10)
         connected.sendall(b"".join(encode_request(call, 0, LOOKUP.encode(), b"") for call in (1, 2)))
@@ -124,7 +120,7 @@ def test_what_arrived_departs_after_the_stop(tmp_path: Path) -> None:
 def test_a_client_that_leaves_is_forgotten(tmp_path: Path) -> None:
     """Requests of a client that has left depart to nobody, and others are served. So it is after a client without
     frames."""
-    options = Options(mean_s=0.001, distribution="constant", log=tmp_path / "log")
+    options = Options(mean_s=0.001, log=tmp_path / "log")
     with serving(options) as server:
         address = ("127.0.0.1", server.port)
         with socket.create_connection(address, 10) as leaving:
@@ -157,7 +153,7 @@ def test_who_never_sleeps_gets_no_real_time_priority(capsys: pytest.CaptureFixtu
 def test_it_sleeps_unless_it_is_to_spin(waits: bool) -> None:
     """Without requests, and until shortly before a departure, a server that may sleep takes hardly any processor
     time."""
-    with queue_server(Options(mean_s=0.5, distribution="constant")) as (program, address):
+    with queue_server(Options(mean_s=0.5)) as (program, address):
         with socket.create_connection(address, 10) as connected:
             began_s, before_s = time.monotonic(), program.cpu_s()
             if waits:

@@ -80,17 +80,17 @@ def test_outliers_are_one_sided_where_arms_are_not_to_be_equal() -> None:
 def test_noise_is_read_from_a_recordings_a_a_pairs(tmp_path: Path) -> None:
     """A source each; a folder without any is refused in one line."""
     of = sweep(same("sockets"), same("grpc"))
-    files.write_sweep(tmp_path, of)
+    files.write_plan(tmp_path, files.SWEPT, of)
     for block in blocks(of, dict.fromkeys(of.arms, 100.0), 6, 0.05):
         files.append_block(tmp_path, block)
     found = recorded(tmp_path)
     assert [[len(block) for block in each] for each in found] == [[15] * 6] * 2
     other = tmp_path / "other"
     other.mkdir()
-    files.write_sweep(other, sweep())
+    files.write_plan(other, files.SWEPT, sweep())
     with pytest.raises(UsageError, match="no A/A pair"):
         recorded(other)
-    (finding,) = statistics.check(other)
+    (finding,) = statistics.check(1, other)
     assert finding.passed is False
     assert "no A/A pair" in finding.shown
 

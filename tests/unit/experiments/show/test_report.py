@@ -14,7 +14,7 @@ from experiments.design.setting import setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.judge.verdicts import judge
 from experiments.results.environment import Busy, Environment, save
-from experiments.results.files import append_block, write_sweep
+from experiments.results.files import SWEPT, append_block, write_plan
 from experiments.show import notebook, report
 from experiments.show.content import Content, Seen, content, read
 from experiments.show.figures.style import Picture
@@ -229,13 +229,13 @@ def test_the_markdown_is_markdown() -> None:
 def folder(tmp_path: Path) -> Path:
     """A folder of results, as a sweep leaves it."""
     judgement = judged(3)
-    write_sweep(tmp_path, judgement.sweep)
+    write_plan(tmp_path, SWEPT, judgement.sweep)
     for block in judgement.blocks:
         append_block(tmp_path, block)
     save(MACHINE, tmp_path)
     for name in ("beside", "later"):
         (tmp_path / name).mkdir()
-        write_sweep(tmp_path / name, judgement.sweep)
+        write_plan(tmp_path / name, SWEPT, judgement.sweep)
     return tmp_path
 
 

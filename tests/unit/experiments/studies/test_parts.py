@@ -11,11 +11,12 @@ from experiments.compare.sweep import sweep as of_compare
 from experiments.design.arms import Arm, Group, ServerKey, equally_loaded, twins
 from experiments.design.levels import Level
 from experiments.design.setting import Setting, read
-from experiments.design.sweep import PAIRS, PAIRS_NEAR_1, Slices, Sweep, Windows
+from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.selfcheck import ab
 from experiments.show.content import left_out
 from experiments.studies import PARTS
 from experiments.studies.study import Part, Scale
+from tests.unit.experiments.blocks import PAIRS, PAIRS_NEAR_1, pairs
 
 SWEEPS = {
     f"{name}-{profile}": part.sweep(scale)
@@ -113,4 +114,4 @@ def test_a_block_has_pairs_enough() -> None:
     for name, sweep in SWEEPS.items():
         if sweep.has_verdicts and isinstance(sweep.turns, Slices):
             for each in sweep.comparisons:
-                assert sweep.pairs(each) >= (PAIRS_NEAR_1 if each.kind == "same" else PAIRS), (name, each.name)
+                assert pairs(sweep, each) >= (PAIRS_NEAR_1 if each.kind == "same" else PAIRS), (name, each.name)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.design.sweep import PAIRS_NEAR_1
 from experiments.judge.standalone import StandaloneJudged, judged
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement, judge
@@ -32,7 +31,7 @@ from experiments.studies.server_cost.sweeps import (
 from experiments.studies.server_cost.sweeps import split as split_sweep
 from experiments.studies.study import Scale
 from tests.unit.experiments.apart_seen import block_of
-from tests.unit.experiments.blocks import SERVER_SHARE, World, blocks
+from tests.unit.experiments.blocks import PAIRS_NEAR_1, SERVER_SHARE, World, blocks, pairs
 
 PART = SERVER_COST.parts["server_cost"]
 
@@ -81,7 +80,7 @@ def test_every_profile_s_sweep_can_be_judged(profile: str) -> None:
     sweep = PART.sweep(scale)
     assert {each.measure for each in sweep.comparisons} == {"cpu"}
     echoes = [each for each in sweep.comparisons if "service" in each.differ]
-    assert all(sweep.pairs(each) >= PAIRS_NEAR_1 for each in echoes if sweep.has_verdicts)
+    assert all(pairs(sweep, each) >= PAIRS_NEAR_1 for each in echoes if sweep.has_verdicts)
     assert sweep.comparisons[0].differ == ("transport",)
     executors = {arm.setting["executor"] for arm in (sweep.comparisons[0].above, sweep.comparisons[0].below)}
     assert executors == {"static-pool"}
@@ -211,7 +210,7 @@ def test_an_option_is_held_against_its_goal() -> None:
     assert goal_rows.text.count("at most") == 3
     assert "| sockets store=sqlite |" in arms.text.replace(" connections=16", "").replace(" client=lean", "")
     quick = options(SERVER_COST.scales["quick"])
-    assert all(quick.pairs(each) >= PAIRS_NEAR_1 for each in quick.comparisons)
+    assert all(pairs(quick, each) >= PAIRS_NEAR_1 for each in quick.comparisons)
 
 
 def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:

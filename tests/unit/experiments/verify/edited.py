@@ -81,7 +81,7 @@ class Recording:
         """Computes everything anew from sweep and blocks, with digests."""
         for name in (files.BLOCKS_FILE, rows.ROWS_FILE):
             (self.folder / name).unlink(missing_ok=True)
-        files.write_sweep(self.folder, self.sweep)
+        files.write_plan(self.folder, files.SWEPT, self.sweep)
         for each in self.blocks:
             files.append_block(self.folder, each)
         kept = files.counting(self.blocks)

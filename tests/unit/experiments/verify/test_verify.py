@@ -29,7 +29,7 @@ def nothing(_: Path) -> Expected:
 
 def recording(folder: Path, blocks: Sequence[Block]) -> Path:
     """A folder of these blocks."""
-    files.write_sweep(folder, OF)
+    files.write_plan(folder, files.SWEPT, OF)
     environment.save(machine(blocks), folder)
     for each in blocks:
         files.append_block(folder, each)
@@ -86,7 +86,7 @@ def test_an_edited_row_is_named(tmp_path: Path) -> None:
 def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_path: Path) -> None:
     """Every row stands at the factor's default; a column that was taken out of the rows is named."""
     table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
-    write_rows(table, rows_in(table), [name for name in rows.COLUMNS if name != factor])
+    write_rows(table, rows_in(table), [name for name in rows_in(table)[0] if name != factor])
     assert (list(differences(tmp_path, nothing)) == []) == fine
 
 
@@ -120,7 +120,7 @@ def test_a_sweep_of_an_earlier_edition_is_refused(tmp_path: Path) -> None:
 def test_other_limits_are_named(tmp_path: Path) -> None:
     """A recording under other limits is judged by them, and they are named."""
     other = replace(OF, limits=replace(LIMITS, errors_share=0.5))
-    files.write_sweep(tmp_path, other)
+    files.write_plan(tmp_path, files.SWEPT, other)
     environment.save(machine(blocks(10)), tmp_path)
     for each in blocks(10):
         files.append_block(tmp_path, each)

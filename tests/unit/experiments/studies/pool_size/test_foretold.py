@@ -36,7 +36,7 @@ def test_a_server_that_is_free_has_all_cores() -> None:
 
 def test_without_a_gil_computing_has_all_cores_too() -> None:
     """The part that held the GIL needs a core alone; threads gain up to the cores, and not beyond."""
-    computes = Demands(gil_s=0.010, free_s=0.0, wait_s=0.0, overhead_s=0.0, lock_s=0.001)
+    computes = Demands(gil_s=0.010, free_s=0.0, wait_s=0.0, overhead_s=0.0)
     of = setting(workers=16, connections=16, placement="free")
     free = of.but(build="free-threaded")
     assert [of_demands(each, computes, cores=2).limit for each in (of, free)] == ["gil", "cores"]

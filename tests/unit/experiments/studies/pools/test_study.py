@@ -54,8 +54,8 @@ def judged(scale: Scale = QUICK) -> TableJudged:
 def seen(scale: Scale = QUICK, wrong: int = 0, cells: TableJudged | None = None) -> Seen:
     """Nothing by turns, made-up cells, and a stress test."""
     plan = design.stress(scale)
-    kinds = tuple(KindSeen(each.requests, 0, 0, 10**9, 1.0, 1024, 1024) for each in plan.kinds)
-    final = tuple(FinalSeen(each.keys - wrong, wrong, (each.keys,)) for each in plan.final)
+    kinds = tuple(KindSeen(each.requests, 0, 0, 10**9, 1024, 1024) for each in plan.kinds)
+    final = tuple(FinalSeen(each.keys - wrong, wrong) for each in plan.final)
     repetition = block_of(1, (StressSeen(kinds, final),) * len(plan.servers))
     return Seen(
         judge(design.pools(scale), []), runs=(*([cells] if cells else []), stress_judge.judged(plan, [repetition]))
