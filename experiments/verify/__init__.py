@@ -13,6 +13,7 @@ recording lacks came later. Left out: whether the blocks are true.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +29,9 @@ from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
+
+GROWING = ("executor", "locking")
+"""Factors whose levels a new part of the service adds to. A recording may lack the latest levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,10 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
     if not expected.designs:
         yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
         return
-    as_judged = [replace(design, sweep=replace(design.sweep, limits=sweep.limits)) for design in expected.designs]
+    as_judged = [
+        replace(design, sweep=replace(_without_later(design.sweep, sweep), limits=sweep.limits))
+        for design in expected.designs
+    ]
     design = next((each for each in as_judged if each.sweep == sweep), None)
     if design is None:
         apart = min(([*_unlike(sweep, each.sweep)] for each in as_judged), key=len)
@@ -117,6 +124,20 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
             yield f"{folder / name}: not there"
         elif files.read_sweep(folder / name).part != part:
             yield f"{folder / name}: holds the part {files.read_sweep(folder / name).part}"
+
+
+def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
+    """The design without the executors and locking strategies that the recording lacks: they came later."""
+    has = {(name, arm.setting[name]) for arm in recorded.arms for name in GROWING}
+    later = {arm for arm in design.arms if any((name, arm.setting[name]) not in has for name in GROWING)}
+    if not later:
+        return design
+    kept = ((each, tuple(arm for arm in each.arms if arm not in later)) for each in design.groups)
+    groups = tuple(replace(each, arms=arms) for each, arms in kept if len(arms) > 1 or arms == each.arms)
+    compared = tuple(each for each in design.comparisons if not {each.above, each.below} & later)
+    with suppress(ValueError):  # of a sweep that would decide nothing
+        return replace(design, groups=groups, comparisons=compared)
+    return design
 
 
 def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:

@@ -114,7 +114,8 @@ def speed(environment: Environment | None) -> str:
     if environment is None:
         return ""
     ends = filter(None, (environment.before, environment.after))
-    return f"; on a machine that does a fixed piece of other work in {number(fmean(each.fixed_work_us for each in ends) / 1000)} ms"
+    fixed_work_ms = fmean(each.fixed_work_us for each in ends) / 1000
+    return f"; on a machine that does a fixed piece of other work in {number(fixed_work_ms)} ms"
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:

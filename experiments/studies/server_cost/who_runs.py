@@ -126,7 +126,9 @@ def table(seen: Seen) -> str:
     connections."""
     lines = []
     found = points(seen.main.sweep, seen.main.blocks)
-    for executor in EXECUTORS:
+    for executor in (
+        each for each in EXECUTORS if Arm(_server(max(CONNECTIONS), executor=each)) in seen.main.sweep.arms
+    ):
         cells = [executor]
         for connections in CONNECTIONS:
             judged = seen.main.judged.get(_name(executor, connections))
