@@ -31,8 +31,8 @@ def test_a_figure_of_processor_time_names_its_load(part: str) -> None:
     """Figures of two runs show other times of the same Lookup: the fixed work says how fast the machine was."""
     told = drawn(part).alternative
     assert "16 connections of one lean client" in told
-    assert "in this run a fixed piece of work takes 2.00 ms" in told
-    assert "fixed piece of work" not in drawn(part, recorded=False).alternative
+    assert "on a machine that does a fixed piece of other work in 2.00 ms" in told
+    assert "fixed piece" not in drawn(part, recorded=False).alternative
 
 
 @pytest.mark.slow
