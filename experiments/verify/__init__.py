@@ -12,13 +12,15 @@ A recording is judged by the limits that it states; limits that are not this ver
 recording lacks came later. Left out: whether the blocks are true.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from experiments.design.arms import Arm, Group
 from experiments.design.factors import FACTORS
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import judge
@@ -127,7 +129,8 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without the executors and locking strategies that the recording lacks: they came later."""
+    """The design without the executors and locking strategies that the recording lacks: they came later. The other arms
+    stand as often in a round; a group may have had room for the second server of an A/A pair, and has none now."""
     has = {(name, arm.setting[name]) for arm in recorded.arms for name in GROWING}
     later = {arm for arm in design.arms if any((name, arm.setting[name]) not in has for name in GROWING)}
     if not later:
@@ -135,9 +138,16 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
     kept = ((each, tuple(arm for arm in each.arms if arm not in later)) for each in design.groups)
     groups = tuple(replace(each, arms=arms) for each, arms in kept if len(arms) > 1 or arms == each.arms)
     compared = tuple(each for each in design.comparisons if not {each.above, each.below} & later)
+    if _times(groups) == _times(recorded.groups):
+        groups = recorded.groups
     with suppress(ValueError):  # of a sweep that would decide nothing
         return replace(design, groups=groups, comparisons=compared)
     return design
+
+
+def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:
+    """Each arm of groups, how often it stands in a round, and in every which round."""
+    return Counter((arm, group.times, group.every) for group in groups for arm in group.arms)
 
 
 def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
