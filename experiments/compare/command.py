@@ -63,7 +63,10 @@ EXITS = {
 }
 """Meaning of each exit code."""
 
-BEGINS = "Each block starts {started} anew, and takes some 6 s: longer on a busy machine or with slow servers."
+BEGINS = (
+    "Each block starts {started} anew. A block takes some 6 s, and some 19 s where the load runs in windows, as load "
+    "programs do. A busy machine or slow servers make a block longer."
+)
 """First line, printed at once: the first block prints no other before its servers have started."""
 
 RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."

@@ -1,8 +1,9 @@
 """Gates: reasons that keep a verdict back, judged on data that were really collected.
 
 Twenty rules guard a conclusion. Ten rules cannot be broken by construction: ``README.md`` lists them with the reason.
-The other ten are gates here, under their numbers. A gate touches only the comparison that it concerns. A fault of a
-single block leaves out that block alone (``block_refusals``). A fault of all blocks keeps the verdict back. Pure.
+Nine are gates here, under their numbers, and rule 14 is a note. A gate touches only the comparison that it concerns. A
+fault of a single block leaves out that block alone (``block_refusals``). A fault of all blocks keeps the verdict back.
+Pure.
 """
 
 import math

@@ -65,7 +65,9 @@ Examples:
   recommend --start 'python shop.py --workers {{workers}} --port {{port}}' --call shop.v1.Shop/Price
 
 A running server is asked with up to 128 connections, for up to a minute. Do not ask one that others use.
-The rule: pools are 1, 2, 4 … 64; advised is the smallest within 5 % of the best rate, or within 10 % of the best p99.
+The rule: pools are 1, 2, 4 … 64. Advised is the smallest within 5 % of the best rate.
+With --rate-hz: the smallest that carries the rate, with a p99 near the largest pool's. Near is within 10 % of a
+predicted p99, and within 25 % of a measured one.
 
 Exit codes:
 {exits}"""
