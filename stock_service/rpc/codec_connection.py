@@ -150,7 +150,9 @@ class CodecConnection:
         self.close()
 
     def _give_up(self, number: int, whole: bool) -> None:
-        """Ends a call whose time is over. Where a part of the request may have been sent, also closes the connection."""
+        """Ends a call whose time is over. Where a part of the request may have been sent, also closes the
+        connection.
+        """
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)
         try:

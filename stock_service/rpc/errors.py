@@ -90,7 +90,9 @@ class Fault(StockServiceError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """The code and detail in one line: a client gets the detail from a server, and a server may send several lines."""
+        """The code and detail in one line: a client gets the detail from a server, and a server may send several
+        lines.
+        """
         return f"{self.code.name}: {printable(' '.join(self.detail.split()))}"
 
 

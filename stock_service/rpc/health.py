@@ -52,7 +52,9 @@ class Health:
         return self.watched(request)
 
     def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """The status now, for the method Watch, which sends the first status at once, and then each different status."""
+        """The status now, for the method Watch, which sends the first status at once, and then each different
+        status.
+        """
         if request.service not in self._names:
             return HealthCheckResponse(status=HealthCheckResponse.SERVICE_UNKNOWN)
         serving = HealthCheckResponse.SERVING if self.serving() else HealthCheckResponse.NOT_SERVING

@@ -26,7 +26,9 @@ _UNDECODABLE = FaultCode.INVALID_ARGUMENT.name
 
 
 def outcomes_of(response: Descriptor) -> dict[int, str]:
-    """The names of a response's statuses (such as ``OK``) by number. Empty for a response without an enum ``status``."""
+    """The names of a response's statuses (such as ``OK``) by number. Empty for a response without an enum
+    ``status``.
+    """
     field = response.fields_by_name.get("status")
     if field is None or field.enum_type is None:
         return {}

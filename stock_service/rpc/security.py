@@ -93,7 +93,9 @@ def concealed(head: bytes) -> bytes:
 
 
 def shown_in(authorization: Iterable[str]) -> Shown:
-    """Credential in the values of a request's field ``authorization``. Only a single value ``Bearer TOKEN`` is valid."""
+    """Credential in the values of a request's field ``authorization``. Only a single value ``Bearer TOKEN`` is
+    valid.
+    """
     values = tuple(authorization)
     if not values:
         return None

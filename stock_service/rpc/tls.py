@@ -145,7 +145,9 @@ def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
 
 
 def named_in(certificate: object) -> str:
-    """The common name in a certificate in the form of the module ``ssl``; empty unless the certificate has exactly one."""
+    """The common name in a certificate in the form of the module ``ssl``; empty unless the certificate has exactly
+    one.
+    """
     if not isinstance(certificate, dict):
         return ""
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]

@@ -105,7 +105,9 @@ class StaticPool:
                 self._idle += 1
 
     def _next(self, awake: Lock) -> Task | None:
-        """Waits for a task, and takes the oldest task. Returns None if the pool has stopped and every task has begun."""
+        """Waits for a task, and takes the oldest task. Returns None if the pool has stopped and every task has
+        begun.
+        """
         while True:
             with self._lock:
                 if self._tasks:

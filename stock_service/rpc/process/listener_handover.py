@@ -253,7 +253,9 @@ def _hear(heir: socket.socket, word: bytes) -> None:
 
 
 def _end(process: int) -> None:
-    """Ends a process, and waits until the process is gone and has no file open. Then no other process writes the store."""
+    """Ends a process, and waits until the process is gone and has no file open. Then no other process writes the
+    store.
+    """
     with suppress(OSError):  # it has gone; or it is another user's, whose lock keeps the store from this one
         signal.pidfd_send_signal(process, signal.SIGKILL)
     gone = select.poll()

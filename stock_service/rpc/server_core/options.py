@@ -25,7 +25,9 @@ class Peer(tuple[str, int]):
 
 
 def certificate_of(peer: Address) -> str:
-    """Common name in the certificate that the peer of a connection has shown; empty for a peer without a certificate."""
+    """Common name in the certificate that the peer of a connection has shown; empty for a peer without a
+    certificate.
+    """
     return peer.certificate if isinstance(peer, Peer) else ""
 
 

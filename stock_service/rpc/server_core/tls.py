@@ -293,6 +293,8 @@ class TlsStream:
 
 
 def tls_streams(tls: ServerTls) -> Callable[[socket.socket, Address], TlsStream]:
-    """Maker of the streams of one server. Each stream has the certificate that the server has when the stream is made."""
+    """Maker of the streams of one server. Each stream has the certificate that the server has when the stream is
+    made.
+    """
     failed = FailedHandshakes()
     return lambda accepted, peer: TlsStream(accepted, peer, tls, failed)

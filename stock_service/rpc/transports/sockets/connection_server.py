@@ -98,7 +98,9 @@ class ConnectionServer(Generic[Request]):
         return in_time
 
     def _shut(self, how: int) -> None:
-        """Shuts down every open connection. The caller holds ``_changed``, so that no connection is closed meanwhile."""
+        """Shuts down every open connection. The caller holds ``_changed``, so that no connection is closed
+        meanwhile.
+        """
         for connection in self._open:
             try:
                 connection.shutdown(how)
