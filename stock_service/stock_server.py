@@ -56,7 +56,7 @@ class _StoredCatalog(Catalog, Protocol):
         """Place of the stocks, for people."""
 
     on_sick: Callable[[], object]
-    """Called when ``sick`` has changed, by any thread, which it does not block."""
+    """Function called when ``sick`` has changed, by any thread; the function does not block."""
 
     def flush(self, here: bool) -> None:
         """The ``Flush`` of a service."""
@@ -72,7 +72,7 @@ class _StoredCatalog(Catalog, Protocol):
 _DEFAULT_LOCKING = "mutex"
 
 _OVER_S = 5.0
-"""Longest time that a process takes to end besides its grace and its store's last commit."""
+"""Longest time that a process takes to end, in addition to its grace and its store's last commit."""
 
 
 def main(
@@ -190,7 +190,7 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
 
 
 def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
-    """The catalog in the memory that the parent allotted."""
+    """The catalog in the shared memory that the parent process made."""
     from stock_service.trading.shared.catalog import SharedCatalog  # here: one process alone does not need it
     from stock_service.trading.shared.memory import Memory
 

@@ -1,14 +1,14 @@
-"""A call: the request, and all that a transport knows of it, for a service's method.
+"""A call: the request, and a transport's knowledge of the request, for a service's method.
 
 A call is made only for methods that ask for it (``Method.wants_call``). Other methods are given their request alone, so
-that a call costs them nothing. Left out: things that only one transport has. A method that needs them would run on that
-transport alone.
+that a call costs them nothing. Left out: data that only one transport has. A method that needs such data would run on
+that transport alone.
 """
 
 from dataclasses import dataclass
 
 Metadata = tuple[tuple[str, str | bytes], ...]
-"""Names, in lower case, and values, in the order in which they came; a name may come more than once."""
+"""Pairs of a name, in lower case, and a value, in the order of their arrival. A name may come more than once."""
 
 NO_METADATA: Metadata = ()
 """No metadata, for transports that carry none."""
@@ -37,8 +37,8 @@ class Call:
     peer: str = ""
     """Address of the sender, ``HOST:PORT``; empty where the transport does not tell it."""
     deadline_ns: int | None = None
-    """Time at which the client gives up, on ``time.monotonic_ns``; None: never."""
+    """Time at which the client gives up, on ``time.monotonic_ns``; None for a client that never gives up."""
     metadata: Metadata = NO_METADATA
     """Metadata of the request, without ``authorization``: a token is for the transport, and is not kept."""
     reply: ReplyMetadata | None = None
-    """Metadata of the reply, for the method to fill; None: the transport carries none."""
+    """Metadata of the reply, for the method to fill; None on a transport that carries no metadata."""

@@ -2,7 +2,7 @@
 
 A call is one send and, mostly, one receive. Bytes that the protocol itself sends after a reply go with the next
 request: grpc-go sends a PING before every reply, which must be answered. Timeouts are the kernel's (SO_RCVTIMEO,
-SO_SNDTIMEO), set only when they change. Python's own would add a poll to every send and receive.
+SO_SNDTIMEO), set only when they change. Python's own timeouts would add a poll to every send and receive.
 
 Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, gets no answer
 before the next call. If the server has closed the connection by then, that call is Unavailable. The load client's lanes
@@ -37,9 +37,9 @@ class CodecConnection:
     ) -> None:
         """Makes no connection yet: ``open`` does, or the first call.
 
-        ``context`` is for TLS; None: the connection is plain. ``prepare`` replaces the codec's own, to send the server
-        another timeout. ``greeting`` is the path and the payload of a call with which each new connection begins, and
-        which must not fail.
+        ``context`` is for TLS, and None for a plain connection. ``prepare`` replaces the codec's own ``prepare``, to
+        send the server another timeout. ``greeting`` is the path and the payload of a call with which each new
+        connection begins, and which must not fail.
         """
         self._address, self._context = address, context
         self._peer = shown_address(address)
@@ -122,7 +122,7 @@ class CodecConnection:
             self._socket = None
 
     def _last(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
-        """Returns a reply, or raises a fault, that may be the connection's last: closes it if no call can follow."""
+        """Returns a reply, or raises a fault; closes the connection if no further call is possible."""
         self._send(outgoing)
         if isinstance(reply, Unavailable) or not self._codec.room():
             self.close()
@@ -131,7 +131,9 @@ class CodecConnection:
         raise reply
 
     def _send(self, data: bytes) -> None:
-        """Sends all bytes. Ignores that the server has closed: the next receive may show the reason."""
+        """Sends all bytes. Ignores an error of a connection that the server has closed: the next receive may show the
+        reason.
+        """
         assert self._socket is not None
         try:
             self._socket.sendall(data)
@@ -148,7 +150,9 @@ class CodecConnection:
         self.close()
 
     def _give_up(self, number: int, whole: bool) -> None:
-        """Ends a call whose time is over, and the connection too where a part of a request may have been sent."""
+        """Ends a call whose time is over. Where a part of the request may have been sent, also closes the
+        connection.
+        """
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)
         try:

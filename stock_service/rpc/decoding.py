@@ -1,8 +1,8 @@
-"""Decoder of messages that does not cut off enums' numbers.
+"""Decoder of messages that keeps the numbers of enums whole.
 
-A field of an enum holds 32 bits. protobuf cuts a longer number off, in every language: it reads 2^32 + 1 as 1, and so
-an unknown side as BUY. Here such a number becomes ``NO_MEMBER``, which the service then refuses like any other number
-that is no member.
+A field of an enum holds 32 bits. protobuf cuts a longer number to 32 bits, in every language: it reads 2^32 + 1 as 1,
+and so an unknown side as BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses ``NO_MEMBER``
+like any other number that is not in the enum.
 
 Left out: enums that are repeated, in a oneof, or in a message within the message; and other fields of 32 bits.
 """
@@ -18,12 +18,15 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 Kind = TypeVar("Kind", bound=Message)
 
 NO_MEMBER = -(2**31)
-"""Value of an enum's field for which a longer number was sent: the least possible, which no enum here has."""
+"""Value of an enum's field for which a longer number was sent: the least possible number, which no enum of the project
+has.
+"""
 
 
 def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
-    """Makes the function that decodes messages of a kind; to be made once. Any thread may call the function. It raises
-    DecodeError."""
+    """Makes the function that decodes messages of one kind. Call this once for each kind. Any thread may call the
+    function, which raises DecodeError.
+    """
     decode: Callable[[bytes], Kind] = kind.FromString
     enums = {field.number: field.name for field in cast(Descriptor, kind.DESCRIPTOR).fields if _is_enum(field)}
     if not enums:
@@ -46,8 +49,9 @@ def _is_enum(field: FieldDescriptor) -> bool:
 
 
 def _varints(payload: bytes) -> dict[int, int]:
-    """Numbers as they were sent, the last one of each field. A message type without fields keeps them all as unknown
-    fields."""
+    """The last number that was sent for each field, uncut. A message type without fields keeps every number as an
+    unknown field.
+    """
     sent = UnknownFieldSet(Empty.FromString(payload))
     fields = (sent[index] for index in range(len(sent)))
     return {field.field_number: field.data for field in fields if field.wire_type == 0}

@@ -1,8 +1,8 @@
 """A blocking client's connection: TCP, or TLS over it, with the few methods of a socket that clients here use.
 
-Over TLS it is the standard library's socket. Where it cannot receive or send in time, or at once, it raises
-BlockingIOError, as a plain socket does here. Use ``settimeout`` on it: with the kernel's timeouts (SO_RCVTIMEO,
-SO_SNDTIMEO) it would read again, for ever.
+A connection over TLS is the standard library's socket. If the socket cannot receive or send in time, it raises
+BlockingIOError, as a plain socket does here. Use ``settimeout`` on the socket: with the kernel's timeouts (SO_RCVTIMEO,
+SO_SNDTIMEO) the socket would read again, for ever.
 """
 
 import socket
@@ -13,7 +13,7 @@ from stock_service.rpc.errors import DeadlineExceeded, Unavailable
 from stock_service.rpc.option_types import shown_address
 
 READ_BYTES = 65_536
-"""Largest number of bytes of one read: a whole reply, nearly always."""
+"""Largest number of bytes of one read. Nearly every reply is smaller."""
 
 _WAITS = (ssl.SSLWantReadError, ssl.SSLWantWriteError, TimeoutError)
 
@@ -22,8 +22,8 @@ class TlsSocket(ssl.SSLSocket):
     """A socket over TLS; see the module. One thread at a time. Raises OSError; ``ssl.SSLError`` is one kind of it."""
 
     def recv(self, size: int = READ_BYTES, flags: int = 0) -> bytes:
-        """Receives the next bytes, of one record; empty where the server has ended, also without TLS's own end: frames
-        and messages themselves show if they are whole.
+        """Receives the next bytes, of one record. Returns empty bytes when the server has ended the connection, with or
+        without TLS's own end: frames and messages themselves show if they are whole.
         """
         try:
             return super().recv(size, flags)
@@ -31,7 +31,7 @@ class TlsSocket(ssl.SSLSocket):
             raise BlockingIOError from error
 
     def send(self, data: bytes, flags: int = 0) -> int:  # type: ignore[override]  # clients here send bytes
-        """Sends all bytes. After BlockingIOError the same bytes must be given again, perhaps with more behind them.
+        """Sends all bytes. After BlockingIOError the caller must give the same bytes again, and may append more bytes.
 
         ``flags`` is MSG_DONTWAIT or 0.
         """

@@ -27,8 +27,8 @@ class StockServiceError(Exception):
 class UsageError(StockServiceError):
     """An option, argument or file that cannot be used.
 
-    ``option`` names it (``--port``, ``catalog.toml: stocks[2].price``). ``given`` is the value, None where there is
-    none, and ``allowed`` describes the values that can be used.
+    ``option`` names the option or the place in the file (``--port``, ``catalog.toml: stocks[2].price``). ``given`` is
+    the value, or None for a missing value. ``allowed`` describes the values that can be used.
     """
 
     def __init__(self, option: str, given: object, allowed: str) -> None:
@@ -90,7 +90,9 @@ class Fault(StockServiceError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """The code and detail in one line, since at a client the detail is text from a server."""
+        """The code and detail in one line: a client gets the detail from a server, and a server may send several
+        lines.
+        """
         return f"{self.code.name}: {printable(' '.join(self.detail.split()))}"
 
 

@@ -1,9 +1,9 @@
 """Health of a server, as defined by ``grpc.health.v1``: ``/grpc.health.v1.Health/Check``, on every transport.
 
-NOT_SERVING while the server drains or stops, and where its service says that it is sick: of the stock service, while
-its store takes no change: until a restart, or until its database is reached again. A disk that is full makes no server
-sick: it may have room again for the next trade.
-Transports that speak gRPC answer Watch too, which says each change at once.
+The status is NOT_SERVING while the server drains or stops, and while the service reports that it is sick. The stock
+service is sick while its store takes no change: until a restart, or until the database is reached again. A full disk
+makes no server sick: the disk may have room again for the next trade. Transports that speak gRPC also answer the method
+Watch, which reports each change at once.
 """
 
 from collections.abc import Callable
@@ -31,16 +31,18 @@ class Health:
         return not self._stopping and not self._sick()
 
     def stop(self) -> None:
-        """Says NOT_SERVING from now on. May be repeated."""
+        """Makes the status NOT_SERVING from now on. May be repeated."""
         self._stopping = True
         self._tell()
 
     def changed(self) -> None:
-        """Has watches told, since ``sick`` may give another answer now. Any thread; does not block."""
+        """Tells the watches that ``sick`` may give another answer now. Any thread may call this; it does not block."""
         self._tell()
 
     def tell(self, tell: Callable[[], object]) -> None:
-        """Has ``tell`` called when a watch may have another answer: by any thread, which it must not block."""
+        """Registers ``tell``, which is called when the health may have changed. Any thread may call ``tell``, which
+        must not block.
+        """
         self._tell = tell
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:
@@ -50,7 +52,9 @@ class Health:
         return self.watched(request)
 
     def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """Each word of the method Watch, which says the first one at once, and then each that differs."""
+        """The status now, for the method Watch, which sends the first status at once, and then each different
+        status.
+        """
         if request.service not in self._names:
             return HealthCheckResponse(status=HealthCheckResponse.SERVICE_UNKNOWN)
         serving = HealthCheckResponse.SERVING if self.serving() else HealthCheckResponse.NOT_SERVING

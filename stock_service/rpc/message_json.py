@@ -1,13 +1,14 @@
 """Protobuf messages as JSON and back, by their descriptors: an object of the fields, by the names in the ``.proto``.
 
-Integers are numbers, 64 bits too: protobuf's own mapping writes those as text. An enum is its number, and may be given
-by name; bytes are base64; every field without presence is written, zeros too.
+Integers of 64 bits are numbers too, though protobuf's own mapping writes them as text. An enum is written as its
+number, and may be given by name. Bytes are base64. Every field without presence is written, also a zero.
 
 Reading is strict: an unknown field, a value of another type or out of its range, and a number that is not finite are
 InvalidRequest. msgspec reads the text, and checks it against the types that ``_shape`` finds in a descriptor. protobuf
-checks the ranges of integers and the names of enums. Only where one of the two refuses a text does ``_fault`` look for
-the field, so that reading a valid text stays fast. Left out: maps, extensions, protobuf's well-known types, and a
-check for a name that comes twice in one object (the last one counts). Every function may be called from any thread.
+checks the ranges of integers and the names of enums. ``_fault`` looks for the wrong field only after msgspec or
+protobuf has refused a text, so that reading a valid text stays fast. Left out: maps, extensions, protobuf's well-known
+types, and a check for a name that comes twice in one object (the last one counts). Every function may be called from
+any thread.
 """
 
 import math
@@ -61,7 +62,7 @@ _ALLOWED_WHOLE = {
 _FLOATS = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 
 _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
-"""Types that are texts in JSON, as all variables of a path are."""
+"""Types whose values are texts in JSON. The variables of a path are texts too."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
@@ -69,14 +70,17 @@ _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
 
 
 def to_json(message: Message) -> bytes:
-    """The message as JSON. Raises InternalFault for a number that JSON does not have: only a handler makes one."""
+    """The message as JSON. Raises InternalFault for a number that JSON does not have (NaN, infinity), which only a
+    handler can make.
+    """
     return msgspec.json.encode(_plain(message), enc_hook=_plain)
 
 
 def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) -> Kind:  # never changed
     """The message of a JSON text; an empty text counts as ``{}``. Raises InvalidRequest.
 
-    ``variables`` fill fields from texts, by name; the JSON may leave these fields out, and else must have equal values.
+    ``variables`` fill fields from texts, by name. The JSON may leave these fields out. If the JSON has such a field,
+    the values must be equal.
     """
     descriptor = cast(Descriptor, kind.DESCRIPTOR)
     shape = _shape(descriptor)
@@ -100,7 +104,7 @@ def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
 
 
 def _of_path(field: FieldDescriptor, text: str) -> object:
-    """The value of a variable's text in JSON; the text itself where it is not valid, to be refused later."""
+    """The value of a variable's text in JSON. A text that is not valid is returned as it is, and refused later."""
     if field.type in _TEXTS:
         return text
     if field.type == FieldDescriptor.TYPE_BOOL:
@@ -111,8 +115,9 @@ def _of_path(field: FieldDescriptor, text: str) -> object:
 
 
 def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> str | None:
-    """Finds the reason why this is no message. None: not found, since of a name that comes twice only the last value is
-    left here."""
+    """The reason why the JSON is no message. None if the reason is not found: of a repeated name, decoded JSON has only
+    the last value.
+    """
     try:
         given = {name: _of_path(descriptor.fields_by_name[name], value) for name, value in variables.items()}
         return _fault(descriptor, msgspec.json.decode(text or b"{}")) or _fault(descriptor, given)
@@ -121,7 +126,9 @@ def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> s
 
 
 def _fault(descriptor: Descriptor, content: object) -> str | None:
-    """The first refused field of decoded JSON, with its value and the allowed ones, in words; None: there is none."""
+    """The first refused field of decoded JSON, with its value and the allowed values, in words. None if every field is
+    valid.
+    """
     if not isinstance(content, dict):
         return f"{descriptor.name}: got {short(repr(content))}, allowed: an object"
     for name, value in content.items():
@@ -141,7 +148,7 @@ def _fault(descriptor: Descriptor, content: object) -> str | None:
 
 
 def _takes(field: FieldDescriptor, value: object) -> bool:
-    """True where a field, or an element of it, takes a value, by msgspec's checks and protobuf's."""
+    """True if a field, or an element of the field, takes a value, by the checks of msgspec and protobuf."""
     try:
         held = msgspec.convert(value, _TYPES.get(field.type, int))
         GetMessageClass(cast(Descriptor, field.containing_type))(**{field.name: [held] if field.is_repeated else held})
@@ -165,7 +172,9 @@ def _shape(descriptor: Descriptor) -> type[msgspec.Struct]:
 
 
 def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -> type[msgspec.Struct]:
-    """Makes the shape. ``made`` has the shapes so far, by their messages' full names: a message may contain itself."""
+    """Makes the shape of a message. ``made`` has the shapes made so far, by the messages' full names: a message may
+    contain itself.
+    """
     shape = made.get(descriptor.full_name)
     if shape is None:
         fields = [(field.name, Any, msgspec.UNSET) for field in descriptor.fields]
@@ -186,7 +195,9 @@ def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _members(descriptor: Descriptor) -> list[tuple[str, bool, bool]]:
-    """Name of each field, True where it has presence, True where it is a floating number. Raises as ``_shape``."""
+    """For each field: its name, True for a field with presence, True for a floating number. Raises TypeError as
+    ``_shape`` does.
+    """
     _shape(descriptor)
     return [(field.name, field.has_presence, field.type in _FLOATS) for field in descriptor.fields]
 

@@ -1,7 +1,7 @@
-"""Methods in bytes that count their requests: ``Method.answer`` gives these where a server has metrics.
+"""Methods in bytes that count their requests. ``Method.answer`` gives such a method to a server with metrics.
 
-A method that counts is one function, like the one that does not count: a stack frame around that one would cost more
-than the counting.
+A method that counts is one function, and does not call the method that does not count: one more stack frame would cost
+more than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -26,7 +26,9 @@ _UNDECODABLE = FaultCode.INVALID_ARGUMENT.name
 
 
 def outcomes_of(response: Descriptor) -> dict[int, str]:
-    """The statuses of a response by their numbers, named as in ``OK``; none where it has no enum ``status``."""
+    """The names of a response's statuses (such as ``OK``) by number. Empty for a response without an enum
+    ``status``.
+    """
     field = response.fields_by_name.get("status")
     if field is None or field.enum_type is None:
         return {}
@@ -36,7 +38,9 @@ def outcomes_of(response: Descriptor) -> dict[int, str]:
 def metered(
     decode: Decode, function: Callable[[Any], Any], meter: Meter, undecodable: Undecodable
 ) -> Callable[..., bytes]:
-    """A method from bytes to bytes, which counts. Its second argument is a function to call instead of ``function``."""
+    """A method from bytes to bytes that counts its requests. The method's second argument is a function to call instead
+    of ``function``.
+    """
     begin, ended, by_status, observe = meter.begin, meter.ended, meter.by_status, meter.observe
 
     def answer(payload: bytes, function: Callable[[Any], Any] = function) -> bytes:
@@ -82,7 +86,8 @@ def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[.
 def metered_stream(
     decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
-    """A method of several replies, which counts; its request ends after the last reply. Its time is not measured.
+    """A method of several replies that counts its requests. A request ends after its last reply. The time of a request
+    is not measured.
 
     ``decode`` raises InvalidRequest.
     """
@@ -104,6 +109,6 @@ def metered_stream(
 
 
 def _count(meter: Meter, error: BaseException) -> None:
-    """Counts an exception of a handler, but for ``Waiting``: a request that waits without a thread has not ended."""
+    """Counts an exception of a handler, except ``Waiting``: a request that waits without a thread has not ended."""
     if not isinstance(error, Waiting):
         meter.failed((error.code if isinstance(error, Fault) else FaultCode.INTERNAL).name)

@@ -1,11 +1,11 @@
 """Metrics of a server while it serves: requests, waits, refusals.
 
-A server without metrics is built from other functions, so that they cost its requests nothing. With metrics, counting
-is one call of C for each number. Only one request in ``ONE_IN`` is measured with a clock: its wait for a thread, its
-wait for the catalog's lock, and the time in its handler. These are the requests whose number is a multiple of
-``ONE_IN``, so a steady load is sampled evenly.
+A server without metrics is built from other functions, so that metrics cost its requests nothing. With metrics,
+counting is one call of C for each number. Only one request in ``ONE_IN`` is measured with a clock: its wait for a
+thread, its wait for the catalog's lock, and the time in its handler. These are the requests whose number is a multiple
+of ``ONE_IN``, so a steady load is sampled evenly.
 
-Left out: numbers that do not concern requests, and showing the numbers (``process/scraping.py``).
+Left out: numbers that do not concern requests, and the endpoint that shows the numbers (``process/scraping.py``).
 """
 
 import time
@@ -43,7 +43,7 @@ UNKNOWN = "UNKNOWN"
 """The outcome of a reply whose status has no name."""
 
 CANCELLED = "CANCELLED"
-"""The outcome of a request of several replies whose client did not take the last."""
+"""The outcome of a request with several replies whose client did not take the last reply."""
 
 now_ns = time.monotonic_ns
 
@@ -57,7 +57,7 @@ class Tally:
         self._looks = 0  # number of calls of ``add`` by ``value`` itself
 
     def value(self) -> int:
-        """Number of calls of ``add`` by others."""
+        """Number of calls of ``add``, without the calls by ``value`` itself."""
         with self._lock:
             number = self.add() - self._looks
             self._looks += 1
@@ -68,8 +68,9 @@ class Meter:
     """Counts of one method. Any thread may use them."""
 
     def __init__(self, outcomes: Mapping[int, str], observe: Observe) -> None:
-        """``outcomes`` names the statuses of its replies; empty where they have none. ``observe`` counts the time in
-        its handler."""
+        """``outcomes`` names the statuses of the method's replies, and is empty for replies without a status.
+        ``observe`` counts the time in its handler.
+        """
         self.observe = observe
         self.by_status = bool(outcomes)
         self._outcomes = {name: Tally() for name in (*outcomes.values(), UNKNOWN)} if outcomes else {OK: Tally()}
@@ -78,7 +79,8 @@ class Meter:
         self.begin: Callable[[], int] = count().__next__
         """Gives a number to a request that begins, or goes on after a wait without a thread."""
         self.ended: Mapping[object, Callable[[], int]]
-        """Functions that count a reply, by its status; a method without statuses has one, for None."""
+        """Functions that count a reply, by the reply's status. A method without statuses has one function, under None.
+        """
         if outcomes:
             other = self._outcomes[UNKNOWN].add
             known: dict[object, Callable[[], int]] = {
@@ -94,7 +96,7 @@ class Meter:
             self._faults[code].add()
 
     def missed(self) -> None:
-        """Counts a request that was not begun before its client gave up."""
+        """Counts a request whose client gave up before the request was begun."""
         self.failed(FaultCode.DEADLINE_EXCEEDED.name)
 
     def outcomes(self) -> dict[str, int]:
@@ -143,15 +145,15 @@ class Metrics:
         yield requests
 
     def meter(self, path: str, outcomes: Mapping[int, str]) -> Meter:
-        """The meter that counts a method from now on. To be made before the server serves."""
+        """The meter that counts a method's requests from now on. Call this before the server serves."""
         return self.meters.setdefault(path, Meter(outcomes, self._handler.labels(path).observe))
 
     def refused(self, what: str, code: str) -> None:
-        """Counts a ``request`` or a ``connection`` that was refused with a fault's code, before a thread had it."""
+        """Counts a ``request`` or a ``connection`` that was refused with a fault's code before a thread took it."""
         self._refused(what, code)()
 
     def waited(self, execute: Callable[[Callable[[], object]], None]) -> Callable[[Callable[[], object]], None]:
-        """An executor's ``execute``, which counts refusals, and for some tasks the wait for a thread."""
+        """An executor's ``execute`` that also counts refusals, and measures the wait for a thread for some tasks."""
         number, observe = count().__next__, self.waited_s
 
         def execute_noting(task: Callable[[], object]) -> None:

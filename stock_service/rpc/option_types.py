@@ -11,7 +11,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LIKE = 0.75
-"""Smallest likeness, by difflib, of a word that may have been meant: --grace-s is too little like --read-s."""
+"""Smallest similarity, by difflib, of a mistyped word to a suggested word: --grace-s is not similar enough to --read-s.
+"""
 
 
 def integer(low: int, high: int) -> Callable[[str], int]:
@@ -30,7 +31,7 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def meant(given: str, known: Iterable[str]) -> str:
-    """The known word that is most like a mistyped one, as a question to put after it; empty where none is like it."""
+    """A question after a mistyped word that suggests the most similar known word. Empty if no known word is similar."""
     from difflib import get_close_matches  # here, since a program without errors does not need it
 
     like = get_close_matches(given, tuple(known), n=1, cutoff=_LIKE)

@@ -1,7 +1,7 @@
 """Server reflection, ``grpc.reflection.v1alpha`` and ``v1``, whose messages are the same but for their package.
 
-Source: ``grpc/reflection/v1/reflection.proto``. The descriptors are of the messages that are loaded. protobuf's
-descriptor pool finds services and messages by name, but no methods. ghz asks for methods: here they are found.
+Source: ``grpc/reflection/v1/reflection.proto``. The descriptors are those that protobuf has loaded. protobuf's
+descriptor pool finds services and messages by name, but not methods. ghz asks for methods, and this module finds them.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Rights of callers, the file that grants them, and the check of one request. No I/O but that file.
+"""Rights of callers, the file that grants the rights, and the check of one request. Reading the file is the only I/O.
 
     [[callers]]
     name = "desk"
@@ -6,12 +6,13 @@
     token_sha256 = "5e88…"       # of the token that this caller shows; 64 hexadecimal digits
     certificate = "desk"         # the common name of its client certificate
 
-A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``); by default it
-needs an admin's. So a new method is closed until its right is declared. A method without an entry in ``Guard`` is never
-answered: a request is checked by the method that it was resolved to, never by the path in its bytes.
+A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``). The default
+is an admin's right. So only an admin may call a new method until its right is declared. A method without an entry in
+``Guard`` is never answered: a request is checked by the method that it was resolved to, never by the path in its bytes.
 
-A token is never kept and never compared: its SHA-256 is. No error here has a token, or a part of one. A head that shows
-a token is kept under its own digest (``concealed``), and its meaning has the token's digest only.
+A token itself is never kept and never compared: only the token's SHA-256 is. No error of this module has a token, or a
+part of a token. A head that shows a token is kept under the head's digest (``concealed``), and the head's meaning has
+only the token's digest.
 """
 
 import re
@@ -32,7 +33,7 @@ NAME_LENGTH_MAX = 64
 """Largest number of characters of a caller's name, and of a certificate's common name (X.520)."""
 
 Metadata = tuple[tuple[str, str], ...]
-"""Keys and values that a client sends with every request, in ASCII, the keys in lower case."""
+"""Pairs of a key and a value that a client sends with every request, in ASCII. The keys are in lower case."""
 
 TOKEN_BYTES_MAX = 256
 """Largest size of a token, in bytes."""
@@ -54,10 +55,10 @@ _KEY = token_bytes(32)
 
 
 class Right(IntEnum):
-    """Right of a caller. Each includes those before it."""
+    """Right of a caller. Each right includes the rights before it."""
 
     ANYONE = 0
-    """Right without a credential: to ask if the server serves."""
+    """Right of a caller without a credential: to ask if the server serves."""
     TRADER = 1
     """Right to look up and to trade."""
     ADMIN = 2
@@ -67,14 +68,16 @@ class Right(IntEnum):
 _RIGHTS = {"trader": Right.TRADER, "admin": Right.ADMIN}
 
 Shown = bytes | None
-"""Credential that a request shows: its token's digest; None where it shows none, ``UNREADABLE`` for no valid token."""
+"""Credential of a request: the digest of its token, None without a token, and ``UNREADABLE`` for a token that is not
+valid.
+"""
 
 UNREADABLE = b""
-"""Digest for something shown as a token that is not one: no caller has it."""
+"""Digest that stands for a token that is not valid: no caller has this digest."""
 
 
 Asked = tuple[bytes | None, Shown]
-"""Path of the method that a request was resolved to, None for none, and the credential that the request shows."""
+"""Path of the method that a request was resolved to, or None, and the credential that the request shows."""
 
 
 def digest(token: bytes) -> bytes:
@@ -83,14 +86,16 @@ def digest(token: bytes) -> bytes:
 
 
 def concealed(head: bytes) -> bytes:
-    """The key under which a head with a token is kept: it tells nothing of the head's bytes, and no client can make
-    bytes that equal it. Takes some 0.6 µs.
+    """The key under which a head with a token is kept. The key reveals nothing of the head's bytes, and no client can
+    make bytes that equal the key. Takes some 0.6 µs.
     """
     return blake2b(_KEY + head).digest()  # without HMAC: a hash of BLAKE2 cannot be extended
 
 
 def shown_in(authorization: Iterable[str]) -> Shown:
-    """Credential in the values of a request's field ``authorization``; valid is exactly one, ``Bearer TOKEN``."""
+    """Credential in the values of a request's field ``authorization``. Only a single value ``Bearer TOKEN`` is
+    valid.
+    """
     values = tuple(authorization)
     if not values:
         return None
@@ -105,9 +110,9 @@ class Caller:
     name: str
     right: Right
     token_digest: bytes
-    """Empty where it has no token."""
+    """Empty for a caller without a token."""
     certificate: str
-    """Its certificate's common name; empty where it has none."""
+    """Common name of the caller's certificate; empty for a caller without a certificate."""
 
 
 class Access:
@@ -122,7 +127,7 @@ class Access:
         """Methods granted to tokens since the file was read. A grant holds on every connection, with any
         certificate."""
         self.refused: Callable[[str, str], object] | None = None
-        """Function called at each refusal, with ``request`` and the fault's code; None: there is none."""
+        """Function called at each refusal, with ``request`` and the fault's code; None without metrics."""
         self.reload()
 
     def reload(self) -> None:
@@ -130,7 +135,7 @@ class Access:
         callers = load(self.file)
         self._by_certificate = {caller.certificate: caller for caller in callers if caller.certificate}
         self._by_token = {caller.token_digest: caller for caller in callers if caller.token_digest}
-        self.granted = set()  # last: a thread that sees this set also sees the new callers
+        self.granted = set()  # assigned last: a thread that sees this set also sees the new callers
 
     def check(self, needed: Right, shown: Shown, certificate: str) -> None:
         """Returns where a request may be answered, else raises Unauthenticated or PermissionDenied.
@@ -181,12 +186,14 @@ class Guard:
             raise UnknownMethod("no such method")
         self.access.check(needed, shown, certificate)
         judged = shown is not None and needed is not Right.ANYONE  # else strangers would fill ``granted``
-        if judged and not certificate:  # else the certificate, and not the token, may have been granted this
+        if judged and not certificate:  # otherwise the certificate, and not the token, may have the right
             granted.add((path, shown))
 
 
 def load(path: Path) -> tuple[Caller, ...]:
-    """The callers of a file, in its order. Raises UsageError naming the file and the line or key, and no value."""
+    """The callers of a file, in the file's order. Raises UsageError, which names the file and the line or key, and
+    shows no value.
+    """
     file = str(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -2,8 +2,8 @@
 
 A ``Service`` maps full method names to methods; a transport serves any service and knows none. A ``Method`` has its
 messages' types, so that its name is enough to decode and encode. On any transport a method is given the bytes of a
-protobuf message; a transport that speaks JSON turns JSON into those (``message_json.py``). Decoding happens here, once,
-so that undecodable bytes are INVALID_ARGUMENT everywhere.
+protobuf message; a transport that speaks JSON turns JSON into such bytes (``message_json.py``). Decoding happens here,
+once, so that undecodable bytes are INVALID_ARGUMENT everywhere.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 Answer = Callable[[bytes], bytes]
-"""A method in bytes: an encoded request to an encoded response; raises a Fault."""
+"""A method in bytes, from an encoded request to an encoded response; raises a Fault."""
 
 CallAnswer = Callable[[Call], bytes]
 """A method from a call to an encoded response; raises a Fault."""
@@ -53,12 +53,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[Request, Response]):
-    """One method: its messages, and the function from one to the other, which may raise a Fault.
+    """One method: its request and response types, and the function from request to response, which may raise a Fault.
 
     Any threads may call ``function`` at once. With ``wants_call`` it takes the ``Call`` as well, after the request.
-    ``route`` is an address, in JSON, on transports with routes. ``on_loop`` is a coroutine function that does the same
-    as ``function`` where that waits: an event loop serves other calls meanwhile. Transports without a loop do not use
-    it. ``right`` is the right that a caller needs, where a server knows its callers.
+    ``route`` is the method's address, with messages in JSON, on transports with routes. ``on_loop`` is a coroutine
+    function with the same effect as a ``function`` that waits: an event loop serves other calls during the wait.
+    Transports without a loop do not use ``on_loop``. ``right`` is the right that a caller needs on a server that knows
+    its callers.
     """
 
     request_type: type[Request]
@@ -69,10 +70,10 @@ class Method(Generic[Request, Response]):
     on_loop: Callable[[Request], Awaitable[Response]] | Callable[[Request, Call], Awaitable[Response]] | None = None
     right: Right = Right.ADMIN
     meter: Meter | None = None
-    """Meter that counts its requests; None: they are not counted, at no cost."""
+    """Meter that counts the method's requests; None for a method without counts."""
 
     def answer(self) -> Answer:
-        """The method in bytes, for a method that wants no call; to be made once, before serving.
+        """The method in bytes, for a method that wants no call. Make this function once, before serving.
 
         The answer raises InvalidRequest for bytes that do not decode.
         """
@@ -80,7 +81,7 @@ class Method(Generic[Request, Response]):
         return self._answering()
 
     def answer_call(self) -> CallAnswer:
-        """The method as a function of a call, for any method; else like ``answer``."""
+        """The method as a function of a call, for any method; otherwise like ``answer``."""
         answer = self._answering()
         if not self.wants_call:
             return lambda call: answer(call.payload)
@@ -104,7 +105,7 @@ class Method(Generic[Request, Response]):
         return answer
 
     def answer_on_loop(self) -> AwaitedAnswer:
-        """The method as a coroutine function of a call, for a method with ``on_loop``; else like ``answer``."""
+        """The method as a coroutine function of a call, for a method with ``on_loop``; otherwise like ``answer``."""
         assert self.on_loop is not None
         decode = _strict_decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
@@ -127,9 +128,9 @@ class Method(Generic[Request, Response]):
 class StreamMethod(Generic[Request, Response]):
     """A method that answers a request with several messages, one by one as the client takes them.
 
-    ``function`` may be a generator. If the client leaves, the thread that notices it closes the generator, whose work
-    then must be short. With ``talks`` a client may send several requests in one call; each is answered in its turn.
-    ``right`` is as of a ``Method``.
+    ``function`` may be a generator. If the client leaves, the thread that notices this closes the generator. Then the
+    generator's work must be short. With ``talks`` a client may send several requests in one call; the server answers
+    them one after the other. ``right`` is the same as for a ``Method``.
     """
 
     request_type: type[Request]
@@ -138,10 +139,12 @@ class StreamMethod(Generic[Request, Response]):
     talks: bool = False
     right: Right = Right.ADMIN
     meter: Meter | None = None
-    """Meter, as of a ``Method``; each of several requests in a call counts as one."""
+    """Meter, as for a ``Method``; each request of a call is counted."""
 
     def answer_stream(self) -> StreamAnswer:
-        """The method in bytes; to be made once, before serving. Raises InvalidRequest for bytes that do not decode."""
+        """The method in bytes. Make this function once, before serving. Raises InvalidRequest for bytes that do not
+        decode.
+        """
         decode = _strict_decoder(self.request_type)
         if self.meter is not None:
             return metered_stream(decode, self.function, self.meter)
@@ -157,11 +160,10 @@ class StreamMethod(Generic[Request, Response]):
 class Service:
     """A service. ``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method.
 
-    ``streams`` are the methods with several replies. The transport ``grpc_static`` alone serves them; on others they do
-    not exist.
-    ``flush`` is for a service whose requests may wait without a thread (``waiting.py``). A server that lets them wait
-    calls it, on any thread, once it has begun all requests that it has read. None: no request waits like this.
-    ``health`` tells if the service is served; None: it always is.
+    ``streams`` are the methods with several replies. Only the transport ``grpc_static`` serves such methods. ``flush``
+    is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A server
+    that lets requests wait calls ``flush``, on any thread, once the server has begun all requests that it has read.
+    ``health`` tells if the service is served; None means always.
     """
 
     name: str
@@ -171,7 +173,7 @@ class Service:
     health: Health | None = None
 
     def with_health(self) -> "Service":
-        """The same service with ``health``, and with the method Check, by which clients ask for it."""
+        """The same service with ``health``, and with the method Check, by which clients ask for the health."""
         health = self.health or Health(self.name)
         check = Method(HealthCheckRequest, HealthCheckResponse, health.check, right=Right.ANYONE)
         return replace(self, methods={**self.methods, CHECK: check}, health=health)
@@ -182,7 +184,7 @@ class Service:
         return needed | {path.encode(): method.right for path, method in self.streams.items()}
 
     def counted(self, metrics: Metrics) -> "Service":
-        """The same service, which counts its requests. To be made before it is served."""
+        """The same service with counts of its requests. Call this before serving."""
         methods = {
             path: replace(method, meter=metrics.meter(path, outcomes_of(method.response_type.DESCRIPTOR)))
             for path, method in self.methods.items()

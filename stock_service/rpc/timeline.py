@@ -1,4 +1,4 @@
-"""The timeline: the times of each request's steps in a server, in nanoseconds, kept while the server serves.
+"""The timeline: the times of each request's steps in a server, in nanoseconds, recorded while the server serves.
 
 Times noted of a request, in their order:
 
@@ -10,19 +10,20 @@ Times noted of a request, in their order:
 - replied    the call that gave them to the kernel, or the handler's to grpcio, has returned
 
 The timeline also notes the request's wait for locks, its method and the thread that answered it. For a request that
-takes several locks, ``asked`` is of the first and ``acquired`` of the last. ``waited`` is the sum of the waits. So the
-time between one lock and the next is in no stage: the sum of the stages is less than the total by this time.
+takes several locks, ``asked`` is the time of the first lock and ``acquired`` the time of the last lock. ``waited`` is
+the sum of the waits. So the time between one lock and the next is in no stage: the sum of the stages is smaller than
+the total by this time.
 
-``handled`` is the last moment that is surely before the client has its reply. ``replied`` may be after it: the client
-reads on another core while the thread here returns from the system call.
+``handled`` is the last time that is certainly before the client has the reply. ``replied`` may be after the client has
+the reply: the client reads on another core while the server's thread returns from the system call.
 
 Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share it:
 a client's times can be compared with these.
 
-Each thread has a ``Stamper``, and one request at a time; ``begin`` clears the times of the last one. A finished request
-is one row of 72 bytes: 137 MiB for two million. The memory is set aside at the start, and taken from the system when it
-is first written. So no memory is moved or enlarged while requests wait. With a timeline a request on sockets takes some
-1.4 µs of processor time more where nothing contends, and 2 to 3 µs on two busy cores.
+Each thread has a ``Stamper``, and one request at a time; ``begin`` clears the times of the last request. A finished
+request is one row of 72 bytes: 137 MiB for two million. The memory is set aside at the start, and taken from the system
+when it is first written. So no memory is moved or enlarged while requests wait. A timeline adds some 1.4 µs of
+processor time to a request on sockets without contention, and 2 to 3 µs on two busy cores.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
@@ -73,16 +74,16 @@ _COMPRESSION = 1
 
 
 class Timeline:
-    """The requests of one server. Any thread may use ``local.stamper``, which is that thread's own.
+    """The requests of one server. Any thread may use ``local.stamper``, which is the calling thread's own stamper.
 
-    ``requests_max`` requests are kept, and further ones counted.
+    ``requests_max`` requests are kept; further requests are only counted.
     """
 
     def __init__(self, requests_max: int = REQUESTS_MAX, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self.now_ns = clock_ns
         self._requests_max = requests_max
         self._rows = mmap.mmap(-1, max(1, requests_max) * _ROW_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # else a request would now and then wait for 2 MiB of zeros
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # otherwise a request would sometimes wait for 2 MiB of zeros
             self._rows.madvise(mmap.MADV_NOHUGEPAGE)
         self._places = count()  # next() of it is atomic in CPython
         self._methods: list[str] = []
@@ -90,7 +91,7 @@ class Timeline:
         self.local = _Local(lambda: Stamper(next(threads), rows, places, requests_max, clock_ns))
 
     def method_number(self, path: str) -> int:
-        """A new number, under which a method is noted. To be called before the server serves."""
+        """A new number, under which a method is noted. Call this before the server serves."""
         self._methods.append(path)
         return len(self._methods) - 1
 
@@ -117,7 +118,7 @@ class Timeline:
 
 
 class Stamper:
-    """Times that one thread notes of the request that it answers. For that thread alone."""
+    """Times that one thread notes of the request that it answers. Only this thread uses the object."""
 
     def __init__(
         self, thread: int, rows: mmap.mmap, places: Iterator[int], requests_max: int, clock_ns: Callable[[], int]

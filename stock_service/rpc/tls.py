@@ -15,12 +15,12 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.security import TOKEN, TOKEN_BYTES_MAX, Metadata
 
 _NO_PASSPHRASE = ""
-"""Passphrase for a key that is encrypted nevertheless: without it OpenSSL would ask on the terminal."""
+"""Passphrase that OpenSSL gets for an encrypted key. Without a passphrase OpenSSL would ask on the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pems:
-    """Content of one side's files, for a library that takes the content; empty where there is no file."""
+    """Content of the files of a server or a client, for a library that takes the content; empty for a missing file."""
 
     certificate: bytes = field(repr=False)
     key: bytes = field(repr=False)
@@ -34,7 +34,7 @@ class TlsFiles:
     certificate: Path
     key: Path
     client_authority: Path | None = None
-    """Authority of the clients' certificates; None: clients need no certificate."""
+    """Authority of the clients' certificates; None if clients need no certificate."""
 
 
 class ServerTls:
@@ -48,8 +48,8 @@ class ServerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Reads the files again: new connections use them, open ones go on. Raises UsageError, and changes nothing
-        then.
+        """Reads the files again: new connections use the new files, and open connections continue. Changes nothing if
+        it raises UsageError.
         """
         files = self.files
         pems = Pems(
@@ -71,17 +71,17 @@ class ServerTls:
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The authority that a client trusts, and what it shows with each request: a certificate, a token, metadata."""
+    """The authority that a client trusts, and the certificate, token and metadata that the client shows to a server."""
 
     authority: Path | None = None
-    """Authority that must have signed the server's certificate; None: there is no TLS."""
+    """Authority that must have signed the server's certificate; None for a connection without TLS."""
     certificate: Path | None = None
     key: Path | None = None
     token: str = field(default="", repr=False)
     metadata: Metadata = field(default=(), repr=False)
 
     def context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext | None:
-        """TLS context for connections; None: they are plain. Raises UsageError for files that cannot be used."""
+        """TLS context for connections; None for plain connections. Raises UsageError for files that cannot be used."""
         if self.authority is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -105,7 +105,7 @@ class ClientCredentials:
 
 
 NO_CREDENTIALS = ClientCredentials()
-"""Credentials of a plain connection that shows none."""
+"""Credentials of a plain connection without a token and without metadata."""
 
 
 def read_token(file: Path) -> str:
@@ -145,7 +145,9 @@ def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
 
 
 def named_in(certificate: object) -> str:
-    """The common name in a certificate, given as ``ssl`` does; empty where there is none, or more than one."""
+    """The common name in a certificate in the form of the module ``ssl``; empty unless the certificate has exactly
+    one.
+    """
     if not isinstance(certificate, dict):
         return ""
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]

@@ -1,15 +1,15 @@
 """A request that waits for something, such as a disk, without a thread.
 
-A server that supports this puts a ``Wait`` into ``here`` before it calls a handler. A catalog that must wait notes that
-in the ``Wait``, arranges that its ``go_on`` is called at the end of the wait, and raises ``Waiting``, which leaves the
-handler. After ``go_on`` the server calls the handler again, with the same ``Wait``: the handler comes to the same
-place, where the wait is over, and goes on. So the steps of a handler before its wait must be safe to do twice; and it
-may wait once.
+A server that supports this puts a ``Wait`` into ``here`` before it calls a handler. A catalog that must wait notes the
+wait in the ``Wait``, arranges a call of ``go_on`` at the end of the wait, and raises ``Waiting``, which leaves the
+handler. After ``go_on`` the server calls the handler again, with the same ``Wait``. The handler comes to the same
+place, finds that the wait is over, and continues. So the steps of a handler before its wait must be safe to do twice,
+and a handler may wait only once.
 
-Where a server puts no ``Wait`` there, a catalog that must wait blocks.
+If a server puts no ``Wait`` into ``here``, a catalog that must wait blocks.
 
-The work that requests wait for begins once the server has begun all requests that it has: it then calls the service's
-``Flush``.
+The work that requests wait for begins once the server has begun all requests that it has read: the server then calls
+the service's ``Flush``.
 """
 
 import threading
@@ -27,7 +27,9 @@ False another thread does it. Any thread may call it."""
 
 
 class Wait:
-    """Wait of one request. ``on`` is the thing that it waits for, set by the code that waits; None until then."""
+    """Wait of one request. The code that waits sets ``on`` to the thing that the request waits for; before that, ``on``
+    is None.
+    """
 
     __slots__ = ("go_on", "on")
 
@@ -54,9 +56,9 @@ going_on = threading.Lock()
 def in_one_go() -> Iterator[None]:
     """Holds ``going_on`` while a group of requests goes on, so that a thread that reads requests may wait for the end.
 
-    This is for speed alone: without it each reply would bring the reading thread one more request, and the two threads
-    would take the interpreter from each other every time. If two groups go on at a time, the reading thread waits for
-    one of them only. Any thread may use it; never blocks.
+    This is only for speed. Without it each reply would bring one more request to the reading thread, and the two
+    threads would take the interpreter from each other each time. If two groups go on at a time, the reading thread
+    waits for only one group. Any thread may use it; never blocks.
     """
     held = going_on.acquire(blocking=False)
     try:

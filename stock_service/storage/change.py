@@ -23,7 +23,7 @@ class Change:
     step: Step
     once: Once | None
     go_on: Callable[[], object]
-    """Wakes the thread that waits for the change, or resumes the request that waits without a thread."""
+    """Function that wakes the thread of a waiting change, or resumes a request that waits without a thread."""
     changed: Changed = field(init=False)
     error: Exception | None = None
 
@@ -34,7 +34,7 @@ class Reading:
 
     name: str
     go_on: Callable[[], object]
-    """Wakes or resumes, as of ``Change``."""
+    """Function that wakes the waiting thread or resumes the waiting request, as in ``Change``."""
     version: Version | None = None
     error: Exception | None = None
 
@@ -75,19 +75,19 @@ class Outcome:
                 change.changed = (status, stock.volume, self.sequence)
             if once is not None:
                 self.records[key] = record_of(once, change.changed)
-        except Exception as error:  # raised by the step: its caller gets it
+        except Exception as error:  # raised by the step: the step's caller gets it
             change.error = error
 
 
 def let_go(group: Iterable[Change | Reading]) -> None:
-    """Wakes or resumes all that wait for a group."""
+    """Wakes or resumes every waiting change of a group."""
     with in_one_go():
         for change in group:
             go_on = change.go_on
             del change.go_on  # breaks the circle of a change and its Wait, else left to the garbage collector
             try:
                 go_on()
-            except Exception:  # of that request: the others go on, and so does the thread that writes
+            except Exception:  # error of one request: the other requests and the writing thread continue
                 _log.exception("a request did not go on after its change was written")
 
 
@@ -98,5 +98,5 @@ def refuse(group: Iterable[Change | Reading], fault: Fault) -> None:
 
 
 def again(fault: Fault) -> Fault:
-    """The same fault as an object of its own: each thread that raises one writes its traceback into it."""
+    """A copy of a fault: each thread that raises a fault writes its traceback into the object."""
     return type(fault)(fault.detail)

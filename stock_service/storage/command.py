@@ -1,7 +1,7 @@
 """``python -m stock_service store check|backup|show|new-day PATH``: commands on a store that no server has open.
 
-A store that a server has open is refused, with its name: that server alone knows its newest trades. ``store init DSN``
-makes a store in a PostgreSQL.
+A store that a server has open is refused, with the store's name: only that server knows the newest trades. ``store init
+DSN`` makes a store in a PostgreSQL.
 """
 
 from argparse import Namespace
@@ -38,7 +38,7 @@ def check(file: StoreFile, options: Namespace) -> Sequence[str]:
 
 
 def backup(file: StoreFile, options: Namespace) -> Sequence[str]:
-    """Copies a sound store to a file that is not there yet."""
+    """Copies a sound store to a new file."""
     file.load()
     file.copy_to(options.to)
     print(f"{options.path} is copied to {options.to}")
@@ -54,7 +54,7 @@ def show(file: StoreFile, _: Namespace) -> Sequence[str]:
 
 
 def new_day(file: StoreFile, _: Namespace) -> Sequence[str]:
-    """Sets each volume to 0, a commit a stock; prices and request ids stay."""
+    """Sets each volume to 0, with one commit for each stock; prices and request ids stay."""
     loaded = file.load()
     traded = [stock for stock, _ in loaded.versions.values() if stock.volume]
     fresh = {
@@ -76,7 +76,7 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
 
 
 def init(dsn: str, catalog: Path | None) -> None:
-    """Makes a store in a PostgreSQL, of the stocks of ``--catalog`` or the default ones. Raises UsageError."""
+    """Makes a store in a PostgreSQL, with the stocks of ``--catalog`` or the default stocks. Raises UsageError."""
     try:
         from stock_service.storage import postgres_session  # here: it needs psycopg, which is of an extra
     except ImportError as error:

@@ -1,18 +1,19 @@
 """The catalog that several replicas share: stocks in one PostgreSQL, each replica a process with two sessions.
 
-Group commit: a thread of the catalog's own, ``store-writer``, waits for this replica's turn, takes all changes that
-wait by then, applies their steps, and commits them in one transaction (``postgres_session.py``). Then it wakes the
-threads, and resumes the requests, that wait for them. So more replicas make larger groups, and a change is acknowledged
-only when no crash can undo it.
+Group commit: the catalog's own thread ``store-writer`` waits for this replica's turn, takes all waiting changes,
+applies their steps, and commits the changes in one transaction (``postgres_session.py``). Then ``store-writer`` wakes
+the waiting threads, and resumes the waiting requests. So more replicas make larger groups, and a change is acknowledged
+only when no crash can undo the change.
 
 A Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader`` answers
-all Lookups that wait with one SELECT. It begins after they came, and so sees all commits acknowledged by then.
+all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, and so sees all commits acknowledged
+before.
 
-Where a session is lost, a new one is opened. If the lost group had not begun its commit, its changes had no effect, and
-are done with the new session. If it had, its changes with a request id are done again: where the commit was done, they
-find the first reply. They are not answered before that. Changes without an id are refused: their outcome is unknown.
-While no primary is reached, all other changes are refused (Unavailable), and had no effect. An error of PostgreSQL that
-leaves the session whole refuses the group, which had no effect (Overloaded).
+After the loss of a session, a new session is opened. If the lost group had not begun its commit, the group's changes
+had no effect, and are done with the new session. If the commit had begun, changes with a request id are done again: if
+the commit was done, each change finds the first reply. These changes get no answer before that. Changes without an id
+are refused: the outcome is unknown. While no primary is reached, all other changes are refused (Unavailable), and had
+no effect. If an error of PostgreSQL leaves the session whole, the group is refused, and had no effect (Overloaded).
 """
 
 import logging
@@ -47,12 +48,13 @@ class PostgresCatalog:
     """Stocks in a PostgreSQL, shared with other replicas. Its maker closes it."""
 
     def __init__(self, dsn: str, given: Iterable[Stock] | None = None, retry_window: int = RETRY_WINDOW) -> None:
-        """Stocks ``given`` must be those of the store, with their limits. All replicas have the same ``retry_window``.
+        """Stocks ``given`` must be the stocks of the store, with the same limits. All replicas have the same
+        ``retry_window``.
 
         Raises UsageError for a PostgreSQL, a store or stocks that cannot be used.
         """
         self.place = shown(dsn)
-        """Its place, for people."""
+        """Place of the store, for people."""
         self.on_sick: Callable[[], object] = lambda: None
         """Called when ``sick`` may have changed, by any thread, which it does not block."""
         self._dsn, self._window = dsn, retry_window
@@ -87,7 +89,7 @@ class PostgresCatalog:
         self._readings.flush()
 
     def close(self, served: bool = True) -> bool:
-        """Finishes requests that wait, refuses later ones with Unavailable, and closes the sessions; may be repeated.
+        """Finishes waiting requests, refuses later requests with Unavailable, and closes the sessions; may be repeated.
 
         Blocks for ``CLOSE_S`` a session at most; returns True where all was finished by then.
         """
@@ -100,7 +102,7 @@ class PostgresCatalog:
         self.on_sick()
 
     def _check(self, given: Iterable[Stock] | None) -> None:
-        """Raises UsageError where stocks that are given differ from the store's."""
+        """Raises UsageError if the given stocks differ from the store's stocks."""
         stored = {(name, stock.volume_limit) for name, (stock, _) in self._known.items()}
         asked = stored if given is None else {(stock.name, stock.volume_limit) for stock in given}
         if stored != asked:
@@ -161,8 +163,7 @@ class _Line(Generic[Request]):
         work: Callable[[Session, Callable[[], list[Request]]], None],
         changed: Callable[[], object],
     ) -> None:
-        """``where`` names the PostgreSQL. ``work`` does all requests that the function gives which it is given.
-
+        """``where`` names the PostgreSQL. ``work`` gets a function that returns requests, and does all these requests.
         ``changed`` is called when ``away`` has changed.
         """
         self._where = where
@@ -184,8 +185,9 @@ class _Line(Generic[Request]):
         self._thread.start()
 
     def done(self, make: Callable[[Callable[[], object]], Request]) -> Request:
-        """Waits until a request is done, and returns it. ``make`` makes it of the function that wakes its thread or
-        resumes it. Raises the request's error, or Waiting where the request waits without a thread."""
+        """Waits until a request is done, and returns the request. ``make`` makes the request from the function that
+        wakes its thread or resumes it. Raises the request's error, or Waiting where the request waits without a thread.
+        """
         wait = here.wait
         if wait is None:
             over = Lock()
@@ -262,7 +264,7 @@ class _Line(Generic[Request]):
             return not self._stopping or bool(self._waiting or self._drawn)
 
     def _draw(self) -> list[Request]:
-        """All requests that wait, behind those that were drawn before a session was lost."""
+        """The requests that were drawn before a session was lost, followed by all waiting requests."""
         with self._lock:
             self._drawn += self._waiting
             self._waiting = []
@@ -298,7 +300,7 @@ class _Line(Generic[Request]):
         self._lost = True
 
     def _set_away(self, error: Exception) -> None:
-        """Refuses all requests but those in doubt, until a primary is reached."""
+        """Refuses all requests until a primary is reached, except requests whose commit is in doubt."""
         with self._lock:
             changed = not self.away
             if changed:

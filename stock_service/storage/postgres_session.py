@@ -9,14 +9,14 @@ A session has the last request ids in memory, as a catalog on a file does. It re
 of the primary key, for any ids. Numbers are given under the lock, so any statement sees all ids up to some number. A
 new session reads all ids again: another primary may have lost some.
 
-All trades of a stock change one row: SERIALIZABLE would abort all but one at a time, where a lock makes them wait.
-NOTIFY would not save a Lookup's question: a replica would have to hear of each trade before it answers.
+All trades of a stock change one row. SERIALIZABLE would abort every trade but one at a time; with a lock, trades wait.
+NOTIFY would not replace the question of a Lookup: a replica would have to get each trade's notice before it answers.
 
 The primary ends a session that pauses for ``PAUSE_MAX`` within a group, while others wait: its process may be stopped,
 or its network cut.
 
-A DSN is a connection string of libpq, and may have a password: it is never part of a message. An error of libpq about a
-DSN that it cannot read quotes the DSN, and so is not part of a message either.
+A DSN is a connection string of libpq, and may have a password: no message shows a DSN. If libpq cannot read a DSN,
+libpq's error quotes the DSN, so no message shows this error either.
 """
 
 import re
@@ -47,7 +47,9 @@ LOCK_WAIT_MAX = "5s"
 """Time that a statement waits for others' locks; longer than ``PAUSE_MAX``."""
 
 BEHIND_MAX = 1000
-"""Largest number of ids that are read within a turn. A session that lacks more reads them before, in 1 to 300 ms."""
+"""Largest number of ids that are read within a turn. A session that lacks more ids reads the ids before the turn, in 1
+to 300 ms.
+"""
 
 _DEFAULTS = {
     "application_name": "stock_service",
@@ -60,8 +62,9 @@ _DEFAULTS = {
 """Settings of a connection, unless the DSN says otherwise: a cut network is noticed in 8 s."""
 
 _SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
-"""Settings that messages show, and the values that are shown: one with other characters may hold some of a
-password."""
+"""Settings that messages show, and the values that are shown: a value with other characters may contain a part of a
+password.
+"""
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
 """Settings of every connection: a standby is never asked, since it may not have the last commits yet."""
@@ -82,8 +85,9 @@ CREATE TABLE stocks (number integer NOT NULL, name text COLLATE "C" PRIMARY KEY,
 CREATE TABLE requests (number bigint PRIMARY KEY, key bytea NOT NULL, record bytea NOT NULL)
     WITH (autovacuum_vacuum_scale_factor = 0.05)
 """
-"""Tables of a new store. Pages of rows that change have room, so that a changed row stays in its page, and no index
-changes."""
+"""Tables of a new store. Pages of changing rows have free room, so that a changed row stays in its page, and no index
+changes.
+"""
 
 _LOCK = """
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -143,7 +147,7 @@ class Session:
         self.remembered = Remembered(window)
         """Request ids; after ``stocks`` in a turn, all of the window."""
         self.in_doubt = False
-        """True where a commit was begun, and its outcome is not known yet."""
+        """True if a commit was begun and the commit's outcome is not known yet."""
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:
@@ -179,7 +183,7 @@ class Session:
         self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False), last)
 
     def lock(self) -> None:
-        """Begins a turn, once all replicas before this one have had theirs."""
+        """Begins a turn, after the turns of all replicas that asked earlier."""
         while True:
             rows = self._connection.execute(_LOCK, prepare=False)
             rows.nextset()

@@ -1,18 +1,18 @@
 """The catalog in a file, which survives a restart: reads are answered from memory.
 
-Group commit: the changes of a group share one write to the disk. A thread that finds no other writing takes all changes
-that wait, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then it
-publishes the new versions, all at once, and lets the waiting changes go on. So no client is told, and no reader sees, a
-change that a crash can undo; and a Lookup never waits for the disk. One thread writes at a time.
+Group commit: the changes of a group share one write to the disk. If no other thread writes, a thread takes all waiting
+changes, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then this thread
+publishes all new versions at once, and resumes the waiting changes. So no reply reports, and no reader sees, a change
+that a crash can undo. A Lookup never waits for the disk. One thread writes at a time.
 
-A change holds its thread while it waits; or it waits without a thread, where the server can do that
-(``rpc/waiting.py``). Then the server calls ``flush`` once it has begun all requests that it has read: they share a
-commit, with any number of threads. A thread of the catalog's own writes such a group, so that no thread of the server
-waits for the disk. It also writes the changes that wait behind another group. The change of a request that was alone is
-written by the thread that ran it, unless that is the reading thread.
+A waiting change holds its thread, or waits without a thread if the server supports this (``rpc/waiting.py``). Then the
+server calls ``flush`` once it has begun all requests that it has read: these requests share a commit, with any number
+of threads. The catalog's own thread writes such a group, so that no thread of the server waits for the disk. The
+catalog's thread also writes the changes that wait behind another group. The change of a single request is written by
+the thread that ran the request, unless this is the reading thread.
 
-Where the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): nothing of it was done, and the next
-group is tried. If the log cannot be moved into a file without room, it grows instead. After any other failure
+If the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): no change of the group was done, and the
+next group is tried. If there is no room to move the log into the file, the log grows. After any other failure
 (InternalFault, INTERNAL) nobody knows the content of the disk. So the catalog is closed to all changes until a restart,
 which reads the file again. Reading goes on, from the last published versions.
 
@@ -66,14 +66,15 @@ class SqliteCatalog:
         retry_window: int = RETRY_WINDOW,
         open_file: Open = StoreFile.opened,
     ) -> None:
-        """Opens the file. Where there is none, makes it of the stocks ``given``, or else of the ``default`` ones.
+        """Opens the file. If the file does not exist, makes it with the stocks ``given``, or with the ``default``
+        stocks.
 
         The prices and volumes of an existing file stay. Stocks ``given`` then must name all stocks of the file. New
-        ones are added, and the given limits apply, but for a limit below its stock's volume. Raises UsageError for a
-        file or stocks that cannot be used.
+        stocks are added. The given limits apply, except a limit below its stock's volume. Raises UsageError for a file
+        or stocks that cannot be used.
         """
         self.place = path
-        """Its place, for people."""
+        """Place of the file, for people."""
         self.on_sick: Callable[[], object] = lambda: None
         """Called when ``sick`` has changed, by any thread, which it does not block."""
         self._retry_window = retry_window
@@ -155,7 +156,7 @@ class SqliteCatalog:
             self._asked.put(True)
 
     def close(self, served: bool = True) -> bool:
-        """Finishes the changes that wait, refuses later ones with Unavailable, and closes the file; may be repeated.
+        """Finishes waiting changes, refuses later changes with Unavailable, and closes the file; may be repeated.
 
         A file that this catalog made is removed where it was not ``served``, and nothing was changed in it.
         Blocks for ``CLOSE_S`` at most; returns True where the file was closed by then.
@@ -257,8 +258,8 @@ class SqliteCatalog:
     def _gather(self) -> list[Change]:
         """The group to write: all changes that wait. Where they are few beside the last group, waits for more.
 
-        Clients that were answered together come back one after the other. Without the wait, the first of them would
-        have a commit of its own, and all others would wait for it.
+        Clients that got their answers together send their next requests one after the other. Without the wait, the
+        first request would have its own commit, and all other requests would wait for this commit.
         """
         with self._lock:
             if len(self._waiting) < self._last_size * FEW:
@@ -275,7 +276,7 @@ class SqliteCatalog:
             self._write()
 
     def _write(self) -> None:
-        """Commits a group, has the next one written, and lets the group's requests go on."""
+        """Commits a group, starts the writing of the next group, and resumes the group's requests."""
         group = self._gather()
         began_s = time.perf_counter()
         self._commit(group)
@@ -337,8 +338,7 @@ class SqliteCatalog:
         self._refuse_all(InternalFault(self._misplaced() or failed))
 
     def _refuse_all(self, fault: Fault) -> None:
-        """Refuses the changes that wait, and later ones. The first refusal stays, but a failure replaces another
-        one."""
+        """Refuses waiting and later changes. The first refusal stays, unless a failure replaces it."""
         with self._lock:
             if self._refusal is None or (isinstance(fault, InternalFault) and not self.sick()):
                 self._refusal = fault

@@ -7,15 +7,15 @@
 
 Rules:
 
-1. One process has the file open. It holds ``flock`` on the file itself and on its log: so another file that is put in
-   the place of this one is not served beside it. SQLite's own exclusive lock keeps out other programs, such as
-   ``sqlite3``. Each commit checks that both files are still in their place: else it is not acknowledged.
+1. One process has the file open. The process holds ``flock`` on the file itself and on the log: so a second server
+   cannot serve another file in this file's place. SQLite's own exclusive lock keeps out other programs, such as
+   ``sqlite3``. Each commit checks that both files are still in their place. A commit is acknowledged only if they are.
 2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
    the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: so a file of the store's name is always whole.
 4. Every row has a checksum, and ``state`` tells which rows there are: loading finds a row that is gone, old or changed.
-   SQLite silently drops the commits behind damage in a log. ``sqlite_log.py`` finds that before, except for the last
-   commit.
+   SQLite silently drops the commits after damage in a log. ``sqlite_log.py`` finds such damage before SQLite reads the
+   log, except damage in the last commit.
 5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
    the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
 6. ``user_version`` is the format. A file of another format is refused.
@@ -194,7 +194,7 @@ class StoreFile:
         return Loaded(versions, {row[1]: row[2] for row in requests}, state.sequence)
 
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:
-        """Writes stocks and the records of request ids, and keeps the last ``window`` ids; all or nothing.
+        """Writes stocks and the records of request ids in one transaction, and keeps the last ``window`` ids.
 
         Returns once the commit is on the disk. Raises Overloaded where the disk is full: nothing was written. Raises
         InternalFault for any other failure, after which only opening the file again shows if the commit was written;
@@ -234,9 +234,8 @@ class StoreFile:
         self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
-        """Text on a file or log that is not in its place any more, with advice; empty where both are in their place.
-
-        Where they are not, saves their content beside the place, unless that was done.
+        """Text, with advice, on a file or log that is no longer in its place; empty if both are in their place. Saves
+        the content of a misplaced store beside the place, once.
         """
         what = misplaced(self._in_place)
         return what and f"{what}; {saved(self._connection, self._path)}"

@@ -1,8 +1,8 @@
 """Check of the log (WAL) of a killed server: it finds damage that hides commits from SQLite.
 
 SQLite reads a log's commits up to the first frame that is not as it was written, and does not report what is behind it.
-A frame that a crash left half written is of the last commit, which was not acknowledged: each commit is on the disk
-before the next one is begun. So a bad frame is damage, if another commit was begun behind its own.
+A frame that a crash left half written belongs to the last commit, which was not acknowledged: each commit is on the
+disk before the next commit begins. So a bad frame is damage if another commit was begun after the frame's commit.
 
 The check cannot find damage to the last commit, or a log that was cut short.
 
@@ -34,7 +34,7 @@ _MAGIC = 0x377F0682
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
 
 _SECTOR = 512
-"""Bytes that a disk writes whole, or not at all."""
+"""Number of bytes that a disk writes as a whole."""
 
 
 def damage(log: Path, was_written: bool = False) -> str | None:

@@ -69,8 +69,7 @@ def _is_marked(file: int) -> bool:
 
 
 def keep_log(path: Path, log: Path, file: int) -> None:
-    """Makes an empty log where SQLite has moved the log into the file, but the file's open mark could not be
-    cleared."""
+    """Makes an empty log if SQLite has moved the log into the file, but the file's open mark could not be cleared."""
     with suppress(OSError):
         if _is_marked(file) and os.path.samestat(os.stat(path), os.fstat(file)):
             log.touch(0o600)

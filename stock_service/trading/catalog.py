@@ -1,4 +1,4 @@
-"""The catalog: every stock as it stands, and the one way to change one.
+"""The catalog: the current version of every stock, and the only way to change a stock.
 
 A catalog supplies atomicity and nothing else: what a request does to a stock is a pure step of ``rules.py``. A
 ``Version`` is a stock with the number of the commit that made it (0: as it was at start-up). Commits of one catalog are
@@ -14,7 +14,7 @@ from stock_service.trading.model import Status, Stock
 from stock_service.trading.once import RETRY_WINDOW, Changed, Once, OnceInMemory
 
 Version = tuple[Stock, int]
-"""A stock, and the number of the commit that made it so."""
+"""A stock, and the number of the commit that made this version."""
 
 Step = Callable[[Stock | None], tuple[Stock | None, Status]]
 """Pure function from a stock to its new version and a status. To change nothing, it returns the same object.
@@ -39,13 +39,14 @@ class Catalog(Protocol):
         """Applies a step to a stock, atomically, and numbers the commit where the step changed something.
 
         With ``once``, the first use of its id alone has an effect, and in the same step its reply is remembered,
-        whatever it is. A later use within the window waits for the first to end and gets its reply; one that asks for
-        something else raises InvalidRequest then. A change that raises had no effect and is not remembered.
+        whatever it is. A later use within the window waits for the end of the first use and gets the first reply. A
+        later use with other content then raises InvalidRequest. A change that raises had no effect and is not
+        remembered.
 
-        A catalog on a disk returns once the change is there. It raises Overloaded where the disk is full (no effect),
-        InternalFault where it failed (whether this one had an effect is unknown, later ones had none). One in a
-        database raises Unavailable where that is away (no effect), or was lost at the commit of a change without
-        ``once`` (unknown).
+        A catalog on a disk returns once the change is there. It raises Overloaded if the disk is full (no effect), and
+        InternalFault if the disk failed (unknown effect of this change, no effect of later changes). A catalog in a
+        database raises Unavailable if the database is away (no effect), or was lost at the commit of a change without
+        ``once`` (unknown effect).
         """
 
 

@@ -25,15 +25,16 @@ class Exchange:
         self.stocks = len(tuple(catalog.names()))
         """Number of stocks."""
         self.version = catalog.read
-        """A stock as it stands, for ``looked_up``; None for an unknown one. Mostly the very same object as long as the
-        stock stands as it is."""
+        """The current version of a stock, for ``looked_up``; None for an unknown stock. Usually the same object until
+        the stock changes.
+        """
 
     def lookup(self, name: str) -> LookupReply:
         """A stock's price in cents, its volume and its last commit: one consistent set."""
         return looked_up(self.version(name))
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """Adds a quantity to a stock's volume, or says why not.
+        """Adds a quantity to a stock's volume, or refuses with a status.
 
         With a ``request_id`` (1 to 64 characters) the same trade sent again has one effect and gets the original reply.
         Raises InvalidRequest for an id that is too long or was used for other content. ``side`` is any integer:
@@ -54,12 +55,12 @@ class Exchange:
             )
         if once is None:
             return TradeReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)
-        # through the catalog as any trade, so that it is remembered as one
+        # through the catalog like any trade, so that the refusal is remembered
         status, _, _ = self._catalog.change(name, lambda stock: rules.refuse(stock, refusal), once)
         return TradeReply(status)
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
-        """Sets a stock's price, in cents, or says why not."""
+        """Sets a stock's price, in cents, or refuses with a status."""
         refusal = rules.update_refusal(price_cents)
         if refusal is not None:
             return UpdateReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)

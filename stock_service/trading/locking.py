@@ -1,7 +1,7 @@
 """Locking strategies: the lock that a reader, or a writer, of one stock must hold.
 
-The catalog's entries are immutable values, replaced whole. A strategy decides who excludes whom while an entry is read,
-and while one is read, changed and stored. Nothing else happens under a lock: no I/O, no encoding, no logging.
+The catalog's entries are immutable values, replaced whole. A strategy decides which threads exclude each other while an
+entry is read, and while an entry is changed. Nothing else happens under a lock: no I/O, no encoding, no logging.
 
 A strategy has two tables with the lock of each stock: one for reading, one for writing. So a request finds its lock by
 one dictionary look-up, and runs no other function of this module but the lock's own. All locks may be used from any

@@ -7,7 +7,8 @@ little memory, and a store can keep them as they are:
     record   status u8, volume i64, sequence i64, big-endian; the length u8 and 24 bytes of the request's content, or
              of the content's digest where the content is longer
 
-The window is bounded: the last ``RETRY_WINDOW`` ids, by when their first use ended. An older id counts as new.
+The window is bounded: it has the last ``RETRY_WINDOW`` ids, in the order in which the first uses ended. An older id
+counts as new.
 """
 
 import struct
@@ -109,8 +110,8 @@ class OnceInMemory:
     def answer(self, once: Once, change: Callable[[], Changed]) -> Changed:
         """The result of the first use of an id: calls ``change`` for it, and never again within the window.
 
-        Waits for a first use that still runs. Raises InvalidRequest where the first use asked for something else. A
-        ``change`` that raises is forgotten, and a use that waits may try.
+        Waits for a first use that still runs. Raises InvalidRequest where the first use asked for something else. If
+        ``change`` raises, the use is forgotten, and a waiting use may try.
         """
         key = key_of(once)
         ended = Lock()

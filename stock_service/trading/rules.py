@@ -35,7 +35,7 @@ def refuse(stock: Stock | None, refusal: Status) -> tuple[Stock | None, Status]:
 
 
 def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
-    """Adds a quantity that ``trade_refusal`` let pass; SUSPENDED if it would carry the volume past the limit."""
+    """Adds a quantity that ``trade_refusal`` let pass; SUSPENDED if the volume would be above the limit."""
     volume = stock.volume + quantity
     if volume > stock.volume_limit:
         return stock, Status.SUSPENDED

@@ -17,7 +17,7 @@ Task = Callable[[], object]
 
 
 _START_S = 1.0
-"""Seconds in which the threads that were started must end, where the system refused another one."""
+"""Seconds in which the started threads must end, where the system refused one more thread."""
 
 
 class Reader(Protocol):
@@ -43,7 +43,7 @@ class Executor(Protocol):
 
     @property
     def under_way(self) -> int:
-        """Number, nearly exact, of accepted tasks that have not ended: they run, or wait for a thread."""
+        """Number, nearly exact, of accepted tasks that run or wait for a thread."""
 
     @property
     def busy(self) -> int:
@@ -94,7 +94,7 @@ def log_raised() -> None:
     """Logs the exception that a task raised. Raises nothing: a log that fails may not end a thread either."""
     try:
         _log.exception("a task raised")
-    except BaseException:  # a handler or a filter of the log raised: nobody is left to be told
+    except BaseException:  # a handler or a filter of the log raised an error, and no other place can report it
         pass
 
 
@@ -105,7 +105,7 @@ def tell_name() -> None:
     """
     try:
         Path("/proc/thread-self/comm").write_text(current_thread().name)
-    except OSError:  # a kernel without it: nobody but a reader of figures misses the name
+    except OSError:  # a kernel without thread names: only measurements need the name
         pass
 
 
@@ -135,7 +135,7 @@ def reading_thread(read: Callable[[], object], end: Callable[[], object]) -> Thr
         tell_name()
         try:
             read()
-        finally:  # else the thread that stops the server would wait for ever
+        finally:  # without it, the thread that stops the server would wait for ever
             end()
 
     return Thread(target=live, name="server-reader")

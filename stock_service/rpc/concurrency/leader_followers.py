@@ -2,12 +2,12 @@
 
 The pattern is Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads for
 the server. The others, the **followers**, sleep. To wake a thread costs as much as a short request, and under the GIL
-two threads compute no faster than one. So the leader runs the batch that it has read, and wakes nobody.
+two threads compute no faster than one. So the leader itself runs the batch that it has read, and wakes no thread.
 
-A request may still take long. The guarantee: **such a request holds up reading for 8 ms at most**
-(``2 * LOOK_S``; and for the GIL, where the request computes). While the leader runs requests, one follower is the
-**lookout**. Where the lookout finds the leader in the same batch twice, the lookout becomes the leader and reads on.
-The followers take the tasks that wait. The old leader ends its request and becomes a follower.
+A request may still take long. The guarantee: **such a request holds up reading for 8 ms at most** (``2 * LOOK_S``, and
+the wait for the GIL where the request computes). While the leader runs requests, one follower is the **lookout**. If
+the lookout finds the leader in the same batch twice, the lookout becomes the leader and continues to read. The
+followers take the tasks that wait. The old leader ends its request and becomes a follower.
 
 Threads that run a batch:
 
@@ -39,14 +39,16 @@ LOOK_S = 0.004
 
 NEAR_S = 0.002
 """Longest time between two batches, in seconds, for the leader to run the second. For rarer batches a lookout would
-have to wake each time, which costs as much as the wake-up that the leader saves."""
+have to wake for each batch, which costs as much as the wake-up that the leader saves.
+"""
 
 PATIENCE_S = 0.0002
 """Time over which a request is slow: ten Lookups on a slow core, and a fifth of the shortest wait for a disk."""
 
 REST = 50
-"""Followers run all requests for this many times a slow request's time: so slow ones cost the others 2 % of the
-time."""
+"""Factor: after a slow request, followers run all requests for this factor times the request's time. So slow requests
+cost the other requests 2 % of the time.
+"""
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
 
@@ -168,7 +170,7 @@ class LeaderFollowers:
     def _wake(self, count: int) -> list[Lock]:
         """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them.
 
-        Gives no more than may run: waking the lookout in vain would delay its next look.
+        Gives no more locks than followers may run tasks: waking the lookout in vain would delay its next look.
         """
         count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
@@ -195,7 +197,7 @@ class LeaderFollowers:
         return self._wake(len(self._tasks))
 
     def _look(self, seen: int) -> bool:
-        """Makes the lookout the leader, and returns True, where the leader is still in the batch ``seen`` before."""
+        """Makes the lookout the leader and returns True if the leader is still in the batch ``seen``."""
         if self._batches != seen:
             return False
         if not self._busy:
@@ -273,7 +275,7 @@ class LeaderFollowers:
         self._follow()
 
     def _follow(self) -> None:
-        """Runs tasks, and leads where the leader is held up; until the pool has stopped, or reading is over."""
+        """Runs tasks, and leads where the leader is held up. Returns when the pool has stopped or reading is over."""
         awake = Lock()
         awake.acquire()
         while True:
@@ -287,7 +289,7 @@ class LeaderFollowers:
                 return
 
     def _next(self, awake: Lock) -> Task | None:
-        """Waits for the oldest task that may run. None: this thread leads now, or the pool has stopped."""
+        """Waits for the oldest task that may run. Returns None if this thread leads now, or the pool has stopped."""
         seen, looks = 0, False
         while True:
             with self._lock:
@@ -322,7 +324,7 @@ class LeaderFollowers:
 
 
 class _Reading:
-    """A ``Reader``: a server's reading, which one thread after the other does."""
+    """A ``Reader``: the reading of a server, which passes from one thread to the next."""
 
     def __init__(self, live: Callable[[], object], read: Callable[[], object], end: Callable[[], object]) -> None:
         self.thread = Thread(target=live, name="leader-first")

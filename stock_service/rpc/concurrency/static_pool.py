@@ -13,8 +13,8 @@ Guarantees of the pool:
 8. After ``stop`` no task is accepted. An accepted task runs if it begins within the grace; then the threads end.
 
 The thread that fell asleep last is woken first: its stack is still in the processor's cache (an idea of trio's thread
-cache). A lock used as a binary semaphore is the cheapest way to sleep that CPython has. Left out: everything adaptive;
-that is ``leader_followers.py``.
+cache). A lock used as a binary semaphore is the cheapest way to sleep that CPython has. Left out: an adaptive pool; see
+``leader_followers.py``.
 """
 
 from collections import deque
@@ -105,7 +105,9 @@ class StaticPool:
                 self._idle += 1
 
     def _next(self, awake: Lock) -> Task | None:
-        """Waits for a task, and takes the oldest; None: the pool has stopped, and every task has begun."""
+        """Waits for a task, and takes the oldest task. Returns None if the pool has stopped and every task has
+        begun.
+        """
         while True:
             with self._lock:
                 if self._tasks:

@@ -47,7 +47,7 @@ class ThreadPool:
             try:
                 return self._pool.submit(self._run, task)
             except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
-                if self._pool._threads:  # one of these will take it; its end is not reported
+                if self._pool._threads:  # an existing thread will take the task; its end is not reported
                     unknown: Future[None] = Future()
                     unknown.set_result(None)
                     return unknown

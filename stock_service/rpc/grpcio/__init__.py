@@ -1,7 +1,7 @@
-"""Shared parts of the transports on grpcio, so that none imports another: the client's side, and a server's parts.
+"""Parts that the transports on grpcio share, for clients and servers, so that no transport imports another transport.
 
-grpcio is loaded on its first use: the lean client's codec and the null server, which are given here, do not need it.
-Left out: code that speaks gRPC without grpcio, which is in ``wire``.
+grpcio is loaded on its first use: the lean client's codec and the null server, which this module gives, do not need
+grpcio. Left out: code that speaks gRPC without grpcio, which is in ``wire``.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ _NOT_CONNECTED = {
     grpc.StatusCode.UNAVAILABLE: ": it cannot be reached",
     grpc.StatusCode.DEADLINE_EXCEEDED: " within {:g} s",
 }
-"""Statuses of a call that reached no server, or none that answers, each with the end of its message."""
+"""Statuses of a call that reached no answering server, each with the end of its message."""
 
 
 class GrpcConnection:

@@ -1,12 +1,12 @@
-"""Stop of a server on grpcio without losing accepted calls: the steps that grpcio's ``stop`` leaves out.
+"""Steps that grpcio's ``stop`` leaves out, so that a server on grpcio stops without losing accepted calls.
 
 grpcio's ``stop`` cancels every call that it has not handed over yet, and closes a connection right after its last
 reply. If the client has sent anything meanwhile, the kernel then resets the connection, and the rest of a large reply
-is lost. Also, ``stop`` waits until its grace ends for connections that do not answer, such as a port probe's. So here
-``stop`` is called only when nothing is under way:
+is lost. Also, ``stop`` waits until its grace ends for connections that do not answer, such as a port probe's. So the
+function ``drain`` calls ``stop`` only when no call is under way:
 
-1. The listener is closed, once the connections that wait in the kernel have been taken. grpcio cannot close it alone:
-   so its descriptor is given to a socket without clients.
+1. The listener is closed, once the connections that wait in the kernel have been taken. grpcio cannot close the
+   listener alone, so a socket without clients takes the listener's descriptor.
 2. Calls are served until none is under way, and no byte is unread or unsent; for ``SERVING_S`` at most.
 3. Then further calls are refused with a fault, and calls under way are finished. Idle connections are closed last.
 
@@ -29,16 +29,18 @@ SERVING_S = 1.0
 """Longest time for which calls on known connections are still served: a burst of 1,200 takes a third of it."""
 
 REFUSING_S = 0.5
-"""Time that the end waits, after that, for clients that send on though they are refused."""
+"""Time for which the drain waits, after ``SERVING_S``, for clients that continue to send after a refusal."""
 
 QUIET_S = 0.05
-"""Time for which nothing must be under way: gRPC core needs it to make a call of the bytes that it has read."""
+"""Time for which no call must be under way: gRPC core needs this time to make a call from the bytes that it has read.
+"""
 
 RESTLESS_S = 0.5
-"""The same time where another thread runs all the time, or waits for a core: it may be about to bring a call."""
+"""The same time while another thread runs or waits for a core: that thread may be about to bring a call."""
 
 LAST_S = 0.1
-"""Time that grpcio's own ``stop`` has, after that, to end its connections; then it closes the rest."""
+"""Time that grpcio's own ``stop`` has, after the drain, to end connections. Then ``stop`` closes the other connections.
+"""
 
 _POLL_S = 0.005
 

@@ -27,10 +27,10 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Server = grpc.Server | grpc.aio.Server
-"""Either server of grpcio."""
+"""A server of grpcio: thread-based or asyncio."""
 
 Context = grpc.ServicerContext | grpc.aio.ServicerContext[bytes, bytes]
-"""A call's context, of either."""
+"""A call's context, of either server of grpcio."""
 
 Behaviour = Callable[[bytes, Context], bytes]
 """A method from the bytes of a request to the bytes of its reply."""
@@ -92,7 +92,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
-    """The same behaviour, which notes in a timeline when its reply or fault is there."""
+    """The same behaviour; a timeline notes the time when the reply or fault is there."""
     local, number = timeline.local, timeline.method_number(path)
 
     def answer_stamped(payload: bytes, context: Context) -> bytes:
@@ -149,20 +149,20 @@ def check_free(options: ServeOptions) -> None:
 def core_options(options: ServeOptions) -> list[tuple[str, int]]:
     """Our limits in gRPC core's terms.
 
-    By default the core cancels calls at random where over 1,000 wait to be handed over, and all further ones over
-    3,000. Their clients get no reason. So the core is told to keep as many as there may be: the executor refuses calls
-    with a reason.
+    By default, when over 1,000 calls wait to be handed over, the core cancels some calls at random. Over 3,000, the
+    core cancels every further call. The clients get no reason. So the options tell the core to keep the largest
+    possible number of calls: the executor refuses calls with a reason.
     """
     calls_max = min(options.connections_max * options.pipeline_max, _CORE_MAX)
     ages = [
-        ("grpc.max_connection_age_ms", int(options.connection_age_s * 1000)),  # give or take a tenth, as here
+        ("grpc.max_connection_age_ms", int(options.connection_age_s * 1000)),  # gRPC core varies it by a tenth
         ("grpc.max_connection_age_grace_ms", int(options.connection_grace_s * 1000)),
     ]
     return [
         *(ages if options.connection_age_s else ()),
         ("grpc.server.max_pending_requests", calls_max),
         ("grpc.server.max_pending_requests_hard_limit", calls_max),
-        ("grpc.so_reuseport", int(options.shares_port)),  # else a port in use is an error, no second server behind it
+        ("grpc.so_reuseport", int(options.shares_port)),  # 0: a port in use is an error
         ("grpc.max_receive_message_length", options.frame_bytes_max),
         ("grpc.max_concurrent_streams", options.pipeline_max),
         ("grpc.max_connection_idle_ms", int(options.idle_timeout_s * 1000)),

@@ -1,11 +1,11 @@
-"""Signals and standard streams of a program, before all else and at its very end.
+"""Signals and standard streams of a program, at its first step and at its very end.
 
 A server calls ``begin`` before its imports, which take most of the time until it serves. From then on
 
-- signals that stop the server wait until it can stop in order. In the first hundredths of a second, while Python itself
-  starts, they cannot be made to wait;
-- standard input, output and error are open. Else the first socket would get the number of a closed one: a log would
-  then be written to a client.
+- signals that stop the server wait until the server can stop in order. In the first hundredths of a second, while
+  Python itself starts, signals cannot be made to wait;
+- standard input, output and error are open. If standard error were closed, the first socket would get its number, and
+  the log would be written to a client.
 """
 
 import os
@@ -17,18 +17,19 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 """The signals that stop a server."""
 
 UNREAD_EXIT = 141
-"""The exit code of a program whose output is not read any more: a shell gives it for SIGPIPE."""
+"""The exit code of a program whose output is not read any more: the code that a shell gives for SIGPIPE."""
 
 
 def begin() -> None:
     """Blocks the signals and opens the streams of a server's process. May be repeated. For the main thread, before it
-    starts others, which inherit the blocked signals."""
+    starts other threads: the new threads inherit the blocked signals.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     open_streams()
 
 
 def open_streams() -> None:
-    """Opens the closed standard streams on /dev/null: nothing comes from them, and their output is lost."""
+    """Opens each closed standard stream on /dev/null: the stream gives no input, and loses its output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""Command lines: argparse with errors of one line, and with them the option types (``rpc/option_types.py``).
+"""Command lines: argparse with errors of one line, and with the option types of ``rpc/option_types.py``.
 
 An error is one line on standard error: it names the option, the given value and the allowed values. The program exits
 with 2. An error shows no password of a database.
@@ -36,7 +36,9 @@ CONNECTS = re.compile(r"postgre\w*:\S|password\s*=|//\S*@", re.IGNORECASE)
 password may be several, too."""
 
 _CHOICES_MAX = 200
-"""Largest number of characters for the choices in an error, which then has whole names alone."""
+"""Largest number of characters for the choices in an error. A list of choices that is too long is cut after a whole
+name.
+"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -68,7 +70,9 @@ class Parser(argparse.ArgumentParser):
         refuse(self.prog, short(self._without_passwords(message.removeprefix("argument "), sys.argv[1:])))
 
     def _without_passwords(self, message: str, words: Sequence[str]) -> str:
-        """A message without the words of a connection string: these go from its first word to the next known option."""
+        """A message without the words of a connection string. The connection string reaches from its first word to the
+        next known option.
+        """
         is_secret, shown = False, message
         for word, following in zip(words, [*words, ""][1:], strict=True):
             name, _, value = word.partition("=")
@@ -82,7 +86,9 @@ class Parser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Adds an option's default to its help, if there is one. Keeps a text's lines, and indented ones as written."""
+    """Adds an option's default, if there is one, to the option's help. Keeps the lines of a text, and leaves indented
+    lines as written.
+    """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         fill = super()._fill_text
@@ -103,7 +109,7 @@ def refuse(program: str, message: object) -> NoReturn:
 
 
 def check_writable(option: str, file: Path | None) -> None:
-    """Refuses a file that cannot be written before the program does its work, not after. Raises UsageError."""
+    """Refuses a file that cannot be written, before the program does its work. Raises UsageError."""
     if file is None:
         return
     try:

@@ -2,14 +2,15 @@
 
 The GIL lets one thread of a process compute at a time. On two cores it goes back and forth between them, and each time
 a thread must wake on the other core: a server is then 1.5 to 3 times slower than on one. Work that releases the GIL,
-such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and frees it where that pays:
+such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the server all cores where
+that is faster:
 
-- Once its threads have filled the core, or waited for it, all cores are tried until the next look.
-- Threads that hold the GIL compute for one second a second in all. Further computing outside the kernel has released
-  the GIL. With a sum of ``GAINS`` or more the server stays on all cores, as long as that lasts.
-- Else it is kept to one core again. The next try comes after ``AGAIN_S``. After each try that fails this time doubles,
-  up to ``AGAIN_MOST_S``.
-- Where other processes use its core, and another core is idle, the server moves there.
+- When the server's threads have filled the core or waited for the core, all cores are tried until the next look.
+- In one second, threads that hold the GIL compute for one second in all. More computing outside the kernel means that
+  threads released the GIL. While the sum is ``GAINS`` or more, the server stays on all cores.
+- If the sum is smaller, the server is kept to one core again. The next try comes after ``AGAIN_S``. After each failed
+  try this time doubles, up to ``AGAIN_MOST_S``.
+- Where other processes use the server's core, and another core is idle, the server moves to the idle core.
 
 ``Keeping`` decides, and is pure. ``Keeper`` reads /proc, and moves the threads. It has one thread of its own, which
 wakes every ``LOOK_S``; a request costs nothing more.
@@ -38,12 +39,14 @@ GAINS = 1.2
 
 AGAIN_S = 1.0
 AGAIN_MOST_S = 16.0
-"""Time until the next try, at first and at most. With the longest time, tries take 1.3 % of the time of a server that
-is kept to its core."""
+"""First and longest time until the next try of all cores. With the longest time, tries take 1.3 % of the time of a
+server that is kept to one core.
+"""
 
 MOVES_S = 0.1
-"""Time between two looks for which others must have used the core, and by which another core must have been idle
-longer, for a move."""
+"""Condition for a move, as a time between two looks: other processes used the core for this time, and another core was
+idle longer by this time.
+"""
 
 LOOKING = 0.005
 """Largest part of its time that a server spends on looks."""
@@ -147,8 +150,9 @@ class Keeper:
         return f"kept to one of {said(self._allowed)}; {tried}"
 
     def _watch(self, keeping: Keeping) -> None:
-        """The life of the thread. A look takes some 10 µs for each thread of this process, and at most ``LOOKING`` of
-        the time in all."""
+        """The life of the thread. A look takes some 10 µs for each thread of this process. All looks take at most
+        ``LOOKING`` of the time.
+        """
         last, idle_last_s, looked_s = _used(), _idle_s(), 0.0
         while not self._stopping.wait(max(LOOK_S, looked_s / LOOKING)):
             try:
@@ -171,7 +175,9 @@ class Keeper:
 
 
 def better_core(current: int, others_s: float, idle_s: Mapping[int, float]) -> int:
-    """The core to be on: the current one, unless others used it, and another was idle longer, by ``MOVES_S`` each."""
+    """The core for the server: the current core, unless other processes used it for ``MOVES_S`` and another core was
+    idle longer by ``MOVES_S``.
+    """
     best = max(idle_s, key=idle_s.__getitem__, default=current)
     gained_s = idle_s.get(best, 0.0) - idle_s.get(current, 0.0)
     return best if others_s >= MOVES_S and gained_s >= MOVES_S else current
@@ -213,7 +219,7 @@ def _used() -> Used:
         try:
             with open(f"{_TASKS}/{task}/schedstat", "rb") as file:
                 waited_ns += int(file.read().split()[1])
-        except (OSError, IndexError):  # it has just ended, or this kernel does not count
+        except (OSError, IndexError):  # the thread has just ended, or this kernel does not count
             continue
     return Used(at_s, usage.ru_utime, usage.ru_stime, waited_ns / 1e9)
 
@@ -231,10 +237,10 @@ def _idle_s() -> dict[int, float]:
 def _move(cores: Sequence[int]) -> None:
     """Moves every thread of this process to these cores."""
     moved: set[str] = set()
-    while new := set(os.listdir(_TASKS)) - moved:  # one that starts meanwhile has its starter's cores
+    while new := set(os.listdir(_TASKS)) - moved:  # a thread that starts meanwhile has its starter's cores
         for task in new:
             try:
                 os.sched_setaffinity(int(task), cores)
-            except OSError:  # it has just ended, or the system took the core away
+            except OSError:  # the thread has just ended, or the system took the core away
                 continue
         moved |= new

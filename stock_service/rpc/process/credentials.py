@@ -31,16 +31,18 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 """Names and addresses that a server's certificate always has."""
 
 CALLERS = ("admin", "trader")
-"""Callers that get a certificate and a token; each has the right of its name, and any other caller a trader's."""
+"""Callers that get a certificate and a token. A caller has the right that its name says; a caller with another name has
+a trader's right.
+"""
 
 DAYS = 30
-"""Days for which certificates are good by default."""
+"""Days for which certificates are valid by default."""
 
 _TOKEN_BYTES = 32
 """Random bytes of a token: 256 bits cannot be guessed."""
 
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-"""Time before their making from which certificates are good: other machines' clocks differ."""
+"""Time by which certificates are valid before they are made: the clocks of other machines may be late."""
 
 
 _SIGNS_CERTIFICATES = x509.KeyUsage(
@@ -66,7 +68,7 @@ def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Seq
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise UsageError("FOLDER", str(folder), "a folder that is new or empty: no file is overwritten")
-        folder.chmod(0o700)  # also one that existed: another writer could replace the keys in it
+        folder.chmod(0o700)  # also an existing folder: another writer could replace the keys in it
         _fill(folder, names, days, callers)
     except OSError as error:
         raise UsageError("FOLDER", str(folder), f"a folder that can be written ({error.strerror})") from error

@@ -1,18 +1,20 @@
 """Several processes as one server on one port: a parent starts them, and keeps the process contract for all of them.
 
 The kernel gives each new connection to one of them, by a hash of both addresses (SO_REUSEPORT in socket(7)). A child is
-a fresh interpreter with the parent's own command line and two more options: the port, and the memory that they share.
+a fresh interpreter with the parent's own command line and two more options: the port, and the shared memory.
 
-- The parent prints its ready line once all serve. It starts the first child alone, so that a bad option is reported
-  once.
+- The parent prints its ready line once all children serve. The parent starts the first child alone, so that a bad
+  option is reported once.
 - SIGTERM or SIGINT is passed on. Children are in sessions of their own, so that Ctrl-C reaches them by the parent only.
   A child that is not ready yet is killed: it has accepted nothing.
-- A second signal kills all at once: exit 1. A signal to every process counts as one: children take the first alone.
-- A child that ends by itself is reported in one line, the others are stopped as by a signal, and the exit code is 1.
-- A parent that is killed takes its children along (``lifeline.py``).
+- A second signal to the parent kills all children at once: exit 1. A signal to every process counts as one signal,
+  since each child handles only its first signal.
+- If a child ends by itself, one line reports the end, the other children are stopped as by a signal, and the exit code
+  is 1.
+- If the parent is killed, its children are killed too (``lifeline.py``).
 
-The parent has the port until the first child is ready. It listens on the port, and so keeps out every other server,
-also one of several processes. A client that connects before the ready line may be cut off.
+The parent has the port until the first child is ready. The parent listens on the port, and so keeps out every other
+server, also another server of several processes. A client that connects before the ready line may be cut off.
 """
 
 import argparse
@@ -37,13 +39,18 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Time that the children have besides their grace: to end a start-up, and for a library's work after the grace."""
+"""Time that the children have in addition to their grace: to end a start-up, and for a library's work after the grace.
+"""
 
 _GONE_S = 5.0
-"""Longest time until a child that has closed its output is gone; it closes the output in its last system call."""
+"""Longest time from the close of a child's output to the end of the child, which closes the output in its last system
+call.
+"""
 
 _SIGNAL_S = 0.1
-"""Longest time by which the parent gets a signal to all later: an idle child has ended before."""
+"""Longest delay of the parent's signal, of a signal to all processes: an idle child may end before the parent gets the
+signal.
+"""
 
 _CHILD = "STOCK_SERVICE_CHILD"
 """Environment variable that marks a child."""
@@ -113,7 +120,7 @@ class _Family:
         self._running: list[_Child] = []
         self._happened: queue.SimpleQueue[tuple[_Child, bytes] | None] = queue.SimpleQueue()  # None: a signal
         self._signalled = threading.Event()
-        self._deadline_s: float | None = None  # time by which all must have ended; None: they are not asked to stop
+        self._deadline_s: float | None = None  # time by which all children must have ended; None before a stop
         self._code = 0
 
     def run(self) -> int:
@@ -184,7 +191,9 @@ class _Family:
         self._happened.put((child, b""))
 
     def _hear(self, child: _Child, line: bytes) -> None:
-        """Handles a child's ready line: starts the others, or announces that all are ready. An empty line: its end."""
+        """Handles a child's ready line: starts the other children, or announces that all are ready. An empty line is
+        the child's end.
+        """
         if not line:
             self._end(child)
             return
@@ -200,7 +209,9 @@ class _Family:
             self._stop(known=False)
 
     def _stop(self, known: bool = True) -> None:
-        """Makes all running children end, unless they are ending already; kills those that no client knows."""
+        """Stops all running children, unless the stop has begun. Kills each child that is not ready: no client knows
+        it.
+        """
         if self._deadline_s is not None:
             return
         self._deadline_s = time.monotonic() + self._options.drain_s + max(self._options.grace_s, ENDING_S) + _OVER_S

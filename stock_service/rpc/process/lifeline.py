@@ -1,9 +1,9 @@
 """Programs that end when their starter ends, even by SIGKILL, after which the starter cannot stop them itself.
 
 On Linux the kernel kills a process whose parent is gone, if the process has asked for it (``PR_SET_PDEATHSIG`` in
-prctl(2)). So a starter starts this file instead of the program. It asks the kernel, and then becomes the program:
-execve(2) keeps the setting, the process and its cores. This works for a program in any language, and takes some 20 ms.
-A program that a person starts is not tied.
+prctl(2)). So a starter starts this file instead of the program. This file asks the kernel, and then becomes the
+program: execve(2) keeps the setting, the process and its cores. This works for a program in any language, and takes
+some 20 ms. A program that a person starts is not tied.
 
 The kernel looks at the *thread* that started a program. Start programs from a thread that outlives them.
 
@@ -22,8 +22,9 @@ _LINUX = sys.platform == "linux"
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """The command to start in place of another, whose program is a path. Raises OSError where there is no such
-    program."""
+    """The command to start in place of ``command``, whose program is a path. Raises OSError where the program does not
+    exist.
+    """
     os.stat(command[0])  # so that the starter gets the error at once
     if not _LINUX:
         return list(command)
@@ -31,8 +32,9 @@ def tied(command: Sequence[str]) -> list[str]:
 
 
 def end_with_parent() -> None:
-    """Makes the kernel kill this process when its parent ends. Does not notice a parent that has ended before. Raises
-    OSError."""
+    """Makes the kernel kill this process when its parent ends. Has no effect if the parent has already ended. Raises
+    OSError.
+    """
     if not _LINUX:
         return
     libc = ctypes.CDLL(None, use_errno=True)

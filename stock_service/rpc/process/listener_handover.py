@@ -1,7 +1,8 @@
 """Hand-over of a server's port and store to the next server, so that a restart fails no request: ``--hand-over PATH``.
 
 The old server, which runs, offers its listener on a Unix socket at PATH. The new server is started with the same
-command. If there is no server at PATH, the new one is the first, and opens its port itself. Else, message by message:
+command. If there is no server at PATH, the new server is the first, and opens its port itself. If there is one, the
+steps are:
 
     step  who   does                                                      if the new one fails in this step, the old
     1     new   has checked its options and files, and connects           does not notice it
@@ -17,16 +18,17 @@ command. If there is no server at PATH, the new one is the first, and opens its 
     7     new   begins to write changes, and puts a socket of its         has ended
                 own at PATH
 
-A server fails if it is killed, ends, or sends another message or none. Up to step 5 the old server answers all
-requests, but makes changes wait in steps 4 and 5. If it takes the store back, these changes are done; else they are
-refused, and have no effect.
+A server fails if it is killed, ends, sends a wrong message, or sends no message. Up to step 5 the old server answers
+all requests, but makes changes wait in steps 4 and 5. If the old server takes the store back, the waiting changes are
+done. If the new server takes over, these changes are refused, and have no effect.
 
-A new server that hangs in step 5 may have the store open. So the old one kills it, and opens the store and reads it
-again once its process has ended. The new one's changes wait until step 7: so no Lookup of the old one is out of date.
-If the old one ends or is killed from step 3 on, the new one goes on as if it had got the message.
+A new server that hangs in step 5 may have the store open. So the old server kills the new server, waits for the end of
+its process, and then opens and reads the store again. The new server's changes wait until step 7: so no Lookup of the
+old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if it had got
+the message.
 
-Both processes have the same listener, so the port is never closed. With SO_REUSEPORT each would have a listener of its
-own, and connections in the old one's queue would be reset when it closes.
+Both processes have the same listener, so the port is never closed. With SO_REUSEPORT each process would have its own
+listener, and connections in the old listener's queue would be reset at its close.
 
 Only the owner of the process can connect to PATH (mode 0600). Left out: several processes, and stocks in memory.
 """
@@ -54,7 +56,7 @@ _log = logging.getLogger(__name__)
 _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
-"""Time for which either side waits for the other's message: more than reading a large store takes."""
+"""Time for which each server waits for a message of the other server: more than reading a large store takes."""
 
 _KILLED_S = 5.0
 """Longest time until a process that was killed is gone."""
@@ -63,7 +65,7 @@ _AGAIN_S = 1.0
 """Time after an accept that failed, in seconds, until the next one."""
 
 _MESSAGE_BYTES_MAX = 16384
-"""Largest size of a message: a path in the first one has 4096 bytes at most."""
+"""Largest size of a message: a path in the first message has at most 4096 bytes."""
 
 _TAKE, _STORE, _SERVES = b"!", b"store", b"serves"
 
@@ -75,17 +77,18 @@ class Store(Protocol):
     """The store that goes from one server to the next, besides the listener."""
 
     def hold(self) -> bool:
-        """Makes changes wait from now on; returns True where no write is under way any more."""
+        """Makes changes wait from now on; returns True once no write is under way."""
 
     def go_on(self) -> None:
         """Writes changes again."""
 
     def lend(self) -> bool:
-        """Closes the file, so that another process may open it; changes wait. Returns False where a write takes too
-        long."""
+        """Closes the file, so that another process may open the file; changes wait. Returns False if a write takes too
+        long.
+        """
 
     def take_back(self) -> None:
-        """Opens the file as the other process, which has ended, left it; changes go on."""
+        """Opens the file again after the other process has ended; changes are written again."""
 
     def give_away(self) -> None:
         """Refuses the changes that wait, and later ones: the other process has the store."""
@@ -93,30 +96,32 @@ class Store(Protocol):
 
 @dataclass(slots=True)
 class HandOver:
-    """State of a server from the server before it, and for the hand-over to the next one."""
+    """State of a hand-over: from the previous server to this server, and from this server to the next server."""
 
     path: Path
     serves: str
-    """Transport, address and store of this server: the next one must have the same."""
+    """Transport, address and store of this server: the next server must have the same."""
     end_s: float
     """Longest time that this server takes to end."""
     answer_s: float
-    """Longest time that the next one may take for each of its messages."""
+    """Longest time that the next server may take for each message."""
     listener: PassedListener
     old: socket.socket | None = None
-    """The connection to the server before this one, open until this process ends; None: there was none."""
+    """The connection to the previous server, open until this process ends; None for a first server."""
     store: Store | None = None
     old_end_s: float = 0.0
-    """Longest time that the server before takes to end, by its own message."""
+    """Longest time that the previous server takes to end, by the previous server's message."""
 
     def has(self, store: Store) -> None:
-        """Notes that this server has opened the store; the server before may still take the store back."""
+        """Notes that this server has opened the store; the previous server may still take the store back."""
         self.store = store
         if self.old is not None:
             store.hold()
 
     def conclude(self) -> None:
-        """Tells the server before that this one accepts. Blocks until that one has ended, for ``old_end_s`` at most."""
+        """Tells the previous server that this server accepts. Blocks until the previous server has ended, for at most
+        ``old_end_s``.
+        """
         assert self.old is not None
         try:
             self.old.send(_SERVES)
@@ -131,8 +136,8 @@ class HandOver:
 
 
 def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Callable[[], socket.socket]) -> HandOver:
-    """The listener of the server at ``path``, once that server has closed its store; a listener from ``listen`` where
-    there is no such server.
+    """The listener of the server at ``path``, once that server has closed its store. Without a server at ``path``, a
+    listener from ``listen``.
 
     Blocks until then. Raises UsageError, after which the other server serves on; and the exceptions of ``listen``.
     """
@@ -204,7 +209,9 @@ def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], obje
 
 
 def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
-    """Takes steps 2 to 5 with a new server; returns True where it serves. Else all is as before."""
+    """Takes steps 2 to 5 with a new server; returns True if the new server serves. If it fails, this server serves as
+    before.
+    """
     store = hand_over.store
     assert store is not None
     heir.settimeout(hand_over.answer_s)
@@ -234,7 +241,7 @@ def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
 
 
 def _hear(heir: socket.socket, word: bytes) -> None:
-    """Waits for a message of the next server. Raises OSError where another comes, or none."""
+    """Waits for a message of the next server. Raises OSError if a different message comes, or no message."""
     try:
         said = heir.recv(_MESSAGE_BYTES_MAX)
     except TimeoutError as error:
@@ -246,7 +253,9 @@ def _hear(heir: socket.socket, word: bytes) -> None:
 
 
 def _end(process: int) -> None:
-    """Ends a process, and waits until it is gone and has no file open. No other process writes the store then."""
+    """Ends a process, and waits until the process is gone and has no file open. Then no other process writes the
+    store.
+    """
     with suppress(OSError):  # it has gone; or it is another user's, whose lock keeps the store from this one
         signal.pidfd_send_signal(process, signal.SIGKILL)
     gone = select.poll()

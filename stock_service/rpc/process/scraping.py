@@ -1,10 +1,11 @@
 """Endpoint of ``--metrics HOST:PORT``: the numbers of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
 
-A thread of its own answers each question once it is whole, so that no question waits for another. A question must be
-whole within ``SCRAPE_S``, and its answer taken within ``SCRAPE_S`` more. Over ``CONNECTIONS_MAX``, the connection that
-has used most of its time is closed. A server that stops waits for none of them. The endpoint shows numbers and the
-names of methods and outcomes, and no content of requests. Connections are counted at each question. Only this machine
-may ask, unless ``--insecure`` is given: there is no TLS here.
+The endpoint's own thread answers each question once the question is whole, so that no question waits for another
+question. A question must be whole within ``SCRAPE_S``, and its answer taken within ``SCRAPE_S`` more. With more than
+``CONNECTIONS_MAX`` connections, the connection that has used most of its time is closed. A server that stops waits for
+no connection of the endpoint. The endpoint shows numbers and the names of methods and outcomes, and no content of
+requests. Connections are counted at each question. Only this machine may ask, unless ``--insecure`` is given: there is
+no TLS here.
 
 The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
 """
@@ -34,7 +35,7 @@ SCRAPE_S = 5.0
 """Longest time for a client to send its question, and again to take the answer."""
 
 CONNECTIONS_MAX = 16
-"""Largest number of connections at a time: a Prometheus has one, and a pair of them two."""
+"""Largest number of connections at a time: each Prometheus server has one connection."""
 
 HEAD_BYTES_MAX = 8192
 """Largest size of a question, in bytes; Prometheus sends some 300."""
@@ -63,7 +64,7 @@ def metrics_at(address: Address, insecure: bool) -> Metrics:
 
 
 def show(metrics: Metrics, health: Health, server: Address, executor: Executor, workers: int) -> None:
-    """Adds to the metrics the numbers of a running server that are read at each question."""
+    """Adds numbers of a running server to the metrics; these numbers are read at each question."""
     from prometheus_client import Gauge
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
@@ -140,7 +141,7 @@ class Scraped:
             self._open[writer] = None  # the last to be closed now
             await asyncio.wait_for(writer.wait_closed(), self._scrape_s)
         except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
-            pass  # a client that is late, asks too much, or leaves is not logged; nor is the stop
+            pass  # a client that is late, asks too much, or leaves is not logged; the stop is not logged either
         except Exception:
             _log.exception("the metrics could not be shown")
         finally:

@@ -42,7 +42,7 @@ def add_security_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS and callers of a server, as its options ask."""
+    """TLS and callers of a server, by the server's options."""
 
     tls: ServerTls | None
     access: Access | None
@@ -50,7 +50,9 @@ class Security:
     """All files that it was made from."""
 
     def reload(self) -> None:
-        """Reads all files again. Raises UsageError at the end where some cannot be used: the others are in use then."""
+        """Reads all files again. Raises UsageError at the end if a file cannot be used; the other files are in use
+        then.
+        """
         unusable: UsageError | None = None
         for part in (self.access, self.tls):
             try:
@@ -137,7 +139,7 @@ def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, sto
 
 
 def _look(file: Path) -> tuple[int, ...]:
-    """Mark that tells one version of a file from another."""
+    """A value that differs between two versions of a file."""
     try:
         status = file.stat()
         return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,9 +1,9 @@
 """The process contract of every server here, with any service and transport.
 
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error.
-- SIGTERM or SIGINT: health says NOT_SERVING, and for ``--drain-s`` all goes on. Then no more connections are taken,
-  idle ones are closed at once, and what was accepted is finished within ``--grace-s``. Then exit 0, or 1 if the time
-  was too short or a file could not be written.
+- SIGTERM or SIGINT: the health's status becomes NOT_SERVING, and the server serves for ``--drain-s`` more. Then the
+  server takes no more connections, closes idle connections at once, and finishes accepted requests within
+  ``--grace-s``. Then exit 0, or 1 if the time was too short or a file could not be written.
 - A second signal, or a failure of the server: exit 1 at once.
 - A bad option or file: one line, exit 2.
 
@@ -62,14 +62,16 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""The least grace: a server with nothing to finish ends its threads in this time, on a busy machine too."""
+"""The shortest grace: a server without requests to finish ends its threads in this time, also on a busy machine."""
 
 _SPARE_DESCRIPTORS = 64
 """Number of descriptors that a server needs besides its connections: libraries, logs, epoll."""
 
 
 def add_server_options(parser: Parser, transport: str | None) -> None:
-    """Adds every option of a server on this transport, for any service. None: the options that all transports have."""
+    """Adds every option of a server on this transport, for any service. With None, adds the options that all transports
+    have.
+    """
     known = None if transport is None else load(transport)
     port, executor = (None, None) if known is None else (known.DEFAULT_PORT, known.DEFAULT_EXECUTOR)
     add = parser.add_argument
@@ -131,12 +133,13 @@ def run(
     metrics: Metrics | None = None,
     hand_over: HandOver | None = None,
 ) -> int:
-    """Serves until a signal comes; returns the process's exit code. Blocks. For the main thread of its own process,
-    which must then ``leave``: after a failure, which is logged, threads may still run. Refuses bad usage.
+    """Serves until a signal comes; returns the process's exit code. Blocks. For the main thread of its own process. The
+    caller must then call ``leave``: after a failure, which is logged, threads may still run. Refuses bad usage.
 
-    ``timeline`` is the one in which the service notes its locks, from ``timeline_for``; None: it notes none. The same
-    goes for ``metrics``, from ``metrics_for``. ``note`` is a line for the log, once the server serves. ``hand_over`` is
-    from ``take_over``; None: the server opens its port itself, and hands over to no other.
+    ``timeline``, from ``timeline_for``, is the timeline in which the service notes its locks, or None. ``metrics``,
+    from ``metrics_for``, are the metrics in which the service counts, or None. ``note`` is a line for the log, once the
+    server serves. ``hand_over`` is from ``take_over``, and None for a server that opens its port itself and hands over
+    to no server.
     """
     try:
         prepare(options)
@@ -213,7 +216,7 @@ def _serve(
     """Serves until a signal comes, as in ``run``. Raises UsageError."""
     assert service.health is not None
     with ExitStack() as stack:
-        starting = stack.enter_context(ExitStack())  # where the start fails, it ends at once the parts that had begun
+        starting = stack.enter_context(ExitStack())  # if the start fails, the parts that had begun are ended at once
         try:
             executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
         except RuntimeError as error:
@@ -259,7 +262,7 @@ def _serve(
         starting.pop_all()
         service.health.stop()
         if ready:
-            handed_over.wait(options.drain_s)  # the next server has the port, which no balancer need leave
+            handed_over.wait(options.drain_s)  # the next server has the port, so no balancer must stop using the port
         grace_s = max(options.grace_s, ENDING_S)
         deadline_s = time.monotonic() + grace_s
         finished = server.stop(grace_s)
@@ -276,7 +279,7 @@ def _set(*events: threading.Event) -> None:
 
 
 def announced(line: str) -> bool:
-    """Prints the ready line; where it cannot be written, logs that and returns False."""
+    """Prints the ready line. If the line cannot be written, logs the failure and returns False."""
     try:
         print(line, flush=True)
     except OSError as error:
@@ -293,7 +296,7 @@ def _computed() -> str:
 
 
 class Unbound(UsageError):
-    """The server cannot listen at an address; tells the reason and advice."""
+    """Error of a server that cannot listen at an address; the text has the reason and advice."""
 
     def __init__(self, error: Exception, host: str, port: int) -> None:
         where, allowed = f"--host {host} --port {port}", "an address of this machine"
@@ -314,12 +317,12 @@ def leave(code: int) -> NoReturn:
         try:
             stream.flush()
         except OSError:
-            pass  # its reader is gone, or its disk is full: there is no one to tell
+            pass  # the log's reader is gone, or the disk is full: nobody can be told
     os._exit(code)
 
 
 def _write(timeline: Timeline, file: Path) -> bool:
-    """Writes the timeline; returns False where it cannot."""
+    """Writes the timeline; returns False if the file cannot be written."""
     try:
         left_out = timeline.write(file)
     except OSError as error:
@@ -349,8 +352,8 @@ def _watch_signals(stopping: threading.Event, twice: bool) -> None:
     A child of a family waits for one signal only: a signal to all processes reaches it twice, the second time from its
     parent. On a real second signal the parent kills it.
 
-    A thread waits for the signals; there is no handler. A handler runs in the main thread, between two of its
-    instructions. So a signal that comes just as that thread begins to wait would be kept until the wait is over.
+    A thread waits for the signals; there is no handler. A handler runs in the main thread, between two instructions. So
+    a signal that comes just as the main thread begins to wait would be handled only after the wait.
     """
     signal.sigwait(STOPPING)
     stopping.set()

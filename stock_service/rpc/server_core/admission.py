@@ -1,22 +1,23 @@
 """Admission: limits on the wait of a request, and on the number of tasks that the executor is given. No I/O.
 
-A request's wait counts from the time when its connection was first seen readable after it had last been emptied. While
-the executor keeps up, there are no such limits. Once it is behind, requests wait at the reading thread, and connections
-get their turns one after the other.
+A request's wait counts from the time when its connection was first seen readable after the connection had last been
+emptied. While the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading
+thread, and connections get turns one after the other.
 
 - **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
   servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
-  which drains by itself. Any other queue is standing, and a longer wait in it gains nothing. So a request that waits in
-  a standing queue for longer than the target is refused. A request may give its client's time limit. It may then wait
-  for a quarter of this limit, if a quarter is more than the target. In a burst it may wait for a third. A request
-  without a time limit counts as one with ``UNSAID_MS``.
-- **The executor is given** tasks that last it for ``AHEAD_MS``, by the rate at which it ended tasks. The other requests
-  stay here, where they can still be refused, and where each connection has its turn. Where no requests wait yet, the
-  executor is given tasks that last it for ``BURST_MS``.
-- **More threads than that** are given a task each where tasks wait, for a disk or another server. Where tasks compute,
-  more threads end no more tasks under the GIL: they only keep the GIL from the reading thread. So while the executor
-  computes all the time that reading leaves it, their number falls by a quarter; else it grows by a quarter. It falls
-  no further before the last fall has had its effect on the tasks under way.
+  which drains by itself. Any other queue is a standing queue, in which a longer wait gains nothing. So a request that
+  waits in a standing queue for longer than the target is refused. A request may have its client's time limit: then the
+  request may wait for a quarter of this limit, if a quarter is more than the target. In a burst the request may wait
+  for a third of the limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
+- **Tasks of the executor.** The executor gets enough tasks for ``AHEAD_MS``, by the rate at which it ended tasks. The
+  other requests stay in the server's queue, where they can still be refused, and where each connection has its turn. If
+  no requests wait yet, the executor gets enough tasks for ``BURST_MS``.
+- **Extra threads.** If tasks wait, for a disk or another server, extra threads get a task each. If tasks compute, extra
+  threads end no more tasks under the GIL: extra threads only keep the GIL from the reading thread. So while the
+  executor computes all the time that reading leaves, the number of extra threads falls by a quarter; otherwise the
+  number grows by a quarter. The number does not fall again before the last fall has changed the number of tasks under
+  way.
 """
 
 INTERVAL_MS = 100
@@ -26,23 +27,28 @@ UNSAID_MS = 4000
 """Time limit that counts for a request without one."""
 
 AHEAD_MS = 1.5
-"""Time for which the executor has tasks while requests wait: many times the cost of giving them. The reading thread
-sleeps meanwhile, for a millisecond or more, and so mostly finds the GIL free."""
+"""Time for which the executor has tasks while requests wait: many times the cost of giving the tasks. Meanwhile the
+reading thread sleeps for a millisecond or more, and mostly finds the GIL free when it wakes.
+"""
 
 AHEAD_LEAST = 2
-"""Tasks that the executor may always have: one that runs, and the next."""
+"""Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time for which tasks last that are begun at once where no requests wait: less than any sensible delay target."""
+"""Time for which the tasks given at once last, while no requests wait: less than any sensible delay target."""
 
 MEASURED_MS = 20
-"""Shortest time over which the executor is measured: two waits of 10 ms, whose tasks wake together and then compute."""
+"""Shortest time over which the executor is measured: two waits of 10 ms. Tasks that wait may wake together and then
+compute.
+"""
 
 RAN_MS = 1
 """Shortest time of a measurement where the executor ran all its tasks at once."""
 
 MEASURED_TASKS = 8
-"""Smallest number of tasks given at once whose time is measured: reading the clock then costs little beside them."""
+"""Smallest number of tasks given at once whose time is measured: reading the clock costs little compared with so many
+tasks.
+"""
 
 FIRST_RATE = 10
 """Tasks that the executor is taken to end in a millisecond, until its rate was measured."""
@@ -51,7 +57,7 @@ COMPUTES = 0.9
 """Share of the time that reading leaves, from which the executor counts as one whose tasks only compute."""
 
 COMPUTES_MOST = 1.2
-"""Share over which tasks compute without the GIL, on several cores: then more threads do end more tasks."""
+"""Share above which tasks compute without the GIL, on several cores: then more threads end more tasks."""
 
 PAUSE_MS_MAX = 20
 """Longest sleep of the reading thread while requests wait."""
@@ -59,15 +65,16 @@ PAUSE_MS_MAX = 20
 _MS = 1_000_000
 
 READING_NS = _MS
-"""Time for which connections are read, while requests wait, before the executor is given more: its tasks may compute,
-and would take the GIL from the reading thread."""
+"""Time for which connections are read, while requests wait, before the executor gets more tasks: tasks that compute
+would take the GIL from the reading thread.
+"""
 
 
 class DelayTarget:
     """Limit on how long a request may wait; for one thread. Times are in nanoseconds, on any one clock."""
 
     def __init__(self, target_ms: float) -> None:
-        """``target_ms`` 0: no request is refused for its wait."""
+        """With a ``target_ms`` of 0, no request is refused for its wait."""
         self._target_ns = int(target_ms * _MS)
         self._calm_ns = 0  # last time when no request waited
         self._refused_ns = 0  # time of the last refusal
@@ -82,11 +89,13 @@ class DelayTarget:
         self._refused_ns = now_ns
 
     def recovered(self, now_ns: int) -> bool:
-        """True where nothing was refused within the interval."""
+        """True if no request was refused within the interval."""
         return now_ns - self._refused_ns > INTERVAL_MS * _MS
 
     def limit_ns(self, timeout_ms: int, now_ns: int) -> int:
-        """Longest wait of a request with the time limit ``timeout_ms`` (0: none); 0: no limit."""
+        """Longest wait of a request, or 0 for an unlimited wait. ``timeout_ms`` is the request's time limit, or 0 for a
+        request without a time limit.
+        """
         if not self._target_ns:
             return 0
         waits_ns = (timeout_ms or UNSAID_MS) * _MS
@@ -98,9 +107,11 @@ class Ahead:
     """Number of tasks that an executor is given; the reading thread's. Times are in nanoseconds, on any one clock."""
 
     def __init__(self, workers: int, most: int) -> None:
-        """``workers`` is the largest number of tasks that run at a time, ``most`` of tasks that the executor takes."""
+        """``workers`` is the largest number of tasks that run at a time. ``most`` is the largest number of tasks that
+        the executor takes.
+        """
         self.tasks = min(most, int(FIRST_RATE * AHEAD_MS))
-        """Tasks that last the executor for ``AHEAD_MS``."""
+        """Number of tasks that the executor ends in ``AHEAD_MS``."""
         self.threads = workers
         """Number of threads that are given one more task each."""
         self.burst = min(most, FIRST_RATE * BURST_MS)
@@ -111,10 +122,11 @@ class Ahead:
         self._rate = 0.0  # tasks ended in a nanosecond
 
     def room(self, ended: int, under_way: int, now_ns: int, cpu_ns: int, reading_ns: int) -> int:
-        """Number of tasks that the executor may be given now; negative: it has too many.
+        """Number of tasks that the executor may get now; negative if the executor has too many tasks.
 
-        It has ``ended`` that many tasks, and has ``under_way`` that many. ``cpu_ns`` is the process' processor time,
-        ``reading_ns`` the reading thread's.
+        ``ended`` is the number of tasks that the executor has ended, and ``under_way`` the number of its tasks under
+        way. ``cpu_ns`` is the processor time of the process, and ``reading_ns`` the processor time of the reading
+        thread.
         """
         self._idle = self._idle or not under_way
         mark_ns, mark_ended, mark_cpu_ns, mark_reading_ns = self._mark
@@ -137,7 +149,7 @@ class Ahead:
         return self.threads + max(self.tasks, self.threads) - under_way
 
     def ran(self, tasks: int, took_ns: int) -> None:
-        """Notes that the executor, which had none, was given ``tasks``, and had begun them all ``took_ns`` later."""
+        """Notes that the executor, which had no tasks, got ``tasks``, and had begun all of them ``took_ns`` later."""
         if took_ns >= RAN_MS * _MS:
             self._measured(tasks / took_ns)
 
@@ -148,7 +160,9 @@ class Ahead:
 
     @property
     def lasting(self) -> float:
-        """Number of tasks that last for the reading thread's shortest sleep, a millisecond; 0: not measured yet."""
+        """Number of tasks that the executor ends in a millisecond, the shortest sleep of the reading thread. 0 before
+        the first measurement.
+        """
         return self._rate * _MS
 
     def pause_s(self, under_way: int) -> float:

@@ -1,27 +1,29 @@
 """Ends of connections: lingering close, idle eviction, timeouts, and a budget of buffered bytes.
 
-**Lingering close.** A kernel that closes a connection with bytes unread resets it. The reset destroys replies that are
-still on their way, and on some systems also replies that the client has not read yet. So after its last reply the
-server half-closes. Then it reads and drops, until the client ends too. A client that stays and sends nothing must not
-hold the server up: its connection is closed once its kernel has acknowledged everything and nothing has come for
-``QUIET_S``. A connection whose client goes on sending is closed after ``LINGER_S``. A client that has not acknowledged
-everything is waited for: for the read timeout, or for the grace.
+**Lingering close.** If a connection is closed with unread bytes, the kernel resets the connection. The reset destroys
+replies that are still on their way, and on some systems also replies that the client has not read yet. So after the
+last reply the server half-closes the connection. Then the server reads and drops bytes until the client also ends the
+connection. A client that stays and sends nothing must not delay the server: its connection is closed once the client's
+kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. A connection whose client continues to send is
+closed after ``LINGER_S``. For a client that has not acknowledged all bytes, the server waits for the read timeout, or
+for the grace.
 
-**Idle eviction.** At the limit of connections, the one on which nothing has happened for the longest time is closed for
-a new one. So clients that connect and send nothing keep no other client out. A connection that is served, or has just
-been, stays.
+**Idle eviction.** At the limit of connections, the connection that was idle for the longest time is closed for a new
+connection. So clients that connect and send nothing keep no other client out. A connection with a request under way, or
+that had one a moment ago, stays open.
 
-**Age.** A client that keeps its connection for ever never hears of a server that was added. So a connection may have an
-age, give or take a tenth, lest those that came together leave together. Then its client is told to go on with another
-one: HTTP/2 has GOAWAY for that, HTTP/1.1 ``Connection: close`` with the next reply. The sockets protocol has only the
-goodbye: what was read is answered, and of what came later the client knows that it was not begun. After the grace the
-connection is closed.
+**Age.** A client that keeps one connection for ever never reaches a server that was added later. So a connection may
+have a largest age. The age varies by a tenth, so that connections that began together do not end together. At this age
+the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with the next
+reply in HTTP/1.1. The sockets protocol has only the goodbye: the server answers the requests that it has read, and the
+client knows that later requests were not begun. After the grace the connection is closed.
 
-**Buffered bytes.** One budget bounds what a server holds of requests that are not whole or not begun, and of replies
-that nobody takes. Each connection alone is bounded by the largest frame; a thousand of them together would be too much.
-Over the budget, the connection that holds most is closed, and then the next. So a connection that holds little is left
-alone, however many hold much. Of those that hold as much, the one that was silent longest is closed. What TLS keeps of
-a handshake or of half a record counts too. Left out: what the kernel holds, which SO_RCVBUF bounds for each connection.
+**Buffered bytes.** One budget bounds the bytes that a server holds: requests that are not whole or not begun, and
+replies that clients do not take. The largest frame bounds each connection alone; a thousand connections together would
+hold too much. Over the budget, the connection that holds the most bytes is closed, and then the next. So a connection
+that holds few bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes,
+the connection that was silent longest is closed. The bytes that TLS keeps of a handshake or of half a record count too.
+Left out: the bytes in the kernel, which SO_RCVBUF bounds for each connection.
 """
 
 import math
@@ -44,14 +46,15 @@ QUIET_S = 0.1
 """Seconds without a byte after which no more bytes of a client are expected: the round trip of a far network."""
 
 LINGER_S = 1.0
-"""Seconds for which a client may go on sending after the server's last bytes, once it has acknowledged them."""
+"""Seconds for which a client may continue to send after it has acknowledged the server's last bytes."""
 
 LOOK_S = 0.02
 """Seconds between two looks at the half-closed connections: the kernel reports no acknowledgement by itself."""
 
 CLOSING_NS = 1_000_000
-"""Time, in nanoseconds, for which half-closed connections are looked at and closed at one go. Closing one with bytes
-unread takes 50 µs, and in a flood hundreds are due at once."""
+"""Longest time, in nanoseconds, for which half-closed connections are looked at and closed without a pause. Closing a
+connection with unread bytes takes 50 µs, and in a flood hundreds of connections are due at once.
+"""
 
 
 @dataclass(slots=True)
@@ -64,7 +67,9 @@ class Lingering:
     """Time when bytes last came, or ``since_ns``."""
 
     def may_end(self, now_ns: int) -> bool:
-        """True where it may be closed if all is acknowledged: it is quiet, or has lingered."""
+        """True if the connection may be closed once all bytes are acknowledged: the client was quiet, or the connection
+        has lingered.
+        """
         return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
 
 
@@ -74,8 +79,8 @@ class LingeringClose(Generic[Request]):
     def __init__(
         self, read_timeout_s: float, goodbye: bytes, close: Callable[[ServedConnection[Request]], None]
     ) -> None:
-        """``close`` closes a connection and calls ``forget`` here; ``read_timeout_s`` is for a client that takes
-        nothing. ``goodbye`` is the protocol's.
+        """``close`` closes a connection and calls ``forget`` of this object. ``read_timeout_s`` is the limit for a
+        client that takes no bytes. ``goodbye`` is the protocol's goodbye.
         """
         self._goodbye = goodbye
         self._read_ns = int(read_timeout_s * 1e9)
@@ -84,7 +89,7 @@ class LingeringClose(Generic[Request]):
         """The half-closed connections, only to be read by others."""
         self.next_look_ns = 0
         """Time when ``look`` is due."""
-        # the rest of a look that took too long: some of these may be closed by now; None: no look has begun
+        # connections left from a look that took too long, some closed by now; None: no look has begun
         self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
         self._by_ns = 0  # when stopping: the end of waiting for clients that have all their replies
 
@@ -93,7 +98,7 @@ class LingeringClose(Generic[Request]):
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Half-closes a connection on which all is said."""
+        """Half-closes a connection on which all bytes were sent."""
         if (self._by_ns or connection.retired) and not connection.parted:  # it is the server that ends it
             connection.parted = True
             connection.say(self._goodbye)
@@ -125,7 +130,8 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes connections whose client has everything, and is quiet or has lingered, or takes nothing.
+        """Closes connections whose client has all bytes and is quiet or has lingered, and connections whose client
+        takes no bytes.
 
         May be called at any rate. A look that takes longer than ``CLOSING_NS`` goes on at the next call, with the
         connections that were not looked at.
@@ -153,13 +159,13 @@ class LingeringClose(Generic[Request]):
 
 
 EVICT_AFTER_S = 1.0
-"""Time without events after which a connection may be evicted: a client at work sends something sooner."""
+"""Time without events after which a connection may be evicted: a client at work sends bytes sooner."""
 
 _AT_ONCE = 64
 """Largest number of connections found in one look through all of them."""
 
 _LOOK_S = 0.1
-"""Time until the next look, after one that found none."""
+"""Time until the next look, after a look that found no idle connection."""
 
 
 class IdleEviction(Generic[Request]):
@@ -172,7 +178,7 @@ class IdleEviction(Generic[Request]):
     def longest_idle(
         self, connections: Collection[ServedConnection[Request]], now_ns: int
     ) -> ServedConnection[Request] | None:
-        """The connection to close for a new one; None: none has been idle for long enough."""
+        """The connection to close for a new connection; None if no connection has been idle for long enough."""
         before_ns = now_ns - int(EVICT_AFTER_S * 1e9)
         while True:
             while self._found:
@@ -190,11 +196,11 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""Largest number of bytes read of one connection and not cut into frames, with those of TLS."""
+"""Largest number of bytes, with TLS's own bytes, that were read from one connection and not cut into frames."""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """The budget: the given one, but never so small that one whole request would exceed it by itself.
+    """The budget: the given number, but never smaller than one whole request needs.
 
     A request that is coming takes an eighth more than its bytes (``ServedStream.held_bytes``).
     """
@@ -202,7 +208,7 @@ def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
 
 
 class BufferedBytes(Generic[Request]):
-    """The bytes held by all connections, and by each. The reading thread's."""
+    """The number of bytes that each connection holds, and their sum. For the reading thread."""
 
     def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
         """``most`` is in bytes, for all connections together. ``make_pay`` closes a connection that holds too much."""
@@ -212,7 +218,9 @@ class BufferedBytes(Generic[Request]):
         self._held: dict[ServedConnection[Request], int] = {}
 
     def note(self, connection: ServedConnection[Request]) -> None:
-        """Counts the bytes that a connection holds now. Where all together hold too many, the largest holder pays."""
+        """Counts the bytes that a connection holds now. If all connections together hold too many bytes, closes the
+        connection that holds most.
+        """
         held = connection.held()
         self.forget(connection)
         if held:
@@ -230,7 +238,7 @@ class BufferedBytes(Generic[Request]):
 
 
 class Connections(Generic[Request]):
-    """The open connections of a server, and the closing of each in its time; the reading thread's.
+    """The open connections of a server, and the close of each connection at its time. For the reading thread.
 
     A connection is closed here alone. So no descriptor can be closed, and its number reused, while other code uses it.
     """
@@ -262,7 +270,9 @@ class Connections(Generic[Request]):
         """True where the next sweep is to ``renew`` all connections. Any thread sets it."""
 
     def room(self, now_ns: int) -> bool:
-        """True where there may be one more connection; at the limit, closes the longest idle one, if there is any."""
+        """True if there may be one more connection. At the limit, closes the connection that was idle longest, if there
+        is an idle connection.
+        """
         if len(self.by_fd) < self._most:
             return True
         evicted = self._eviction.longest_idle(self.by_fd.values(), now_ns)
@@ -299,7 +309,9 @@ class Connections(Generic[Request]):
             self._unwatch(connection)
 
     def sweep(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], object]) -> None:
-        """Closes the connections whose time is up, and renews. ``look_after`` has sent what they have to say."""
+        """Closes the connections whose time is over, and renews connections. ``look_after`` has sent their last bytes
+        before.
+        """
         self.next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
         renewed, self.renewed = self.renewed, False
         for connection in list(self.by_fd.values()):
@@ -322,7 +334,7 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def _retire(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Has an old connection end; closes one that has not within the grace."""
+        """Makes an old connection end; closes the connection if it has not ended within the grace."""
         stays = (READING, PAUSED, ENDING) if connection.retired else (READING, PAUSED)
         if connection.stream.state not in stays:
             connection.retires_ns = 0  # it ends by itself
@@ -332,10 +344,10 @@ class Connections(Generic[Request]):
         else:
             self.cut(connection)
             with suppress(OSError):  # it is closed
-                connection.bytes.half_close()  # so that its client need not wait for what is still at work
+                connection.bytes.half_close()  # so that its client does not wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Cuts a connection that holds too much. The fault is INTERNAL where requests may have had an effect."""
+        """Closes a connection that holds too many bytes. The fault is INTERNAL if requests may have had an effect."""
         if connection.events < 0:  # it was cut before, and a request of it has just ended
             return
         code = FaultCode.INTERNAL if connection.stream.owes else FaultCode.RESOURCE_EXHAUSTED
@@ -343,7 +355,9 @@ class Connections(Generic[Request]):
         self.cut(connection)
 
     def _unwatch(self, connection: ServedConnection[Request]) -> None:
-        """Removes a connection from epoll: closing alone would not, while a process forked just now has it open."""
+        """Removes a connection from epoll. Closing alone would not remove it, while a process that was forked just now
+        has it open.
+        """
         if connection.events >= 0:
             self._listening.epoll.unregister(connection.fd)
             connection.events = -1

@@ -5,8 +5,9 @@
 ``receive`` gives new bytes, and does not fill a buffer (``recv_into``): requests that are cut from them are kept beyond
 the next read, and would have to be copied out of a buffer.
 
-``ServedConnection`` is the server's object for a connection. Its state, with the threads that may change it, is in
-``wire/served_stream.py``; here is the I/O. The reading thread owns everything that the lock does not guard.
+``ServedConnection`` is the server's object for a connection. This module has the I/O of a connection;
+``wire/served_stream.py`` has the state of a connection, with the threads that may change the state. The reading thread
+owns every field that the lock does not guard.
 """
 
 import fcntl
@@ -37,14 +38,17 @@ _TICK_MS = 10
 
 
 class ByteStream(Protocol):
-    """One connection. Only ``send`` may be called from any thread, one at a time; the rest is the reading thread's."""
+    """The bytes of one connection. Any thread may call ``send``, one thread at a time. Only the reading thread calls
+    the other methods.
+    """
 
     barren: int
-    """Number of bytes that came since the last byte given, where some are kept: of half a record."""
+    """Number of bytes that came since the last byte given, while bytes of half a record are kept."""
     opening: bool
     """True during the handshake, before which no byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Receives up to about that many bytes; empty where the peer has ended. Gives all bytes taken from the kernel.
+    """Receives up to about the given number of bytes, and returns all bytes taken from the kernel. Returns empty bytes
+    if the peer has ended.
 
     Raises BlockingIOError where nothing has come, OSError where the peer is gone."""
     send: Callable[[bytes | bytearray], int]
@@ -52,7 +56,9 @@ class ByteStream(Protocol):
 
     @property
     def unsent(self) -> bool:
-        """True where it has bytes of its own to send, which ``send`` does first, also if it is given none."""
+        """True if the stream has its own bytes to send. ``send`` sends these bytes first, also when it is called with
+        no bytes.
+        """
 
     @property
     def peer(self) -> Address:
@@ -62,7 +68,8 @@ class ByteStream(Protocol):
         """The descriptor that epoll is to watch."""
 
     def keep_to_arrived(self) -> int:
-        """Limits ``receive`` to the bytes that have arrived by now; after them it is as if the peer had ended.
+        """Limits ``receive`` to the bytes that have arrived by now. After these bytes, ``receive`` acts as if the peer
+        had ended.
 
         Returns the number of these bytes."""
 
@@ -78,10 +85,10 @@ class ByteStream(Protocol):
         """Tells the peer that nothing more will come. Raises OSError where it is gone."""
 
     def unacknowledged(self) -> int:
-        """Number of bytes that were sent and that the peer's kernel has not taken yet."""
+        """Number of bytes that were sent and that the peer's kernel has not acknowledged yet."""
 
     def held(self) -> int:
-        """Bytes of memory for data that ``receive`` has not given yet, or the peer has not taken."""
+        """Bytes of memory for data that ``receive`` has not returned yet, or that the peer has not taken."""
 
     def close(self) -> None:
         """Frees the connection."""
@@ -151,7 +158,9 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """Time by which the client's last bytes had surely come, on ``time.monotonic_ns``: up to 20 ms after they came."""
+    """Time, on ``time.monotonic_ns``, at which the client's last bytes had certainly come: up to 20 ms after their
+    arrival.
+    """
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
     ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
     return time.monotonic_ns() - max(0, ago_ms - _TICK_MS) * 1_000_000
@@ -170,7 +179,7 @@ class ServedConnection(Generic[Request]):
         stream: ServedStream[Request],
         session: Session[Request] | None = None,
     ) -> None:
-        """``session`` is the stream's decoder, if it also sends bytes of its own."""
+        """``session`` is the stream's decoder, if the decoder also sends its own bytes."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
         """Calls ``stream.take``, and then sends the session's own bytes."""
@@ -179,25 +188,25 @@ class ServedConnection(Generic[Request]):
         self.fd = carrier.fileno()
         self.stream = stream
         self.events = -1  # what epoll watches for; -1: nothing, it was not put in or was taken out
-        self.first_ns = 0  # since when there is something to read, of one that is not read; 0: nothing is known of
-        self.refused_ns = 0  # when requests of it were last refused by the reading thread; 0: never
-        self.few = 0 if session is None else FEW_BYTES  # if its bytes take long to read: so many, after others
-        self.later_ns = 0  # how long what was read last keeps whoever answers, of work that its size does not tell
-        self.cost_ns = 0  # how long its low-priority reads took, all together
-        self.low_priority = False  # whether it waits to be read after all others
-        self.gone = False  # whether the client has: who answers is told by the kernel, or the reading thread by epoll
-        self.parted = False  # whether the server has said that it ends the connection
-        self.retires_ns = 0  # when it is old, and once it ``retired``, when it is cut; 0: never
+        self.first_ns = 0  # time since which there are bytes to read, while it is not read; 0: no such bytes are known
+        self.refused_ns = 0  # time when the reading thread last refused a request of it; 0: never
+        self.few = 0 if session is None else FEW_BYTES  # bytes of one read, while its reads take long; 0: as usual
+        self.later_ns = 0  # time that the answers to the last bytes take beyond the usual time for their size
+        self.cost_ns = 0  # time that its low-priority reads took, in all
+        self.low_priority = False  # True: it waits to be read after all other connections
+        self.gone = False  # True: the client is gone, as a send of an answering thread or epoll has shown
+        self.parted = False  # True: the server has told the client that it ends the connection
+        self.retires_ns = 0  # time when it is old; once it has ``retired``, time when it is cut; 0: never
         self.retired = False
-        self.holds = False  # whether it was found to hold bytes when it was last looked at
+        self.holds = False  # True: it held bytes at the last look
         self.counted = 0  # its requests that wait for its turn
-        # guards _outbox, the order of bytes on the socket, who answers (``stream.replied``), and all of _session
+        # guards _outbox, the order of bytes on the socket, the calls of ``stream.replied``, and all of _session
         self._lock = Lock()
         self._outbox = bytearray()
 
     @property
     def speaks(self) -> bool:
-        """True where its protocol sends bytes of its own."""
+        """True if the protocol sends its own bytes."""
         return self._session is not None
 
     def reply(self, reply: bytes) -> bool:
@@ -210,7 +219,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox))
 
     def answer(self, request: Request, reply: bytes) -> bool:
-        """Sends the reply to a request, like ``reply``; a session may hold it back."""
+        """Sends the reply to a request, like ``reply``; a session may hold the reply back."""
         session = self._session
         with self._lock:
             if session is not None:
@@ -226,20 +235,20 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """The requests that waited for the answer to another one, and may begin."""
+        """The requests that waited for the answer to another request, and may begin."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Has the calls answered again that watch what may have changed; they are ``ready`` then."""
+        """Makes watching calls ``ready`` again, because their answer may have changed."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()
 
     def retire(self) -> None:
-        """Begins its end, since it is old. The reading thread's."""
+        """Begins the end of an old connection. For the reading thread."""
         self.retired = True
         with self._lock:
             self.stream.retire()
@@ -293,20 +302,20 @@ class ServedConnection(Generic[Request]):
         return self.stream.held_bytes() + len(self._outbox) + self.bytes.held()
 
     def say(self, words: bytes) -> None:
-        """Sends bytes that are no reply, and keeps those that the client does not take yet; never blocks."""
+        """Sends bytes that are not a reply, and keeps the bytes that the client does not take yet; never blocks."""
         with self._lock:
             self._put(words)
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends last bytes, as far as that takes no waiting, and drops all unsent bytes."""
+        """Sends last bytes as far as possible without waiting, and drops all unsent bytes."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
             self._outbox.clear()
 
     def watched(self, reads: bool) -> int:
-        """EPOLLIN where epoll is to report bytes, else 0. ``reads``: the connection is read then.
+        """EPOLLIN if epoll is to report bytes, otherwise 0. ``reads`` is True for a connection that is read.
 
         For a connection that is not read now, epoll reports once. So the age of an unread request is known.
         """
@@ -336,15 +345,17 @@ class ServedConnection(Generic[Request]):
             return len(data)
 
     def cut(self) -> None:
-        """Notes that the client is gone: no further request of it is begun. For the reading thread."""
+        """Notes that the client is gone: no further request of the client is begun. For the reading thread."""
         self.gone = True
         self.stream.cut()
 
     def close(self) -> None:
-        """Frees the socket; the reading thread alone, once no worker holds the connection or all is given up."""
+        """Frees the socket. For the reading thread, once no worker holds the connection, or the server has given up the
+        workers.
+        """
         with self._lock:
             self.stream.close()
-            self.take = self.stream.take  # breaks a circle, else left to the garbage collector
+            self.take = self.stream.take  # breaks a circle of references, so that the garbage collector need not
             self._outbox.clear()
             self.bytes.close()
 
@@ -371,7 +382,7 @@ def task(
             if ended is not None:
                 ended()
         else:
-            looks = connection.reply(b"")  # without its session, which is fed no more
+            looks = connection.reply(b"")  # without its session, which gets no more bytes
         if looks:
             ask(connection)
 

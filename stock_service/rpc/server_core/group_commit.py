@@ -1,6 +1,7 @@
 """Group commit: the requests of a batch share one write to the disk, and wait for it without a thread.
 
-A request that waits leaves its thread; when the wait is over it is served again: see ``rpc/waiting.py``.
+A request that waits leaves its thread. When the wait is over, the server serves the request again: see
+``rpc/waiting.py``.
 """
 
 import time
@@ -22,14 +23,14 @@ PAUSE_S = 0.002
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """The same ``serve`` for requests that may wait: one that must wait is served again after its wait. Any thread."""
+    """The same ``serve`` for requests that may wait: it serves a request again after the request's wait. Any thread."""
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         here.wait = wait
         try:
             serve(connection, request, arrived_ns)
         except Waiting:
-            pass  # the code that it waits for calls ``go_on``, which serves it again
+            pass  # at the end of the wait ``go_on`` is called, which serves the request again
         finally:
             here.wait = None
 
@@ -45,9 +46,9 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
 def polling_behind(poll: Poll) -> Poll:
     """A poll that first waits until the requests of the last commit have replied.
 
-    So their clients' next requests are read together, and share the next commit.
+    So the next requests of these clients are read together, and share the next commit.
 
-    For an epoll that is level-triggered: events that were found before are found again.
+    The epoll must be level-triggered: then an event that was found before is found again.
     """
 
     def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:
@@ -61,10 +62,10 @@ def polling_behind(poll: Poll) -> Poll:
 
 
 class GroupCommit:
-    """The tasks of one batch; the last of them to end starts the write to the disk.
+    """The tasks of one batch; the last task that ends starts the write to the disk.
 
-    A task that is alone flushes on the executor's thread that ran it, which saves waking another. Otherwise another
-    thread flushes: a thread that still has work, above all the reading thread, never waits for the disk.
+    A single task flushes on the executor's thread that ran the task, which saves waking another thread. Otherwise
+    another thread flushes: a thread that still has work, above all the reading thread, never waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:

@@ -1,6 +1,6 @@
 """A protocol that answers a request only if its caller has the right to it. No I/O.
 
-A server that knows no callers has the bare protocol, at no cost.
+A server without callers uses the protocol without a guard, at no cost.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,9 @@ class Guardable(WireProtocol[Request], Protocol[Request]):
 
 
 class Guarded(Generic[Request]):
-    """A guarded protocol, see ``server_core.protocol.WireProtocol``: all but ``answer`` is the protocol's own."""
+    """A guarded protocol: ``answer`` checks the caller, and every other method is the protocol's own
+    (``server_core.protocol.WireProtocol``).
+    """
 
     def __init__(self, protocol: Guardable[Request], guard: Guard) -> None:
         self._guard, self._access = guard, guard.access

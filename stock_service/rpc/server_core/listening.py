@@ -14,28 +14,36 @@ from stock_service.rpc.server_core.options import Address, ServeOptions
 _log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-"""Connections that the kernel completes and holds until they are accepted; it caps this at net.core.somaxconn."""
+"""Number of connections that the kernel completes and holds until they are accepted; net.core.somaxconn is the kernel's
+limit.
+"""
 
 READ_BYTES = 16384
-"""Bytes asked for in one recv."""
+"""Largest number of bytes of one recv."""
 
 FEW_BYTES = 4096
-"""Bytes of one recv while requests wait, or have just been refused: a pipeline's length of small ones. Cutting and
-refusing these takes no longer than a few requests of others."""
+"""Largest number of bytes of one recv while requests wait, or have just been refused: a full pipeline of small
+requests. To cut and refuse these requests takes no longer than a few requests of other clients.
+"""
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
-"""Bytes of one recv, once decompressing gzip of such a read took longer than this time: about one message at a time,
-if it decompresses to 1 MiB."""
+"""Largest number of bytes of one recv, and the time to decompress gzip of one read above which this number applies:
+about one message at a time, if the message decompresses to 1 MiB.
+"""
 
 RECEIVE_BYTES = 32768
-"""Bytes that the kernel holds of a connection that is not read (SO_RCVBUF, which the kernel doubles). This bounds the
-unread requests, to some hundred small ones. It is more than one read takes: a full read shows that more waits."""
+"""Number of bytes that the kernel holds of a connection that is not read (SO_RCVBUF, which the kernel doubles). This
+bounds the unread requests, to some hundred small requests. The number is larger than one read: so a full read shows
+that more bytes wait.
+"""
 
 ACCEPTS_A_TURN = 16
-"""Connections accepted before the others are read again: with opening them, this takes a millisecond."""
+"""Number of connections accepted before the open connections are read again: accepting and opening them takes a
+millisecond.
+"""
 
 _REFUSED_READS = 4
-"""Largest number of reads of a client that is turned away: it may send faster than it is read."""
+"""Largest number of reads from a client that is turned away: the client may send faster than the server reads."""
 
 
 def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.socket:
@@ -49,7 +57,7 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
 
 
 class Waker:
-    """An eventfd by which any thread wakes the one that sleeps in an epoll or a selector.
+    """An eventfd by which any thread wakes the thread that sleeps in an epoll or a selector.
 
     Its maker closes it, once no thread sleeps there any more.
     """
@@ -60,7 +68,7 @@ class Waker:
         """The descriptor that epoll is to watch; -1: closed."""
 
     def wake(self) -> None:
-        """Wakes the sleeping thread. Any thread; once closed it does nothing."""
+        """Wakes the sleeping thread. Any thread may call this. After ``close`` it does nothing."""
         with self._lock:
             if self.fd >= 0:  # a task that was given up may end after the server
                 os.eventfd_write(self.fd, 1)
@@ -91,14 +99,18 @@ class Listening:
         self.address: Address = (host, port)
         self.fd = self._listener.fileno()
         self.accepting = True
-        """True where connections are accepted; False where the process can open no more, until it closes one."""
+        """True while connections are accepted. False while the process can open no further connection, until a
+        connection is closed.
+        """
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
         self.waker = Waker()
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Up to ``count`` of the connections that wait, unless they are the next server's. Their sockets block."""
+        """Up to ``count`` of the waiting connections, unless the next server has the listener. The sockets are blocking
+        sockets.
+        """
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return
         for _ in range(count):
@@ -124,7 +136,7 @@ class Listening:
         """Stops accepting for good. May be repeated."""
         self.accepting = False
         if self._listener.fileno() >= 0:
-            self.epoll.unregister(self.fd)  # closing alone does not, while another process has it open
+            self.epoll.unregister(self.fd)  # closing alone does not suffice while another process has it open
             self._listener.close()
 
     def end(self) -> None:
@@ -135,9 +147,9 @@ class Listening:
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:
-    """Tells a client why it is not served, as far as that takes no waiting, and closes.
+    """Tells a client the reason of its refusal, as far as possible without waiting, and closes the connection.
 
-    Reads the client's bytes before closing: a close with bytes unread would destroy the words on their way.
+    Reads the client's bytes before closing: a close with unread bytes would destroy the reason on its way.
     """
     try:
         connection.setblocking(False)

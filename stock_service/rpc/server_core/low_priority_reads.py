@@ -1,4 +1,4 @@
-"""Low-priority reads: one budget for all reading that brings less work than it costs.
+"""Low-priority reads: one time budget for all reads that cost more time than the work that they bring.
 
 A connection is read at low priority in these cases:
 
@@ -10,15 +10,16 @@ A connection is read at low priority in these cases:
 | is new, on a protocol with such frames | a peer that was cut off may come again |
 | is LEAVING: its last reply has left | its bytes are dropped |
 
-Other connections are read at once. Their requests are begun before any low-priority read. So a client that sends little
-waits for ``WHILE_NS`` of such reads at most, however many peers flood the server.
+Other connections are read at once. The requests of other connections are begun before any low-priority read. So a
+client that sends little waits for low-priority reads for at most ``WHILE_NS``, for any number of peers that flood the
+server.
 
-The budget is a fifth of the reading thread's time, while requests are under way or other connections are read. Else it
-is all of that time. Decompressing messages in gzip counts as reading, on any thread.
+The budget is a fifth of the reading thread's time while requests are under way or other connections are read. Otherwise
+the budget is all of the thread's time. Decompressing messages in gzip counts as reading, on any thread.
 
 Connections are read in the order in which they joined. So a new client is never kept out. But every second turn is for
-a connection that was cheap so far: its low-priority reads took ``WHILE_NS`` at most, all together. So a new client does
-not wait for all costly connections that joined before it.
+a cheap connection, whose low-priority reads took at most ``WHILE_NS`` in all. So a new client does not wait for all
+costly connections that joined earlier.
 
 | state | event | action | next state |
 |---|---|---|---|
@@ -41,14 +42,16 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.wire.served_stream import LEAVING, READING
 
 WHILE_NS = 1_000_000
-"""Time for which low-priority reads go on at one go. The work of one read is not interrupted: 2 ms for the most costly
-header block."""
+"""Time for which low-priority reads continue without a pause. The work of one read is not interrupted: 2 ms for the
+most costly header block.
+"""
 
 REST = 4
-"""Factor of the rest after low-priority reads, while others are at work, to the time that the reads took."""
+"""Ratio of the pause after low-priority reads to the time of these reads, while other connections are at work."""
 
 PAUSE_S = 0.001
-"""Time between two looks of the reading thread at the executor, while low-priority reads rest: epoll's finest unit."""
+"""Time between two looks of the reading thread at the executor, while low-priority reads pause: epoll's smallest unit.
+"""
 
 
 class LowPriorityReads(Generic[Request]):
@@ -59,7 +62,9 @@ class LowPriorityReads(Generic[Request]):
         read: Callable[[ServedConnection[Request], int], object],
         look_after: Callable[[ServedConnection[Request], int], None],
     ) -> None:
-        """``read`` reads or drops once; ``look_after`` sets the events that epoll watches, by a connection's state."""
+        """``read`` reads or drops the bytes of a connection once. ``look_after`` sets the events that epoll watches, by
+        the connection's state.
+        """
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
         """Connections that wait, the longest first; only to be read by others."""
@@ -76,7 +81,7 @@ class LowPriorityReads(Generic[Request]):
             connection.first_ns = connection.first_ns or now_ns
             self.queue[connection] = None
             self._joined.append(connection)
-            if not self._is_reading:  # else it was read just now, and its cost is not known yet
+            if not self._is_reading:  # otherwise it was read just now, and its cost is not known yet
                 self._join_cheap(connection)
 
     def _join_cheap(self, connection: ServedConnection[Request]) -> None:
@@ -92,7 +97,9 @@ class LowPriorityReads(Generic[Request]):
                 self._joined.clear()
 
     def serve(self, others: bool) -> None:
-        """Reads waiting connections. ``others``: requests are under way, or other connections were read just now."""
+        """Reads waiting connections. ``others`` is True if requests are under way, or other connections were read just
+        now.
+        """
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
             thread_ns, took_ns = time.thread_time_ns(), 0
@@ -116,7 +123,7 @@ class LowPriorityReads(Generic[Request]):
         joined, self._joined = self._joined, []
         for connection in joined:  # looking after one may close others
             if connection.low_priority and connection.events > 0 and connection.events & select.EPOLLIN:
-                self._look_after(connection, now_ns)  # else epoll would report its bytes again and again
+                self._look_after(connection, now_ns)  # without this, epoll would report its bytes again and again
 
     def _next(self) -> ServedConnection[Request]:
         """Takes the connection whose turn it is out of the queue."""

@@ -21,11 +21,13 @@ class Peer(tuple[str, int]):
     """The address of a client that may have shown a certificate."""
 
     certificate = ""
-    """The certificate's common name, once it is verified; else empty."""
+    """Common name of the verified certificate; empty for a client without one."""
 
 
 def certificate_of(peer: Address) -> str:
-    """Common name in the certificate that a connection's other end has shown; empty: none."""
+    """Common name in the certificate that the peer of a connection has shown; empty for a peer without a
+    certificate.
+    """
     return peer.certificate if isinstance(peer, Peer) else ""
 
 
@@ -35,7 +37,8 @@ class PassedListener:
 
     socket: socket.socket
     passed_on: bool = False
-    """True where the next process has it, with all connections that wait. Then this one accepts no more."""
+    """True if the next process has the listener, with all waiting connections. Then this process accepts no connection.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +55,29 @@ class ServeOptions:
     frame_bytes_max: int = FRAME_BYTES_MAX
     """Largest size of a request, in bytes."""
     idle_timeout_s: float = 300.0
-    """A connection on which nothing happens for so long is closed."""
+    """Time without events after which a connection is closed."""
     connection_age_s: float = 0.0
-    """A connection's age, give or take a tenth, at which the server has its client go on with another; 0: none."""
+    """Age of a connection, varied by a tenth, at which the server tells the client to use another connection; 0 for no
+    limit.
+    """
     connection_grace_s: float = 5.0
-    """Time that calls under way then have to end."""
+    """Time that calls under way have to end on a connection that has reached this age."""
     pipeline_max: int = 64
     """Largest number of requests under way on one connection; at this limit the server does not read it."""
     timeline: Timeline | None = None
-    """Timeline of the requests; None: no timeline, at no cost."""
+    """Timeline of the requests; None for a server without a timeline."""
     metrics: Metrics | None = None
-    """Metrics for events that the service does not see; None: no metrics, at no cost."""
+    """Metrics for events that the service does not see; None for a server without metrics."""
     shares_port: bool = False
     """True where other processes of the same server listen on the port too (SO_REUSEPORT)."""
     tls: ServerTls | None = None
-    """TLS of the connections; None: they are not encrypted."""
+    """TLS of the connections; None for connections without encryption."""
     access: Access | None = None
-    """Callers and their rights; None: any client may call everything."""
+    """Callers and their rights; None if any client may call every method."""
     listener: PassedListener | None = None
-    """Listener to use; None: the server opens its own, on ``host`` and ``port``."""
+    """Listener to use; None for a server that opens a listener on ``host`` and ``port``."""
     own: Any = None
-    """Result of the transport's ``own_options``; None: its defaults."""
+    """Result of the transport's ``own_options``; None for the transport's defaults."""
 
 
 def is_loopback(host: str) -> bool:
@@ -88,11 +93,13 @@ class ReadOptions:
     """Options that only transports on this core have."""
 
     read_timeout_s: float = 10.0
-    """Longest time for a request to be whole after its first bytes, and for a reply to be taken."""
+    """Longest time from a request's first bytes to its last byte, and longest time until a client takes a reply."""
     delay_target_ms: float = 20.0
-    """Time after which a request in a standing queue is refused; see ``admission.py``. 0: none is refused."""
+    """Time after which a request in a standing queue is refused; see ``admission.py``. 0 for no such refusals."""
     buffered_bytes_max: int = 64 << 20
-    """Largest number of bytes of requests not whole or not begun, and of replies not taken, of all connections."""
+    """Largest number of bytes, in all connections together, of requests not whole or not begun and of replies not
+    taken.
+    """
 
 
 def add_read_options(parser: argparse.ArgumentParser) -> None:

@@ -36,9 +36,8 @@ class WireProtocol(Protocol[Request]):
         """Reply to a request, or a fault. ``arrived_ns`` is the time of its reading, on ``time.monotonic_ns``."""
 
     def path(self, request: Request) -> bytes | None:
-        """Path of the method that a request names, ``/package.Service/Method``; other bytes for an unknown method.
-
-        None: the method is the protocol's own, which a timeline leaves out.
+        """Path of the method that a request names, ``/package.Service/Method``; other bytes for an unknown method. None
+        for a method of the protocol itself, which a timeline leaves out.
         """
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
@@ -48,28 +47,28 @@ class WireProtocol(Protocol[Request]):
         """Decoder of a new connection, which cuts its bytes into requests. For the thread that reads them."""
 
     def timeout_ms(self, request: Request) -> int:
-        """Time limit of a request, in milliseconds; 0: none."""
+        """Time limit of a request, in milliseconds; 0 for a request without a time limit."""
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """Last bytes of a connection that is closed with a fault."""
 
     def goodbye(self) -> bytes:
-        """Last bytes of a connection that owes no reply and that the server ends; they may be empty.
+        """Last bytes of a connection that owes no reply and that the server ends. The bytes may be empty.
 
-        They tell that no other request was begun.
+        The goodbye tells the client that no other request was begun.
         """
 
     def objection(self, error: FramingError) -> bytes:
-        """Last bytes of a connection whose bytes are no request."""
+        """Last bytes of a connection whose client has sent bytes that are no request."""
 
 
 _log = logging.getLogger(__name__)
 
 OK = 0
-"""The code of an answer; any other is a ``FaultCode``."""
+"""The code of an answer; any other code is a ``FaultCode``."""
 
 Answering = Callable[[Request, int, Address], bytes]
-"""Function ``WireProtocol.answer``, or the one that ``stamping`` makes of it."""
+"""The function ``WireProtocol.answer``, or the function that ``stamping`` makes from ``answer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +116,14 @@ class Methods:
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
-    """A handler's exception as a fault's code and text. Logs it where it is no Fault. Raises ``Waiting`` again."""
+    """A handler's exception as a fault's code and text. Logs an exception that is not a Fault. Raises ``Waiting``
+    again.
+    """
     if isinstance(error, Waiting):
         try:
             raise error
         finally:
-            del error  # breaks the circle of the error and this frame, else left to the garbage collector
+            del error  # breaks the circle of the error and this frame, so that the garbage collector need not
     if isinstance(error, Fault):
         return error.code, error.detail.encode(errors="replace")
     _log.error("the handler of %r raised", name, exc_info=error)

@@ -1,13 +1,14 @@
-"""The queue of a server: gives the executor all requests at once, or, while the executor is behind, by turns.
+"""The queue of a server gives all requests to the executor at once. While the executor is behind, connections take
+turns.
 
-In its turn a connection gets some of its requests begun; then comes the next connection. A connection that was refused
-nothing lately, and has few requests waiting, comes sooner: every second turn is for such connections. So a client that
-sends little is not held up by others that send too much, and does not keep them out. A peer gains nothing by opening a
-new connection after each refusal. While some clients send little and others send much, few requests are begun at a
-time.
+In the turn of a connection, some of its requests are begun; then the next connection has its turn. A connection without
+recent refusals, and with few waiting requests, has its turn sooner: every second turn is for such connections. So
+clients that send too much do not delay a client that sends little, and are not kept out either. A peer gains nothing by
+opening a new connection after each refusal. While some clients send little and others send much, few requests are begun
+at a time.
 
-For the reading thread alone. A request that waits too long for its turn is refused at once. So are requests for which
-the executor's queue has no room: the oldest ones of a connection that joins with more than its share.
+For the reading thread alone. A request that waits too long for its turn is refused at once. Requests for which the
+executor's queue has no room are also refused: the oldest requests of a connection that joins with more than its share.
 
 ``admission.py`` has the limits on a request's wait, and on the tasks given to the executor. Left out: reading.
 """
@@ -33,25 +34,25 @@ _LOOK_NS = 5_000_000
 """Time between two looks through all waiting connections, for requests that have waited too long."""
 
 SHEDDING_NS = 1_000_000
-"""Time for which requests are refused at one go, before some are begun."""
+"""Time for which requests are refused without a pause, before some requests are begun."""
 
 REFUSED_NS = 1_000_000_000
-"""Time for which a connection counts as one that sends too much, after requests of it were refused."""
+"""Time for which a connection counts as sending too much after a refusal of its requests."""
 
 _LITTLE = 4
 """Largest number of waiting requests of a connection that sends little."""
 
 _BOTH_NS = 10_000_000
-"""Time within which connections that send little, and ones that send much, count as being there together."""
+"""Time within which connections that send little and connections that send much count as present together."""
 
 _PARTS = 8
-"""Largest number of parts in which the executor is given its tasks: handing over costs time, too."""
+"""Largest number of parts in which the executor gets its tasks: each hand-over costs time."""
 
 FEW = 8
 """Smallest number of tasks that are begun at a time, for any number of connections with a turn."""
 
 MANY = 1 << 30
-"""Number larger than that of any connection's requests."""
+"""Number larger than the number of requests of any connection."""
 
 
 class Turns(Generic[Request]):
@@ -62,22 +63,24 @@ class Turns(Generic[Request]):
         self.delay, self.ahead = delay, ahead
         self.queue: deque[ServedConnection[Request]] = deque()
         """Connections that wait for their turn; only to be read by others."""
-        self._sooner: set[ServedConnection[Request]] = set()  # the waiting ones that send little
+        self._sooner: set[ServedConnection[Request]] = set()  # the waiting connections that send little
         self._little_ns = self._many_ns = 0  # last times when one of them came, and one with many requests waiting
-        self._served: ServedConnection[Request] | None = None  # the one that has its turn now
+        self._served: ServedConnection[Request] | None = None  # the connection that has its turn now
         self._held = 0  # number of requests that wait, of all connections
         self._next_look_ns = 0
         self.behind = False
         """True where the executor had more tasks than it needs when it was last given any."""
         self.read_bytes = READ_BYTES
-        """Bytes of a connection read at a time."""
+        """Largest number of bytes of one read of a connection."""
         self.few = False
-        """True where these are fewer than usual."""
+        """True if ``read_bytes`` is smaller than usual."""
         self.share = MANY
-        """Requests of a connection that may be released when it is looked after."""
+        """Number of requests of a connection that may be released when the connection is looked after."""
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
-        """Adds a connection with requests that wait for a turn; ``room`` is the largest number of all waiting ones."""
+        """Adds a connection with requests that wait for a turn; ``room`` is the largest number of waiting requests in
+        all.
+        """
         stream = connection.stream
         number = stream.releasable()
         if self._held + number > room:
@@ -96,11 +99,11 @@ class Turns(Generic[Request]):
             else:
                 self.queue.insert(2 * len(self._sooner), connection)
                 self._sooner.add(connection)
-                if connection is not self._served:  # else these are the rest of the requests of its last turn
+                if connection is not self._served:  # otherwise these requests are left from its last turn
                     self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
-        """Takes the connection whose turn it is; it must join again."""
+        """Takes the connection that has its turn. The connection must join again."""
         connection = self.queue.popleft()
         self._sooner.discard(connection)
         connection.stream.queued = False
@@ -116,13 +119,14 @@ class Turns(Generic[Request]):
         self.few, self.read_bytes = True, FEW_BYTES
 
     def recover(self, now_ns: int) -> None:
-        """Reads as usual again, where no requests wait, some time after the last refusal."""
+        """Returns to usual reads if no requests wait, some time after the last refusal."""
         if self.delay.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
-        """Refuses requests of all connections that have waited too long, every ``_LOOK_NS``; if it takes too long, goes
-        on at the next call."""
+        """Refuses requests that have waited too long, of all connections, every ``_LOOK_NS``. A look that takes too
+        long continues at the next call.
+        """
         if now_ns >= self._next_look_ns:
             until_ns = time.monotonic_ns() + SHEDDING_NS
             for connection in self.queue:
@@ -131,11 +135,12 @@ class Turns(Generic[Request]):
             self._next_look_ns = now_ns + _LOOK_NS
 
     def fair_room(self, room: int, now_ns: int) -> int:
-        """Number of requests begun at a time, of ``room``: all, or, while some connections send little, about half as
-        many as connections wait.
+        """Number of requests, at most ``room``, that are begun at a time. While some connections send little, this is
+        about half the number of waiting connections.
 
-        A client that sends little has its next request only after its reply, and would miss the turns that others get
-        meanwhile. Where the executor had tasks waiting, the reading thread sleeps: the tasks must last that long.
+        A client that sends little sends its next request only after a reply, and would miss the turns that other
+        clients get meanwhile. Where the executor had waiting tasks, the reading thread sleeps: the tasks must last for
+        that sleep.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.ahead.lasting < FEW:
             return room  # also where requests take long: few of them at a time would leave threads idle
@@ -143,10 +148,10 @@ class Turns(Generic[Request]):
         return min(room, max(len(self.queue) // 2, self.ahead.tasks // _PARTS, FEW, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
-        """Connections that have a turn, with room for that many requests in all; ends when none waits.
+        """Connections that have a turn, with room for ``room`` requests in all. Ends when no connection waits.
 
-        A turn is an equal part of the room, and not one request: looking after a connection costs as much for one as
-        for several.
+        A turn is an equal part of the room, and not one request: looking after a connection costs the same for one
+        request and for several.
         """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:
@@ -161,13 +166,13 @@ class Turns(Generic[Request]):
     # ---- refusing
 
     def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Refuses requests that waited too long in the kernel, also where none wait here."""
+        """Refuses requests that waited too long in the kernel, also if no requests wait in this queue."""
         if not self.queue:
             self.delay.emptied(now_ns)
         self.shed(connection, now_ns)
 
     def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Refuses requests of a connection that have waited too long; returns True where there were any."""
+        """Refuses requests of a connection that have waited too long; returns True if any request was refused."""
         any_late = False
         while late := self._late(connection, now_ns):
             self._refuse(connection, late, now_ns)
@@ -218,18 +223,20 @@ class Dispatch(Generic[Request]):
         self._protocol = protocol
         self._attend, self._ask = attend, ask
         self.flush = flush
-        """Function that writes the disk for requests that share a commit; None: none share one."""
+        """Function that writes to the disk for requests that share a commit; None if no requests share a commit."""
         self._samples = samples
         self._accepted = 0  # tasks that the executor took
         self._has_gil = has_gil()
 
     @property
     def keeps_up(self) -> bool:
-        """True where the executor has no more tasks than threads that it can use."""
+        """True if the executor has at most as many tasks as threads that it can use."""
         return self.executor.under_way <= self.turns.ahead.threads
 
     def dispatch(self, now_ns: int) -> None:
-        """Begins requests: all new ones, as long as the executor keeps up; else each connection's in its turn."""
+        """Begins requests: all new requests while the executor keeps up, otherwise the requests of each connection in
+        its turn.
+        """
         executor, turns, batch = self.executor, self.turns, self.batch
         ahead = turns.ahead
         if turns.behind or turns.queue or len(batch) > ahead.burst:
@@ -250,7 +257,9 @@ class Dispatch(Generic[Request]):
             ahead.ran(given, time.monotonic_ns() - began_ns)
 
     def _deal(self, room: int, now_ns: int) -> None:
-        """Leaves in the batch ``room`` requests, which the executor begins soon; the rest waits for its turn."""
+        """Leaves ``room`` requests in the batch, which the executor begins soon. The other requests wait for their
+        turn.
+        """
         turns, batch = self.turns, self.batch
         turns.wait(now_ns)
         newcomers = dict.fromkeys(task.args[0] for task in batch)

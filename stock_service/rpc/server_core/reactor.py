@@ -1,12 +1,12 @@
 """The reactor: one thread reads every connection, and each request is a task of the executor.
 
 The reading thread sleeps in epoll, and the protocol cuts the bytes that arrive into requests. The executor decides
-which thread runs them, and which thread reads. The thread that ran a request sends its reply. Replies to pipelined
-requests leave as they are ready; with a ``pipeline_max`` of 1, in the order of their requests.
+which thread runs the requests, and which thread reads. The thread that ran a request sends its reply. Replies to
+pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the order of their requests.
 
 Only the reading thread accepts, reads, registers and closes. So no descriptor can be closed, and its number reused,
-while another thread uses it. The thread that runs a request only sends, under the connection's lock. Where more is to
-be done, it asks for the reading thread. ``wire/served_stream.py`` decides the next steps of a connection.
+while another thread uses the descriptor. The thread that runs a request only sends, under the connection's lock. For
+any other work, this thread asks the reading thread. ``wire/served_stream.py`` decides the next steps of a connection.
 """
 
 import select
@@ -35,17 +35,18 @@ from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READIN
 _IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
-"""Largest number of events taken from epoll at a time: bounds the wait of an accept or a stop for its turn."""
+"""Largest number of events taken from epoll at a time. The number bounds the wait of an accept or a stop for its turn.
+"""
 
 
 class _Ending:
-    """State of a stop. Written by the thread that stops, except ``draining`` and ``over``."""
+    """State of a stop. The thread that stops the server writes every field except ``draining`` and ``over``."""
 
     def __init__(self) -> None:
         self.asked = False
         self.draining = False  # True: the reading thread has begun to drain, and has set this
-        self.abandoned = False  # True: all that has not ended is given up
-        self.over = Event()  # set when nothing is read any more
+        self.abandoned = False  # True: requests that have not ended are given up
+        self.over = Event()  # set when the reading has ended
 
 
 class RequestServer(Generic[Request]):
@@ -61,9 +62,9 @@ class RequestServer(Generic[Request]):
         carrier: Callable[[socket.socket, Address], ByteStream] | None = None,
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
-        """``sessions`` makes the decoders of a protocol that sends bytes of its own; else its ``decoder`` does.
-
-        ``carrier`` makes the byte stream of an accepted connection; None: TCP or TLS, as the options ask.
+        """``sessions`` makes the decoders of a protocol that sends its own bytes; for another protocol, ``decoder``
+        makes them. ``carrier`` makes the byte stream of an accepted connection; with None, the options choose TCP or
+        TLS.
         """
         self._options = options
         self._serve = _serving(methods, protocol, self._ask, options.timeline)
@@ -107,7 +108,7 @@ class RequestServer(Generic[Request]):
     # ---- any thread
 
     def renew(self) -> None:
-        """Has the calls answered again that watch what may have changed. Does not block."""
+        """Makes the server answer watching calls again, because their answer may have changed. Does not block."""
         self._connections.renewed = True
         self._listening.waker.wake()
 
@@ -164,7 +165,7 @@ class RequestServer(Generic[Request]):
                 self._turn(connection, event, now_ns)
             elif fd == self._listening.fd:
                 accepts = True
-            elif fd == self._listening.waker.fd:  # else the descriptor was closed after this event
+            elif fd == self._listening.waker.fd:  # otherwise the descriptor was closed after this event
                 self._listening.waker.woken()
             if waiting_turns and queue.keeps_up and time.monotonic_ns() - reading_ns > READING_NS:
                 queue.dispatch(time.monotonic_ns())  # the executor keeps up, and requests wait
@@ -173,7 +174,7 @@ class RequestServer(Generic[Request]):
             self._accept(ACCEPTS_A_TURN, now_ns)
 
     def _end(self) -> None:
-        """Closes all connections and the listener, once nothing is read any more."""
+        """Closes all connections and the listener, once the reading has ended."""
         try:
             for connection in list(self._connections.by_fd.values()):
                 self._connections.close(connection)
@@ -182,8 +183,7 @@ class RequestServer(Generic[Request]):
             self._ending.over.set()
 
     def _timeout_s(self) -> float | None:
-        """Longest sleep in epoll; None: no limit. 0 where a wake-up was read by a thread that does not read any
-        more."""
+        """Longest sleep in epoll; None for no limit. 0 if a thread that no longer reads took the wake-up."""
         turns, low_priority = self._queue.turns, self._low_priority
         if self._attention or self._connections.renewed or (self._ending.asked and not self._ending.draining):
             return 0.0
@@ -197,7 +197,7 @@ class RequestServer(Generic[Request]):
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Handles one event of a connection. Begins no further request of one that its client has reset."""
+        """Handles one event of a connection. Begins no further request of a connection that the client has reset."""
         state = connection.stream.state
         if connection.events < 0:  # this event is from before the connection was cut
             return
@@ -217,7 +217,9 @@ class RequestServer(Generic[Request]):
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Notes the time at which bytes came on a connection that is not read now; epoll reports no more of them."""
+        """Notes the time at which bytes came on a connection that is not read now. Then epoll reports no more bytes of
+        the connection.
+        """
         if connection.stream.state is LEAVING:
             if self._ending.draining:
                 self._connections.lingering.drop(connection, now_ns)
@@ -229,14 +231,14 @@ class RequestServer(Generic[Request]):
         self._listening.epoll.modify(connection.fd, connection.events)
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads once, or drops bytes that will not be answered: for the queue of low-priority reads."""
+        """For the queue of low-priority reads: reads once, or drops bytes that get no answer."""
         if connection.stream.state is LEAVING:
             self._connections.lingering.drop(connection, now_ns)
         else:
             self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads once; returns True where bytes or the end came."""
+        """Reads once; returns True if bytes or the end of the connection came."""
         turns = self._queue.turns
         if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
             connection.refused_ns = 0
@@ -341,7 +343,7 @@ class RequestServer(Generic[Request]):
         for connection in list(self._connections.by_fd.values()):
             state = connection.stream.state
             if state is CLOSED or (connection.retired and state is ENDING):
-                continue  # for what another one holds; and who has begun to end needs what comes
+                continue  # for replies of another connection; an ending one needs the bytes that come
             arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)

@@ -1,20 +1,19 @@
 """A connection's bytes over TLS: a ``ByteStream`` between a socket and the core.
 
-OpenSSL reads and writes memory alone (``ssl.MemoryBIO``). So nothing here blocks: not the handshake, which goes on
-whenever bytes have come, and not half a record. All decrypted bytes are given at once, since epoll knows of the
-kernel's bytes alone.
+OpenSSL reads and writes only memory (``ssl.MemoryBIO``). So neither a handshake nor half a record blocks: both continue
+when more bytes come. The stream returns all decrypted bytes at once, since epoll knows only the kernel's bytes.
 
-A record that the kernel does not take whole is kept here in its encrypted form. Its plain bytes count as not sent, so
-that the core keeps them and asks again; then the rest of the record is sent first. They are not encrypted a second
-time.
+The stream keeps a record that the kernel does not take whole, in encrypted form. The record's plain bytes count as not
+sent, so that the core keeps them and asks again. Then the rest of the record is sent first. The plain bytes are not
+encrypted a second time.
 
 One lock guards OpenSSL's object, which the reading thread and the replying threads share. The name in the peer's
-certificate is known after the handshake, and then part of the peer's address.
+certificate is known after the handshake. Then the name is a part of the peer's address.
 
-OpenSSL does not bound the memory that it keeps for a peer, nor the answers that a peer makes it send. So three things
-that no honest peer does end the connection: a first message that claims to be huge, for which OpenSSL would take the
-memory at once; many records without a plain byte, such as changes of keys; and not taking TLS's own answers. Once a
-peer has sent its end, nothing is read: OpenSSL would keep it for ever.
+OpenSSL does not bound the memory that it keeps for a peer, or the answers that it sends to a peer. So three acts of a
+dishonest peer end the connection. The first is a first message that claims to be huge: OpenSSL would take the memory at
+once. The second is many records without a plain byte, such as changes of keys. The third is not to take TLS's own
+answers. After the peer's end no byte is read, since OpenSSL would keep such bytes for ever.
 """
 
 import logging
@@ -36,34 +35,41 @@ _RECORD_BYTES = 16_384
 """Largest number of plain bytes of a TLS record (RFC 8446, 5.1)."""
 
 _SEND_BYTES = 65_536
-"""Largest number of plain bytes encrypted before they are given to the kernel: so the untaken rest stays small."""
+"""Largest number of plain bytes that are encrypted before the kernel gets them. So the bytes that the kernel does not
+take are few.
+"""
 
 _TAKEN_BYTES = 16_640
-"""Encrypted bytes taken at a time: a record of the largest size (RFC 8446, 5.2). Decrypting it takes 16 ms at most, for
-messages that change keys; no other connection is read meanwhile."""
+"""Number of encrypted bytes taken at a time: a record of the largest size (RFC 8446, 5.2). Decrypting such a record
+takes at most 16 ms, for messages that change keys. No other connection is read meanwhile.
+"""
 
 _BARREN_BYTES_MAX = 20_480
-"""Largest number of encrypted bytes without a plain one, after the handshake: more than the largest record."""
+"""Largest number of encrypted bytes without a plain byte, after the handshake: more than the largest record."""
 
 _OWN_BYTES_MAX = 16_384
-"""Largest number of TLS's own bytes that the peer has not taken: TLS only sends changes of keys, and why it ends."""
+"""Largest number of TLS's own bytes that the peer has not taken: TLS sends only changes of keys and the reason of an
+end.
+"""
 
 _HELLO_BYTES_MAX = 16_384
-"""Largest size of a peer's first message. Real ones have some 2 KiB; OpenSSL takes up to 128 KiB."""
+"""Largest size of a peer's first message. A real first message has some 2 KiB; OpenSSL takes up to 128 KiB."""
 
 _HELLO_KNOWN = 9
-"""Number of bytes that show the length of that message: a record's head (5) and a message's (4)."""
+"""Number of bytes that show the length of the first message: the head of a record (5) and the head of a message (4)."""
 
 _OPENING_BYTES = 48_000
-"""Memory of OpenSSL 3 during a handshake, without twice the peer's first message: 48,500 bytes for one of 517."""
+"""Memory of OpenSSL 3 during a handshake, without twice the size of the peer's first message: 48,500 bytes for a
+message of 517 bytes.
+"""
 
 _HALF_RECORD_BYTES = 37_000
-"""Memory of OpenSSL 3 for a record that has come in part, however large the part: 53,900 bytes instead of 16,900."""
+"""Memory of OpenSSL 3 for a record that has come in part, for any size of the part: 53,900 bytes instead of 16,900."""
 
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
 _LOG_PAUSE_NS = 1_000_000_000
-"""Shortest time between two log lines about failed handshakes: clients choose how many of them there are."""
+"""Shortest time between two log lines about failed handshakes: otherwise clients could fill the log."""
 
 
 _NO_TLS, _NO_TRUST = "the client spoke no TLS", "the client does not trust this server's certificate"
@@ -77,7 +83,7 @@ _MEANINGS = {
     "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
     "SSLV3_ALERT_BAD_CERTIFICATE": _NO_TRUST,
 }
-"""Texts for the usual reasons, by OpenSSL's names; any other reason is logged by its name alone."""
+"""Texts for the usual reasons, by OpenSSL's names. Another reason is logged by its name."""
 
 
 class FailedHandshakes:
@@ -89,7 +95,7 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """Logs a line, or counts for the next one. ``why`` is OpenSSL's name of the reason, or a text."""
+        """Logs a line, or counts the failure for the next line. ``why`` is OpenSSL's name of the reason, or a text."""
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             self._unsaid += 1
@@ -110,7 +116,7 @@ class TlsStream:
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._read, self._write = self._tls.read, self._tls.write
         self._failed = failed
-        self._lock = Lock()  # guards all but the following ones up to ``opening``, the reading thread's
+        self._lock = Lock()  # guards all but the fields up to ``opening``, which are the reading thread's
         self._hello: bytes | None = b""  # bytes of the peer's first message so far; None: its length is known, and good
         self._claimed = 0  # length of the peer's first message, by its head
         self.barren = 0  # encrypted bytes since the last plain one
@@ -129,7 +135,7 @@ class TlsStream:
 
     @property
     def unsent(self) -> bool:
-        """See ``ByteStream``; True for a part of a record. The core keeps the plain bytes of replies' records, too."""
+        """See ``ByteStream``; True for a part of a record. The core also keeps the plain bytes of a reply's record."""
         return bool(self._unsent)
 
     def keep_to_arrived(self) -> int:
@@ -231,7 +237,7 @@ class TlsStream:
             while data := self._read(_RECORD_BYTES):
                 found.append(data)
                 begun = self._incoming.pending
-                if not begun and len(data) < _RECORD_BYTES:  # no more of that record, and no other
+                if not begun and len(data) < _RECORD_BYTES:  # no more bytes of that record, and no other record
                     break  # nearly always: one more read would cost an exception
             self._ended = not data
         except ssl.SSLWantReadError:
@@ -259,7 +265,7 @@ class TlsStream:
             return sent
 
     def _flush(self) -> bool:
-        """Sends encrypted bytes; returns True where the kernel took all. Raises OSError where the peer is gone."""
+        """Sends encrypted bytes; returns True if the kernel took all bytes. Raises OSError if the peer is gone."""
         data = self._unsent + self._outgoing.read() if self._unsent else self._outgoing.read()
         try:
             sent = self._socket.send(data) if data else 0
@@ -276,7 +282,7 @@ class TlsStream:
             pass
 
     def _say_farewell(self) -> None:
-        """Sends TLS's end, as far as that takes no waiting. May be repeated."""
+        """Sends TLS's end, as far as possible without waiting. May be repeated."""
         if self.opening or self._unsent:
             return
         try:
@@ -287,6 +293,8 @@ class TlsStream:
 
 
 def tls_streams(tls: ServerTls) -> Callable[[socket.socket, Address], TlsStream]:
-    """Maker of one server's streams, each with the certificate that the server has at that time."""
+    """Maker of the streams of one server. Each stream has the certificate that the server has when the stream is
+    made.
+    """
     failed = FailedHandshakes()
     return lambda accepted, peer: TlsStream(accepted, peer, tls, failed)

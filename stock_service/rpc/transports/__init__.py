@@ -1,8 +1,8 @@
 """Transports, which carry a service's requests. One file or folder each, with its server and its client.
 
-A transport knows a ``Service`` and nothing of stocks. Its module offers a ``Transport``, see below: all that is special
-about it, so that no other module names a transport. The table names the modules, and ``load`` imports the chosen one
-alone, so that a socket server never loads gRPC.
+A transport knows a ``Service`` and nothing of stocks. A transport's module offers a ``Transport``, defined below, with
+every special property of the transport: so no other module names a transport. The table names the modules, and ``load``
+imports only the chosen module, so that a socket server never loads gRPC.
 """
 
 import argparse
@@ -27,10 +27,10 @@ class Server(Protocol):
         """Address on which the server listens, with the real port, never 0."""
 
     def stop(self, grace_s: float) -> bool:
-        """Accepts no more, closes idle connections, finishes accepted requests; blocks until that is done.
+        """Stops accepting, closes idle connections, and finishes accepted requests. Blocks until the stop is complete.
 
-        Returns True where all of it ended within ``grace_s``; the rest is abandoned. May be repeated. The executor
-        still runs, and is to be stopped next.
+        Returns True if all requests ended within ``grace_s``; the other requests are abandoned. May be repeated. The
+        executor still runs, and must be stopped next.
         """
 
 
@@ -41,7 +41,7 @@ class Connection(Protocol):
         """The encoded response to an encoded request of the method ``/package.Service/Method``. Blocks; raises a Fault.
 
         After DeadlineExceeded or Unavailable the request's effect is unknown. The connection may be used again: it
-        reconnects where it must, and never sends a request twice.
+        reconnects if necessary, and never sends a request twice.
         """
 
     def close(self) -> None:
@@ -56,19 +56,24 @@ class Transport(Protocol):
     DEFAULT_PORT: int
     DEFAULT_EXECUTOR: str
     REFUSED_EXECUTORS: Mapping[str, str]
-    """Executors that its server cannot have, each with the reason. Empty: it can have all."""
+    """Executors that the transport's server cannot have, each with the reason. Empty if the server can have every
+    executor.
+    """
     TAKES_LISTENER: bool
     """True where a server can take over the listening socket of the server before it: then ``serve`` uses
     ``ServeOptions.listener``."""
 
     TLS_PROTOCOLS: Sequence[str]
-    """Protocol names that its server accepts in TLS (ALPN); empty where the transport has no name there."""
+    """Protocol names that the transport's server accepts in TLS (ALPN); empty for a transport without a name in ALPN.
+    """
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Adds the options that only this transport's server has, if any."""
 
     def own_options(self, options: argparse.Namespace) -> object:
-        """The values of those options, for ``ServeOptions.own``; None where there are none."""
+        """The values of the transport's own options, for ``ServeOptions.own``; None for a transport without own
+        options.
+        """
 
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
         """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
@@ -85,16 +90,17 @@ class Transport(Protocol):
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
         """Codec of a new connection of the lean client.
 
-        The connection shows ``token`` to the server; empty: none. It sends ``metadata`` with every request; a transport
-        without metadata raises UsageError.
+        The connection shows ``token`` to the server, unless ``token`` is empty. The connection sends ``metadata`` with
+        every request; a transport without metadata raises UsageError.
 
-        None where no client can speak the protocol without its library: then only that library's client sends a load.
-        Loads no library.
+        None for a protocol that no client can speak without the protocol's library: then only the library's client
+        sends a load. Loads no library.
         """
 
     def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:
-        """Returns a factory of a connection's answers on a server that does nothing: ``reply`` to every request. None
-        where the transport has no codec."""
+        """Returns a factory of a connection's answers on a server that does nothing: the answer to every request is
+        ``reply``. None for a transport without a codec.
+        """
 
 
 TRANSPORTS: dict[str, str] = {

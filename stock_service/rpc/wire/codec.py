@@ -1,9 +1,11 @@
 """Codecs of the lean client and of the null server on one connection: bytes in, bytes out, no I/O.
 
-``Codec`` is the lean client's, one implementation for each protocol. ``NullAnswers`` is of a server that does nothing.
+``Codec`` is the lean client's codec, with one implementation for each protocol. ``NullAnswers`` is the codec of a
+server that does nothing.
 
-A request is encoded once, before a run; starting it only puts a call's number in. So a protocol costs a sender only its
-own work. The owner of the socket sends the bytes that the methods return, in that order, and feeds the bytes that come.
+A request is encoded once, before a run; starting a call only adds the call's number. So a protocol costs a sender only
+the protocol's own work. The owner of the socket sends the bytes that the methods return, in that order, and feeds the
+bytes that come.
 """
 
 from typing import Protocol
@@ -11,11 +13,12 @@ from typing import Protocol
 from stock_service.rpc.errors import Fault
 
 Prepared = tuple[bytes, ...]
-"""A request, encoded: the pieces between which the call's number goes. A request that one codec prepared, every codec
-of the same kind and authority can start."""
+"""An encoded request: the pieces before and after the call's number. Every codec of the same kind and authority can
+start a request that one codec has prepared.
+"""
 
 Reply = tuple[int, bytes | Fault]
-"""A call's number, and its response message or its fault."""
+"""A call's number, and the call's response message or fault."""
 
 
 class Codec(Protocol):
@@ -24,8 +27,9 @@ class Codec(Protocol):
     hello: bytes
     """First bytes to send, once connected; may be empty."""
     preceded: bool
-    """True where ``feed`` met other bytes before a whole reply, or a reply of an unusual form. Its caller may then have
-    been woken for these, and not for the reply. The reader of this sets it back."""
+    """True if ``feed`` found other bytes before a whole reply, or a reply of an unusual form. Then these other bytes
+    may have woken the caller of ``feed``. The reader of this field sets it to False.
+    """
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """Encodes a request of the method ``/package.Service/Method``; the codec keeps nothing of it.
@@ -35,7 +39,7 @@ class Codec(Protocol):
         """
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """Begins a call; returns its number, and the bytes to send. To be called only where there is ``room``."""
+        """Begins a call; returns the call's number, and the bytes to send. Call this only if ``room`` is True."""
 
     def feed(self, data: bytes) -> list[Reply]:
         """Replies that these bytes completed, in order; a fault is returned and not raised.
@@ -45,16 +49,16 @@ class Codec(Protocol):
         """
 
     def take_outgoing(self) -> bytes:
-        """Bytes that the protocol itself must send now; nearly always empty. To be called after every ``feed``."""
+        """Bytes that the protocol itself must send now; nearly always empty. Call this after every ``feed``."""
 
     def room(self) -> bool:
         """True where another call may be started now.
 
-        False with no call open means that none ever may: a new connection is needed.
+        False without an open call means that no further call is possible: a new connection is needed.
         """
 
     def abandon(self, call: int) -> bytes:
-        """Gives a call up; returns the bytes that tell the server, which may be empty.
+        """Gives a call up; returns the bytes that tell this to the server. The bytes may be empty.
 
         ``feed`` may still return its reply: the caller then ignores the reply.
         """

@@ -5,13 +5,13 @@ A reply:     length u32 | call u32 | code u8 | payload
 
 Integers are unsigned and big-endian; ``length`` counts the bytes that follow it. ``call`` is the client's own number
 for a request and comes back in its reply. So many requests may be under way on one connection, and be answered in any
-order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
-``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response message; else ``code`` is one of
-``errors.FaultCode`` and the payload its detail in UTF-8. A fault about the whole connection has call 0, which no
-request may use; the server closes after it.
+order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name, ``/package.Service/Method``,
+in UTF-8. With ``code`` 0 the payload is the response message; else ``code`` is one of ``errors.FaultCode`` and the
+payload its detail in UTF-8. A fault of the whole connection has call 0, which no request may use; after this fault the
+server closes the connection.
 
-A length that no frame has, or that is over the limit, is refused as soon as its four bytes are there. This also refuses
-HTTP and TLS: their first bytes read as a length of hundreds of megabytes.
+A length that no frame has, or a length over the limit, is refused as soon as its four bytes have come. This also
+refuses HTTP and TLS: their first bytes read as a length of hundreds of megabytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ _tuple = tuple.__new__  # a named tuple's own constructor is a function in Pytho
 
 
 class FramingError(ValueError):
-    """Bytes that are no frame, with a text for their sender. The stream cannot be read on.
+    """Error for bytes that are no frame, with a text for the sender. No further byte of the stream can be read.
 
     ``frames`` are the whole frames before the error, in the bytes that were fed last.
     """
@@ -54,7 +54,9 @@ class FramingError(ValueError):
 
 
 class RequestFrame(NamedTuple):
-    """A received request. A tuple, because one is made for every request: it takes half a dataclass's time."""
+    """A received request. The class is a tuple, because one object is made for every request, and a tuple takes half
+    the time of a dataclass.
+    """
 
     call: int
     timeout_ms: int
@@ -63,7 +65,7 @@ class RequestFrame(NamedTuple):
 
 
 class ReplyFrame(NamedTuple):
-    """A received reply; ``code`` 0 is an answer, any other a fault."""
+    """A received reply; ``code`` 0 is an answer, any other code a fault."""
 
     call: int
     code: int
@@ -90,8 +92,8 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 class FrameDecoder(Generic[Frame]):
     """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. For one thread.
 
-    Bytes of an unfinished frame are gathered in one buffer until the frame is whole. So a megabyte sent byte by byte
-    takes a megabyte, and no more copying than one sent at once.
+    Bytes of an unfinished frame are gathered in one buffer until the frame is whole. So a megabyte that is sent byte by
+    byte takes one megabyte of memory, and as little copying as a megabyte that is sent at once.
     """
 
     ended = False
@@ -111,11 +113,11 @@ class FrameDecoder(Generic[Frame]):
         return b""
 
     def retire(self) -> bool:
-        """Nor can be told that it is to be the last one."""
+        """Does nothing, since no frame can be marked as the last one."""
         return False
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Frames that ``data`` completes, in order. Raises FramingError, after which the stream is lost."""
+        """Frames that ``data`` completes, in order. Raises FramingError; after this error the stream cannot be read."""
         if self.pending_bytes:
             self._buffer += data
             self.pending_bytes += len(data)

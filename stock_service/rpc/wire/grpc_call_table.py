@@ -1,6 +1,6 @@
 """Table of the calls of a gRPC server's connection, with their states and replies; no I/O. See ``grpc_session.py``.
 
-Its user holds the connection's lock.
+The user of the table holds the connection's lock.
 """
 
 from stock_service.rpc.errors import FaultCode
@@ -32,20 +32,24 @@ class CallTable:
         self.half: dict[int, IncomingCall] = {}
         """Calls whose message is not whole."""
         self.open: dict[int, int] = {}
-        """Calls that are to be answered, each with the credit of its window."""
+        """Calls that wait for an answer, each with the credit of its window."""
         self.kept: dict[int, IncomingCall] = {}
-        """Calls whose method streams: of each, one message at a time is being answered."""
+        """Calls whose method streams; the server answers one message of a call at a time."""
         self.early: dict[int, None] = {}
-        """Calls that were ended here before their client ended them: frames of theirs may be on their way."""
+        """Calls that the server ended before the client did: frames of such a call may be on their way."""
         self.costs: dict[int, int] = {}
-        """Further credits that a call costs if it comes to nothing, where its header block was much work."""
+        """Further credits that a call with a costly header block takes if the call fails."""
         self.ready: list[GrpcRequest] = []
-        """Messages of kept calls that waited for the answer to another one, and may begin."""
+        """Messages of kept calls that waited for the answer to another message, and may begin."""
         self._lost = False
         self.pending_bytes = 0
-        """See ``grpc_session``, which counts them; a call that ends here takes its part of a message with it."""
+        """See ``grpc_session``, which counts these bytes. A call that ends here is subtracted with its part of a
+        message.
+        """
         self.room = streams_max
-        """Largest number of ``open`` calls: all but those that are not whole, held, or kept and not with a worker."""
+        """Largest number of ``open`` calls: every call except calls that are not whole, held calls, and kept calls
+        without a worker.
+        """
         self.last = 0
         """Number of the last stream."""
         self.answered = 0
@@ -54,11 +58,11 @@ class CallTable:
         """Number of bytes of long replies."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
-        """A call of which frames may still come; None: there is none."""
+        """A call of which frames may still come; None if there is no such call."""
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Counts ``room`` anew; to be called after each change of the calls that are half, kept or held."""
+        """Counts ``room`` again. Call this after each change of the half, kept or held calls."""
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
@@ -76,8 +80,9 @@ class CallTable:
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """The next message of each kept call whose last answer has left. Its client may then send as many bytes
-        again."""
+        """The next message of each kept call whose last answer has left. The client of the call may then send as many
+        bytes again.
+        """
         requests: list[GrpcRequest] = []
         for stream, call in self.kept.items():
             if stream not in self.open and stream not in self._endpoint.held:
@@ -114,7 +119,7 @@ class CallTable:
             incoming.credit = credit + count
 
     def refuse(self, stream: int, ended: bool, code: FaultCode, detail: str, http_status: int = 200) -> None:
-        """Ends a call with a fault; ``ended``: the client has sent the whole call."""
+        """Ends a call with a fault. ``ended`` is True if the client has sent the whole call."""
         incoming = self.incoming(stream)
         self._endpoint.toil += _TOIL
         begun, credit = (incoming.begun, incoming.credit) if incoming is not None else (False, 0)
@@ -129,7 +134,7 @@ class CallTable:
             outgoing += http2.rst_stream(stream, ErrorCode.INTERNAL_ERROR if begun else ErrorCode.NO_ERROR)
 
     def reset(self, stream: int, code: ErrorCode, ends: bool = False) -> None:
-        """Ends a call without a reply; ``ends``: the client has, too."""
+        """Ends a call without a reply. ``ends`` is True if the client has ended the call too."""
         self.forget(stream)
         self._endpoint.toil += _TOIL
         if not ends:
@@ -143,7 +148,7 @@ class CallTable:
         self.early[stream] = None
 
     def forget(self, stream: int) -> None:
-        """Removes a call, in any state: it is over."""
+        """Removes a call that is over, in any state."""
         self.half.pop(stream, None)
         self.kept.pop(stream, None)
         self.open.pop(stream, None)
@@ -207,7 +212,7 @@ class CallTable:
         return allowed
 
     def renew(self) -> None:
-        """Has each watch answered again, as its first message was; once, if that has to wait."""
+        """Makes the server answer the first message of each watch again; only once, if the answer must wait."""
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY and call.begun and not call.waiting:
                 first, flags = call.first
@@ -223,9 +228,10 @@ class CallTable:
     def drain(self) -> None:
         """Takes no further call, refuses those that are not whole, and brings kept ones to their end.
 
-        GOAWAY is said with the last call seen. RFC 9113, 6.8, would rather have a first one of 2^31 - 1, and calls
-        taken for a round trip more, as where a connection is old. A drain takes only what had arrived when it began, so
-        that its end does not hang on a client. A call past the last one was not begun: its client may send it again.
+        The GOAWAY has the number of the last call seen. RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and
+        more calls for a round trip; an old connection gets this GOAWAY. A drain takes only the bytes that had arrived
+        when the drain began, so that its end does not depend on a client. A call after the last call was not begun: its
+        client may send the call again.
         """
         self.say_goaway(self.last, _DRAINING)
         for stream in list(self.half):
@@ -237,7 +243,7 @@ class CallTable:
         self.ready += self.settle_kept()
 
     def lose(self) -> None:
-        """Forgets the calls that wait for bytes: the client sends no more. Whole calls are answered."""
+        """Forgets the calls that wait for bytes, since the client sends no more bytes. Whole calls are answered."""
         self._lost = True
         self.half.clear()
         self.kept.clear()

@@ -1,6 +1,5 @@
-"""Calls that a gRPC server has begun to receive, or keeps open; no I/O. See ``grpc_session.py``.
-
-Their user holds the connection's lock.
+"""Calls that a gRPC server has begun to receive, or keeps open; no I/O. See ``grpc_session.py``. The user of a call
+holds the connection's lock.
 """
 
 from collections import deque
@@ -16,23 +15,24 @@ PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
 there is no message. LATER: replies to this call were sent before. MORE: asks for the next reply to the last message."""
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
-"""Head, stream, message, flags as above, the open calls (a stream that is no key there has been given up), and the
-progress of a kept call. A plain tuple, because one is made for every request."""
+"""Head, stream, message, flags as above, the open calls (a stream that is not a key there is an abandoned call), and
+the progress of a kept call. A plain tuple, because a tuple is made for every request.
+"""
 
 WAITING_MAX = 64
-"""Largest number of messages of one kept call that wait for the answer to another one."""
+"""Largest number of messages of one kept call that wait for the answer to another message."""
 
 GZIP_MOST = 1032
 """Largest number of bytes that one byte of gzip decompresses to."""
 
 Wrong = tuple[FaultCode, str]
-"""Fault with which a call ends whose messages are wrong."""
+"""Fault of a call whose messages are wrong."""
 
 
 def unfolds_bytes(message: bytes) -> int:
     """Decompressed size of a gzip message, as its last four bytes state it (RFC 1952, ISIZE).
 
-    At most the size that a message of this length can decompress to.
+    The result is at most the largest size to which a message of this length can decompress.
     """
     return min(int.from_bytes(message[-4:], "little"), GZIP_MOST * len(message))
 
@@ -42,13 +42,13 @@ class Progress:
 
     def __init__(self) -> None:
         self.began_ns = 0
-        """Time when its first message was answered; 0: none was."""
+        """Time when the call's first message was answered; 0 before the first answer."""
         self.replies: Iterator[bytes] | None = None
-        """Replies to the last message that have not been asked for; None: there are no more."""
+        """Replies to the last message that the server has not asked for yet; None after the last reply."""
         self.said: ReplyMetadata | None = None
         """Metadata of the replies."""
         self.told: bytes | None = None
-        """Of a watch: its last word."""
+        """The last status of a watch."""
 
 
 class IncomingCall:
@@ -65,30 +65,33 @@ class IncomingCall:
         self.ended = False
         """True where the client has ended the call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
-        """Messages of a kept call that wait, and its end, with their flags."""
+        """Waiting messages of a kept call, and the call's end, with their flags."""
         self.waiting_bytes = 0
-        """Bytes of these, with their prefixes: the client's window is narrower by them."""
+        """Number of bytes of the waiting messages, with their prefixes. The client's window is smaller by this
+        number.
+        """
         self.unfolds_bytes = 0
-        """Decompressed size, as they give it, of a kept call's new compressed messages. The reader of this sets it
-        back."""
+        """Decompressed size of a kept call's new compressed messages, as the messages state the size. The reader of
+        this field sets it back.
+        """
         self.first = (b"", PLAIN)
-        """Of a kept call: its first message, with its flags."""
+        """First message of a kept call, with the message's flags."""
         self.begun = False
         """True where a message of a kept call was given to be answered."""
         self.busy = False
-        """True where the answer to that message has not left yet."""
+        """True if the answer to this message has not been sent yet."""
         self.progress = Progress() if head.kind else None
         """Progress of a kept call's answer; None for another call."""
 
     def whole(self) -> bytes | None:
-        """The message of a unary call; None: there is none, or only a part."""
+        """The message of a unary call; None if the message is missing or not whole."""
         body = self.body
         if len(body) < PREFIX.size or len(body) < PREFIX.size + PREFIX.unpack_from(body)[1]:
             return None
         return bytes(memoryview(body)[PREFIX.size :])
 
     def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
-        """Takes more bytes of its messages; returns the fault of wrong ones."""
+        """Takes more bytes of the call's messages; returns the fault of wrong bytes."""
         body = self.body
         body += piece
         while len(body) >= PREFIX.size:

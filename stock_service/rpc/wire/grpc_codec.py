@@ -1,14 +1,16 @@
 """gRPC for the lean client: unary calls on one HTTP/2 connection, bytes in and out. See ``codec.Codec``.
 
 A request is encoded once, except for its stream's number. A reply comes, nearly always, as HEADERS, DATA and trailers
-in one read. All bytes but the stream's number and the message are the same as in the reply before: its *shape*. So a
-reply is decoded by one look-up and a few comparisons. A reply of no known shape, or in pieces, goes the long way
-through ``rpc/wire/http2_endpoint.py``, and its shape is learnt where possible.
+in one read. All bytes but the stream's number and the message are the same as in the reply before. These equal bytes
+are the *shape* of the reply. So a reply is decoded by one look-up and a few comparisons. A reply in pieces, or with an
+unknown shape, takes the long way through ``rpc/wire/http2_endpoint.py``. The codec learns the shape of this reply if
+possible.
 
-A shape holds while header blocks mean the same. We announce a header table of size 0, after which they always do.
-Before that, and with a server that still keeps a table, ``rpc/wire/header_blocks.py`` reports changes.
+A shape holds while header blocks mean the same. The client announces a header table of size 0; after that, header
+blocks always mean the same. Before that, and with a server that still keeps a table, ``rpc/wire/header_blocks.py``
+reports changes.
 
-Left out: compression, which is not offered, and refused; metadata except a token; streaming calls. Protocol: gRPC's
+Left out: compression, which the client refuses; metadata except a token; streaming calls. Protocol: gRPC's
 ``PROTOCOL-HTTP2.md``.
 """
 
@@ -31,7 +33,7 @@ REQUEST_BYTES_MAX = (1 << 24) - 6
 """Largest request message, in bytes; a server here takes 1 MiB by default."""
 
 MESSAGE_BYTES_MAX = 4 << 20
-"""Largest response message, in bytes: as gRPC's own clients."""
+"""Largest response message, in bytes: the limit of gRPC's own clients."""
 
 HEADER_LIST_BYTES_MAX = 16_384
 """Largest header block, in bytes, and the largest list that it decodes to."""
@@ -43,7 +45,7 @@ TIMEOUT_S_MAX = 99_999.0
 """The longest timeout that ``grpc-timeout`` can give in milliseconds, with its eight digits."""
 
 _SHAPES_MAX = 64
-"""Largest number of shapes at a time: there is one for each size of message."""
+"""Largest number of shapes at a time: each size of message has its own shape."""
 
 _PREFIX = Struct("!BI")
 """Prefix of a message: 1 where it is compressed, else 0, and its number of bytes."""
@@ -54,7 +56,7 @@ _BEFORE_NUMBER = Struct("!IB")
 _HEADER_BYTES = http2.HEADER.size
 
 _NONE_LEFT = http2.STREAM_MAX + 2
-"""Value of the next stream's number when no number is left: numbers go up by two."""
+"""Value of the next stream's number when no number is left; stream numbers increase by two."""
 
 _USUAL = (
     (http2.HEADERS, http2.END_HEADERS),
@@ -85,7 +87,7 @@ class _Shape(NamedTuple):
     """Header of the trailers' frame, up to the stream."""
     trailers: bytes
     reply_bytes: int
-    """Number of bytes of the whole reply, its HEADERS too."""
+    """Number of bytes of the whole reply, with HEADERS."""
     data_bytes: int
     """Number of bytes that flow control counts."""
 
@@ -313,14 +315,16 @@ class GrpcCodec:
         return bytes(memoryview(body)[_PREFIX.size :])
 
     def _complete(self, stream: int, outcome: bytes | Fault, ended: bool, done: list[Reply]) -> None:
-        """Ends a call; tells the server, unless it has ended the call and the request was sent whole."""
+        """Ends a call. Tells the server, unless the server has ended the call and the request was sent whole."""
         del self._open[stream]
         if self._endpoint.drop(stream) or not ended:
             self._endpoint.outgoing += http2.rst_stream(stream, ErrorCode.CANCEL)
         done.append((stream, outcome))
 
     def _on_goaway(self, payload: bytes, done: list[Reply]) -> None:
-        """Handles GOAWAY: the server takes no more calls. Calls above its last one end; the others may be answered."""
+        """Handles GOAWAY: the server takes no more calls. Calls with a number above GOAWAY's last number end; other
+        calls may be answered.
+        """
         last, code, detail = http2.parse_goaway(payload)
         self._next = _NONE_LEFT
         fault = goaway_fault(code, detail, self._authority)
@@ -328,7 +332,9 @@ class GrpcCodec:
             self._complete(stream, fault, True, done)
 
     def _lose(self, error: Http2Error | BlockError, done: list[Reply]) -> None:
-        """Gives the connection up. Raises Unavailable; or, where some calls have ended, ends the others with it."""
+        """Gives the connection up. If some calls have ended, the other calls end with Unavailable; otherwise raises
+        Unavailable.
+        """
         code = error.code if isinstance(error, Http2Error) else ErrorCode.COMPRESSION_ERROR
         self._endpoint.outgoing += http2.goaway(0, code, str(error))
         self._next = _NONE_LEFT

@@ -83,27 +83,28 @@ class Head(NamedTuple):
     """Time limit; 0: none."""
     metadata: Metadata = ()
     gzipped: bool = False
-    """True where a message with the compressed flag is in gzip."""
+    """True if a message with the compressed flag is in gzip."""
     takes_gzip: bool = False
     """True where a reply may be in gzip."""
     content_bytes: int = -1
-    """Length of the content, by its field; -1: there is no such field."""
+    """Length of the content, from its field; -1 for a head without this field."""
     refusal: Refusal | None = None
     malformed: str = ""
-    """Fault of the block in HTTP/2's terms; empty: none."""
+    """Fault of the block in HTTP/2's terms; empty for a valid block."""
     shown: Shown = None
     """The token that it shows, by its digest."""
     trails: bool = False
     """True where the block has no field of a request, and may be trailers."""
     usual: bool = False
-    """True where no part of the head needs a closer look: only the message and its length are left to check."""
+    """True if no part of the head needs another check: only the message and its length must be checked."""
 
 
 class Heads:
     """Makes the heads of one connection. ``kinds`` are the kinds of the server's methods.
 
     Calls of one client often differ in their last metadata alone, such as a trace's number. So the last good head is
-    kept, without the metadata behind its last other part: a head that begins with the same parts is made from it.
+    kept, without the metadata after its last other part. A head that begins with the same parts is made from the kept
+    head.
     """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
@@ -112,7 +113,7 @@ class Heads:
         self._usual: Head | None = None
 
     def head(self, parts: Sequence[Part]) -> Head:
-        """Head of the parts of a block together."""
+        """The head that the parts of a block make."""
         begun, usual = len(self._begun), self._usual
         if usual is not None and parts[:begun] == self._begun:
             said = [*usual.metadata]

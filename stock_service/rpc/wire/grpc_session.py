@@ -19,14 +19,15 @@ A stream is a call. Its states:
 | half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY where the connection cannot go on |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
-A call whose method streams (``Kind``) is *kept*: each of its messages is a request, one at a time, and so is its end.
-Its end comes with the client's, or when the server drains.
+A call whose method streams (``Kind``) is *kept*: each message is a request, one at a time, and the end of the call is a
+request too. The call ends when the client ends it, or when the server drains.
 
 A call that arrives whole in two frames, HEADERS of a short plain block and DATA that ends the stream, is cut without
 these steps (``_cut_usual``): this is nearly every call of every client.
 
-Floods are bounded by ``patience.py``. The memory of a connection is bounded by the number of streams, a message's size,
-and the header list's. Left out: a check that a client keeps within its windows, since no message passes its limit.
+Floods are bounded by ``patience.py``. The number of streams, the size of a message and the size of the header list
+bound the memory of a connection. Left out: a check that a client keeps within its windows, since no message can exceed
+its limit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,11 +47,12 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""Bytes of DATA below which a frame is tiny: a message in such pieces costs more to take than to send."""
+"""Number of bytes of DATA below which a frame is tiny: a message in tiny frames costs more to receive than to send."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
-"""Credits for a new header block whose call comes to nothing; bytes of new fields for one more credit; number of fields
-for one more credit."""
+"""Credits for a new header block whose call fails; number of bytes of new fields for one more credit; number of fields
+for one more credit.
+"""
 
 _NEVER_MEANT = 8
 """Factor of the cost of a block that HTTP/2 calls malformed: no client's library makes one."""
@@ -59,8 +61,9 @@ _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
 """Decompressed bytes for one credit, and the time that it takes to decompress them."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""Credits that a client may owe before it counts as one that toils; credits that each call pays back, since clients
-update windows and ping beside their calls; and the most that it can owe."""
+"""Credits that a client may owe before it counts as toiling; credits that each call pays back, since clients also
+update windows and ping; and the largest number of credits that a client can owe.
+"""
 
 
 class SessionError(FramingError):
@@ -93,7 +96,7 @@ class GrpcSession:
         """See ``served_stream.Session``."""
         self.admit, self.renew = self._calls.admit, self._calls.renew
         """The same."""
-        self._unpaid = 0  # of toil, what no call has paid for
+        self._unpaid = 0  # credits of toil that no call has paid back
         self._heavy = 0  # credits for what calls are more work than others, since the last count of toil
         self.toils = True
         """See ``served_stream.Session``."""
@@ -101,7 +104,7 @@ class GrpcSession:
         """The same."""
         self._draining = self._lost = False
         self.ended = False
-        """True once the client has heard of an end, and every call that is taken has come whole."""
+        """True once the client has got GOAWAY, and every accepted call has come whole."""
 
     # ---- queries of the server
 
@@ -240,7 +243,7 @@ class GrpcSession:
         return min(len(data), len(unread))
 
     def _count_toil(self, toil: int, requests: int) -> None:
-        """Counts the toil of a read: a client that updates windows and pings beside its calls does not toil."""
+        """Counts the toil of a read: window updates and pings of a client with answered calls are not toil."""
         self._unpaid = min(TOIL_MOST, max(0, self._unpaid + toil - TOIL_A_CALL * requests))
         # a client without an answered call counts as one that toils
         self.toils = self._unpaid > TOIL_LEAST or not self._calls.answered

@@ -18,7 +18,7 @@ Huffman's code of HPACK is DEFLATE's (RFC 1951) with other lengths, and with cod
 needs. So zlib decodes a long string, as a block of DEFLATE. A table decodes the other strings, byte by byte.
 
 Left out: a fault of RFC 9113, 4.3.1. A peer's first block after its acknowledgement must begin with the table's new
-size. A peer that does not keep to this is still understood.
+size. A peer that breaks this rule is still understood.
 """
 
 import zlib

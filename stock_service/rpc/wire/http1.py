@@ -62,7 +62,7 @@ _ONCE = set(b"content-length content-type transfer-encoding host expect timeout-
 
 
 class HttpError(FramingError):
-    """Bytes that are no message, with the status of the answer. The stream cannot be read on."""
+    """Error for bytes that are no message, with the status of the answer. No further byte of the stream can be read."""
 
     def __init__(self, status: int, detail: str, code: FaultCode = FaultCode.INVALID_ARGUMENT) -> None:
         super().__init__(detail)
@@ -81,7 +81,7 @@ class RequestHead(NamedTuple):
     kind: bytes
     """Type of the content, in lower case and without its parameters."""
     timeout_ms: int
-    """Time limit of the client; 0: none."""
+    """Time limit of the client; 0 for a request without a time limit."""
     shown: Shown = None
     """The token that it shows, by its digest."""
 
@@ -100,7 +100,9 @@ class ResponseHead(NamedTuple):
 Head = TypeVar("Head", RequestHead, ResponseHead)
 
 CheckSite = Callable[[bytes | None, bytes | None], None]
-"""Function that checks a head's host, None if it names none, and its ``Origin``. Raises HttpError to refuse it."""
+"""Function that checks a head's host (None for a head without a host) and ``Origin``. Raises HttpError to refuse the
+head.
+"""
 
 
 class HttpMessage(NamedTuple, Generic[Head]):
@@ -140,18 +142,18 @@ class HttpDecoder(Generic[Head]):
         return len(self._buffer) + len(self._body) + (self._head is not None)
 
     def take_interim(self) -> bytes:
-        """Gives ``CONTINUE``, once, where the client waits for it; else empty."""
+        """Returns ``CONTINUE`` once if the client waits for it; otherwise empty bytes."""
         interim, self._interim = self._interim, b""
         return interim
 
     def retire(self) -> bool:
-        """The next message whose head comes is the last one, whatever it says. May be repeated."""
+        """Makes the next message whose head comes the last message of the connection. May be repeated."""
         parse = self._parse
         self._heads, self._parse = {}, lambda raw: parse(raw)._replace(close=True)
         return True
 
     def feed(self, data: bytes) -> list[HttpMessage[Head]]:
-        """Messages that ``data`` completes, in order. Raises HttpError, after which the stream is lost."""
+        """Messages that ``data`` completes, in order. Raises HttpError; after this error the stream cannot be read."""
         if self.ended:
             return []
         if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
@@ -248,7 +250,9 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _until(self, end: bytes, bytes_max: int, status: int, what: str) -> bytes | None:
-        """Takes the bytes up to an end from the buffer, with that end; returns those before it. None: not whole."""
+        """Takes the bytes up to an end mark, and the mark, from the buffer. Returns the bytes before the mark; None if
+        the mark is missing.
+        """
         limit = bytes_max + len(end)
         found = self._buffer.find(end, 0, limit)
         if found < 0:
@@ -356,7 +360,9 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
-    """Length of a body; -1: chunked. ``without`` is the length for a head without one; None: such a head is refused."""
+    """Length of a body; -1 for a chunked body. ``without`` is the length for a head without a length; with None, such a
+    head is refused.
+    """
     length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
     if coding is not None:
         if length is not None or old:

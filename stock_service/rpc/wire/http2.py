@@ -21,7 +21,9 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX
 """Numbers of settings."""
 
 FRAME_BYTES_MAX = 16_384
-"""Largest frame after its header, in bytes: every peer takes it, so neither a larger one is sent nor announced."""
+"""Largest frame after its header, in bytes. Every peer takes a frame of this size; no larger frame is sent or
+announced.
+"""
 
 WINDOW_DEFAULT = 65_535
 """Size of a connection's and of a stream's window, in bytes, before SETTINGS or WINDOW_UPDATE change it."""
@@ -56,7 +58,7 @@ class ErrorCode(IntEnum):
 
 
 class Http2Error(ValueError):
-    """A peer's bytes are against the protocol or over a limit. The connection cannot be used on."""
+    """Error for a peer's bytes that break the protocol or exceed a limit. The connection cannot be used any more."""
 
     def __init__(self, code: ErrorCode, detail: str) -> None:
         super().__init__(detail)

@@ -2,7 +2,8 @@
 
 ``Endpoint`` takes frames one by one. It handles frames of the connection itself: SETTINGS, PING, flow control. It puts
 header blocks together and removes padding. It gives other frames, as an ``Event``, to the owner of the streams. Bytes
-to send gather in ``outgoing``. A body that the peer's windows do not allow yet is held, and goes there when they do.
+to send gather in ``outgoing``. A body that the peer's windows do not allow yet is held, and moves to ``outgoing`` when
+the windows allow it.
 
 Rules: every fault of a peer is an ``Http2Error`` and ends the connection. The RFC allows this for a stream's fault too
 (5.4.1). Memory is bounded for any bytes of a peer: frames (16,384 bytes), header blocks and answers have limits.
@@ -22,7 +23,7 @@ STREAMS_UNTOLD = 1
 """Streams at a time before the peer's SETTINGS have come: any useful peer allows one at least."""
 
 ANSWERS_MAX = 1000
-"""Largest number of PING and SETTINGS answered between two calls of ``take_outgoing``: no honest peer sends as many."""
+"""Largest number of PING and SETTINGS answered between two calls of ``take_outgoing``: an honest peer sends fewer."""
 
 _HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")
@@ -63,7 +64,9 @@ class Endpoint:
         self._block_ends = False  # True: the unfinished block ends the stream
         self._answers = 0
         self.block_stream = 0
-        """The stream whose header block is unfinished, so that only its continuation may come; 0: none."""
+        """The stream whose header block is unfinished: only the block's continuation may come. 0 if no block is
+        unfinished.
+        """
         self.held: dict[int, _Held] = {}
         """Bodies that were not allowed to be sent whole, by their streams; only to be read by others."""
         self.outgoing = bytearray()
@@ -148,7 +151,7 @@ class Endpoint:
 
     @property
     def block_bytes(self) -> int:
-        """Number of bytes of an unfinished header block, and 1 more; 0: there is none."""
+        """Number of bytes of an unfinished header block, plus 1; 0 if no header block is unfinished."""
         return len(self._block) + 1 if self.block_stream else 0
 
     @property
@@ -204,7 +207,7 @@ class Endpoint:
     # ---- taking frames, one kind each
 
     def _check_greeting(self, head: int, flags: int) -> None:
-        """Checks a frame's length, and that SETTINGS come first: else the peer speaks another protocol.
+        """Checks a frame's length, and that SETTINGS come first: otherwise the peer speaks another protocol.
 
         GOAWAY may come before, from a peer that takes no connection.
         """
@@ -341,7 +344,9 @@ _TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
 
 
 def _check(kind: int, stream: int, payload: bytes) -> None:
-    """Checks a frame's length, and that it is on a stream, or on none, by its kind. WINDOW_UPDATE may be on either."""
+    """Checks a frame's length, and that frames of its kind belong to a stream or to the connection. WINDOW_UPDATE may
+    belong to either.
+    """
     if kind != http2.WINDOW_UPDATE and (kind in _OF_CONNECTION) == bool(stream):
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")
     expected = _PAYLOAD_BYTES.get(kind)

@@ -1,9 +1,9 @@
-"""Limit on frames that bring no work, which bounds every flood of frames. No I/O; the clock is given.
+"""Limit on frames that bring no work. The limit bounds every flood of frames. No I/O; the caller gives the time.
 
 A frame that carries no message costs a server time and its sender nearly nothing: PING, SETTINGS, RST_STREAM, PRIORITY,
 WINDOW_UPDATE, a DATA of a few bytes, HEADERS that come to nothing. Each costs one or more of a connection's credits; a
 credit is some 5 to 10 µs. Credits come back with time, with each answered call, and with bytes sent, as a client that
-takes much has to widen its windows. A client without credits is one that floods. An answered call has paid for its own
+takes much has to widen its windows. A client without credits floods the server. An answered call has paid for its own
 headers, of any length, known or new.
 """
 
@@ -41,15 +41,16 @@ class Patience:
         self._pinged_ns = self._since_ns
 
     def spend(self, answered: int, sent_bytes: int, cost: int = 1) -> bool:
-        """Takes credits; returns False where too few were left. ``answered`` and ``sent_bytes`` are totals of calls
-        answered and bytes sent."""
+        """Takes credits; returns False if too few credits were left. ``answered`` and ``sent_bytes`` are the totals of
+        answered calls and sent bytes.
+        """
         self._credits -= cost
         if self._credits < 0:
             self._count(answered, sent_bytes)
         return self._credits >= 0
 
     def ping(self, answered: int, sent_bytes: int) -> bool:
-        """Counts a PING; returns False where there were too many. The arguments are as of ``spend``."""
+        """Counts a PING; returns False after too many PINGs. The arguments are the same as for ``spend``."""
         now_ns, done = self._now_ns(), (answered, sent_bytes)
         if done != self._pinged:
             self._pings, self._pinged, self._pinged_ns = 0, done, now_ns

@@ -58,12 +58,11 @@ class RequestDecoder(Protocol[Request_co]):
         """True where a request was marked as the last of its connection; bytes after it are not read."""
 
     def take_interim(self) -> bytes:
-        """Bytes for which the client waits before it sends the rest of a request, once; nearly always empty."""
+        """Bytes for which a client waits before it sends the rest of a request, given once; nearly always empty."""
 
     def retire(self) -> bool:
-        """The connection is old: whether its client is told to go on with another one, so that ``ended`` comes soon.
-
-        Else whoever reads ends it.
+        """Tells the client of an old connection to use another connection, so that ``ended`` is True soon. Returns
+        False if the protocol cannot tell this; then the reader ends the connection.
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
@@ -94,11 +93,13 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def occupied(self) -> bool:
-        """True where calls are open without a request or reply under way: such a connection is not idle."""
+        """True if calls are open without a request or reply under way: a connection with open calls is not idle."""
 
     @property
     def reads_on(self) -> bool:
-        """True where it must be fed though no request is taken any more: else replies would never leave."""
+        """True if the session must get bytes though it takes no more requests: without these bytes, replies would never
+        leave.
+        """
 
     @property
     def toils(self) -> bool:
@@ -106,7 +107,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def later_ns(self) -> int:
-        """Nanoseconds of work to answer the last bytes, besides the method's and that of reading them."""
+        """Nanoseconds of work to answer the last bytes, besides the method's work and the reading."""
 
     def take_outgoing(self) -> bytes:
         """Takes the bytes to send now."""
@@ -118,7 +119,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
         """The part of a request's reply that leaves now; ``take_outgoing`` gives the held rest later."""
 
     def renew(self) -> None:
-        """Has the calls answered again that watch what may have changed."""
+        """Makes the server answer watching calls again, because their answer may have changed."""
 
     def drain(self) -> None:
         """Takes no further request, and tells the client: the server is stopping."""
@@ -142,7 +143,7 @@ READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED = State
 
 
 class Overdue(Enum):
-    """Thing for which a connection's time is over."""
+    """Reason why the time of a connection is over."""
 
     NOTHING = auto()
     REQUEST = auto()
@@ -166,12 +167,12 @@ class ServedStream(Generic[Request]):
         """``objection`` makes the bytes about a FramingError. ``session`` is the decoder, if it is a ``Session``."""
         self.state = READING
         self.received = 0
-        """Number of requests dispatched, and of faults sent besides."""
+        """Number of dispatched requests, plus the number of other faults that were sent."""
         self.answered = 0
         self.unsent = False
         """True where bytes of a reply wait for the client to take them."""
         self.queued = False
-        """True where it waits for a turn: the reading thread looks at it then, so no other thread need ask for that."""
+        """True if the connection waits for a turn, when the reading thread looks at it without being asked."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._session = session
@@ -192,7 +193,7 @@ class ServedStream(Generic[Request]):
 
     @property
     def owes(self) -> bool:
-        """True where requests may have begun whose replies are not all given."""
+        """True if requests may have begun and their replies are not complete."""
         if self.received != self.answered or self.unsent:
             return True
         return self._session is not None and bool(self._session.held or self._session.occupied)
@@ -204,7 +205,7 @@ class ServedStream(Generic[Request]):
 
     @property
     def idle_since_ns(self) -> int:
-        """Time since which nothing came, of a connection without a request under way; 0: of any other.
+        """Time of the last event, for a connection without a request under way; 0 for any other connection.
 
         Calls may be open on it without a request under way: a client that only watches gives way to a new one.
         """
@@ -220,7 +221,7 @@ class ServedStream(Generic[Request]):
 
     @property
     def finished(self) -> bool:
-        """True where it is ending, and all is answered, sent and given to the kernel."""
+        """True if the connection is ending, and the kernel has all replies."""
         settled = self.state is ENDING and not self._waiting and not self._last_words
         settled = settled and self.received == self.answered and not self.unsent
         return settled and (self._session is None or not (self._session.held or self._session.ready))
@@ -233,7 +234,9 @@ class ServedStream(Generic[Request]):
     # ---- threads that answer, one at a time
 
     def replied(self, unsent: bool, count: int = 1) -> bool:
-        """Notes replies that were sent, or kept in part (``unsent``); True: the reading thread must look now."""
+        """Notes replies that were sent, or kept in part (``unsent``). Returns True if the reading thread must look
+        now.
+        """
         self.unsent = unsent
         self.answered += count
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
@@ -349,7 +352,7 @@ class ServedStream(Generic[Request]):
             self.state = ENDING
 
     def retire(self) -> None:
-        """The connection is old: it is to end soon, with as few requests lost as its protocol can tell its client."""
+        """Begins the end of an old connection, with as few lost requests as the protocol allows."""
         if not self._decoder.retire():
             self.end()
 
@@ -368,7 +371,9 @@ class ServedStream(Generic[Request]):
         self.state = CLOSED
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
-        """The thing for which time is over: ``read_ns`` for reading and sending, ``idle_ns`` for any event."""
+        """The reason why the time is over, if it is: ``read_ns`` is the limit for reading and sending, ``idle_ns`` for
+        any event.
+        """
         if self.state is LEAVING or self.state is CLOSED:
             return Overdue.NOTHING
         if self.in_flight or self.unsent or (self._session is not None and self._session.occupied):

@@ -1,1 +1,1 @@
-"""A catalog that several processes share; no process can leave it half-changed or locked, however it ends."""
+"""A catalog that several processes share. A process that ends in any way leaves the catalog whole and unlocked."""

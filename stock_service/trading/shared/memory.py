@@ -1,4 +1,4 @@
-"""Memory that processes share, and change as a whole: a commit changes all of its words, or none.
+"""Memory that processes share: a commit changes all of its words, or no word.
 
 A word is a signed integer of 64 bits. ``Memory.commit`` writes all new words into a journal, then their number, and
 then puts the words in their places. If a process is killed on the way, the next holder of the memory finishes its
@@ -10,8 +10,8 @@ process has stored all that came before in its program and nothing that came aft
 
 The lock over processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
 fcntl(2)). The kernel releases the lock of a process that ends in any way. Unlike the older locks of POSIX it belongs to
-an open file and not to a process. So closing another descriptor of the file does not release it. Nor does a call fail
-because the kernel sees a deadlock where threads wait for each other's processes.
+an open file and not to a process. So closing another descriptor of the file does not release it. Also, the kernel does
+not report a false deadlock when threads wait for each other's processes.
 """
 
 import mmap
@@ -42,7 +42,8 @@ _LET_GO = _FLOCK.pack(F_UNLCK, os.SEEK_SET, 0, 1, 0)
 
 
 class Memory:
-    """A file that processes map. One thread of all processes at a time holds it (``with``), and finds no half commit.
+    """A file that processes map. One thread of all processes at a time holds the memory (``with``), and never finds a
+    half commit.
 
     Everything but ``with`` and ``close`` is for the holder. Entering blocks while another thread holds it, without a
     bound. A thread first takes a lock of its process, so that at most one thread of each process waits in the kernel.

@@ -1,18 +1,18 @@
-"""gRPC on grpcio's asyncio server (``server.py``); its client is grpcio's blocking one, as that of ``grpc_sync``.
+"""gRPC on grpcio's asyncio server (``server.py``), with grpcio's blocking client, which ``grpc_sync`` also has.
 
 One event loop on one thread takes all calls. ``--dispatch`` decides which thread answers them:
 
-- ``loop`` (the default): the loop itself answers one call after the other. Asyncio saves time because no call is ever
-  handed to another thread. The executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits
-  the calls under way. A handler that blocks holds up all calls, health and a stop too. A method may have a coroutine
-  function (``Method.on_loop``): the loop awaits it, and answers other calls while it waits.
+- ``loop`` (the default): the loop itself answers one call after the other. Asyncio saves time because no call is handed
+  to another thread. The executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits the
+  calls under way. A handler that blocks delays all calls, and also health checks and a stop. A method may have a
+  coroutine function (``Method.on_loop``): the loop awaits the coroutine, and answers other calls meanwhile.
 - ``request``: a call is a task of the executor, and the loop sends its reply.
 
 The server listens on loopback alone, and refuses any other address: after one call whose path is not UTF-8, grpcio's
 asyncio server takes no further call. So any client that reaches the server can end it for all others.
 
-The limits are those of ``grpc_sync``, and so are the faults on the wire. Its codec and its client are those of every
-transport that speaks gRPC. Server and client are imported when they are asked for.
+The transports ``grpc_aio`` and ``grpc_sync`` have the same limits, and the same faults on the wire. Every transport
+that speaks gRPC has the same codec and the same client. Server and client are imported on their first use.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def own_options(options: argparse.Namespace) -> AioOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens on a loopback address when this returns.
+    """Starts a server, which listens on a loopback address when this function returns.
 
     Raises OSError where it cannot listen, UsageError for another address.
     """

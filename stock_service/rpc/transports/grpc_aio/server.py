@@ -1,4 +1,4 @@
-"""The server of gRPC on asyncio: grpcio's, on an event loop on a thread of its own.
+"""The server of gRPC on asyncio: grpcio's asyncio server, whose event loop has its own thread.
 
 It has the services and limits of ``grpc_sync``: any generated client, health, reflection, ``requests_max`` as
 grpcio's ``maximum_concurrent_rpcs``, the other limits as gRPC core's own.
@@ -46,7 +46,9 @@ Handler = Callable[[bytes, Context], Awaitable[bytes]]
 """A method as grpcio calls it. Before ``AioServer._handler`` wraps it, it may raise any exception."""
 
 _WHOLE = "a call whose message is there"
-"""Name of the asyncio task of a call whose message has come. The task of a call that waits for it has another name."""
+"""Name of the asyncio task of a call whose message has come. The task of a call that waits for its message has another
+name.
+"""
 
 
 class AioServer:
@@ -80,7 +82,9 @@ class AioServer:
             raise
 
     def stop(self, grace_s: float) -> bool:
-        """See ``transports.Server.stop``. A handler that blocks the loop is waited for no longer than any other."""
+        """See ``transports.Server.stop``. The stop waits for a handler that blocks the loop as long as for any other
+        handler.
+        """
         self._ending = True
         self._health.stop()
         if self._loop.is_closed():
@@ -98,7 +102,7 @@ class AioServer:
         self._refuses = True
 
     def _tell(self) -> None:
-        """Has each watch look at the health."""
+        """Makes each watch look at the health."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._change)
 
@@ -136,7 +140,9 @@ class AioServer:
         self._changed = asyncio.Event()
 
     async def _watch(self, request: Any, context: Any) -> None:
-        """The health's status now, and each that differs. A stop ends it, so that no watch holds the stop up."""
+        """The health's status now, and then each different status. A stop ends every watch, so that no watch delays the
+        stop.
+        """
         told = None
         while True:
             changed, ends, status = self._changed, self._ending, self._health.watched(request)
@@ -156,7 +162,7 @@ class AioServer:
             await context.abort(STATUS[fault.code], fault.detail)
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
-        """A method as grpcio calls it, for callers with the right to it alone."""
+        """A method as grpcio calls it, only for callers with the right to the method."""
         answer = self._checks.checked(self._answer(path, method), path)
         is_work = path != CHECK
 
@@ -201,7 +207,9 @@ class AioServer:
         return _at_once(lambda payload, context: run(partial(behaviour, payload, context)))
 
     async def _on_executor(self, behaviour: Behaviour, payload: bytes, context: Context) -> bytes:
-        """Answers on a thread of the executor. A call whose client gives up before a thread takes it is not begun."""
+        """Answers on a thread of the executor. If the client gives up before a thread takes the call, the call is not
+        begun.
+        """
         reply: asyncio.Future[bytes] = self._loop.create_future()
         self._execute(partial(_run, reply, behaviour, payload, context))
         return await reply

@@ -1,5 +1,6 @@
-"""Waits on the event loop, which serves others meanwhile: for a thread's answer, or for a ``Wait`` of
-``rpc/waiting.py``."""
+"""Waits on the event loop, which serves other calls meanwhile. A wait is for a thread's answer, or a ``Wait`` of
+``rpc/waiting.py``.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -12,14 +13,14 @@ from stock_service.rpc.waiting import Flush, Wait, Waiting, here
 T = TypeVar("T")
 
 Answer = Callable[[], bytes]
-"""Function that answers a request, to be called once, or again after a wait."""
+"""Function that answers a request. The function is called once, or again after a wait."""
 
 
 class Waits:
     """Requests of one server that wait without a thread. For the loop's thread."""
 
     def __init__(self, flush: Flush) -> None:
-        """``flush`` is the service's."""
+        """``flush`` is the service's ``flush``."""
         self._flush = flush
         self._asked = False
 

@@ -1,7 +1,7 @@
 """Our own gRPC transport: HTTP/2 without a library, on the server core, with grpcio's client.
 
 ``serve`` starts the server: the core's reading thread cuts bytes into calls (``wire/grpc_session.py``). The executor's
-threads answer them (``requests.py``); with ``leader-followers`` the reading thread answers short ones itself. The
+threads answer the calls (``requests.py``). With ``leader-followers`` the reading thread itself answers short calls. The
 server also has the standard health service and server reflection, v1alpha and v1. The codec and the null server are the
 same for every transport that speaks gRPC.
 
@@ -9,10 +9,10 @@ Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a m
 RESOURCE_EXHAUSTED), ``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time), and its own
 ``read_timeout_s``.
 
-This transport alone carries a service's ``streams``, and metadata of a reply (``call.ReplyMetadata``). A call whose
-reply is several messages holds no worker between two of them: it is asked for the next once the last has left.
+This transport alone carries a service's ``streams``, and metadata of a reply (``call.ReplyMetadata``). A call with
+several replies holds no worker between two replies: the server asks for the next reply once the last reply has left.
 
-Left out: a call of several request messages, unless each reply follows from one of them.
+Left out: a call with several request messages, unless each reply answers one request message.
 """
 
 from dataclasses import replace
@@ -36,8 +36,7 @@ codec, null_answers = grpcio.codec, grpcio.null_answers
 __getattr__ = grpcio.loaded  # gives ``connect``
 
 _RESETS = 4
-"""Calls of one connection that the executor may have, for each call that may be open: calls that were reset count
-too."""
+"""Number of calls that the executor may have for each call that may be open on a connection: reset calls count too."""
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:

@@ -59,7 +59,7 @@ class GrpcRequests:
         return GrpcSession(self._kinds, self._message_bytes_max, self._streams_max, time.monotonic_ns)
 
     def answer(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The frames that reply to a call's message; empty for a call that was given up."""
+        """The frames that reply to a call's message; empty for an abandoned call."""
         head, stream, message, carries, calls, _ = request
         if stream not in calls:
             return b""
@@ -81,23 +81,25 @@ class GrpcRequests:
         return head.path, head.shown
 
     def path(self, request: GrpcRequest) -> bytes | None:
-        """Path of the method that a call names; None for a health check, and for a call that is not unary."""
+        """Path of the method that a call names. None for a health check, and for a call with several messages."""
         path = request[0].path
         return None if path == _CHECK or request[0].kind else path
 
     def timeout_ms(self, request: GrpcRequest) -> int:
-        """Time limit of a call, in milliseconds; 0: none."""
+        """Time limit of a call, in milliseconds; 0 for a call without a time limit."""
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
-        """The reply that refuses a call with a fault. An answered watch goes on: its next word costs no more."""
+        """The reply that refuses a call with a fault. A watch that was answered before continues instead, since its
+        next status costs no more.
+        """
         head, stream, _, carries, *_ = request
         if head.path == _WATCH and carries & LATER and not carries & GZIPPED:
             return self.answer(request, 0, ("", 0))
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """GOAWAY for a client that is turned away, or one that is too slow.
+        """GOAWAY for a client that is turned away, or a client that is too slow.
 
         A client that is turned away is sent no SETTINGS: with them, a client of grpcio would connect again at once, and
         for ever.
@@ -115,7 +117,9 @@ class GrpcRequests:
         return error.goaway
 
     def _answer_unusual(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The reply to any other message: a compressed one, one of a kept call, or one whose call has metadata."""
+        """The reply to an unusual message: a compressed message, a message of a kept call, or a message of a call with
+        metadata.
+        """
         head, stream, message, carries, _, progress = request
         said = ReplyMetadata()
         try:
@@ -168,7 +172,7 @@ class GrpcRequests:
         return frames + ended(stream, metadata_fields(progress.said.trailing)) if last else frames
 
     def _next_reply(self, request: GrpcRequest, message: bytes, peer: Address) -> Sequence[bytes]:
-        """The next reply of a method with several; empty after the last one. Raises a Fault."""
+        """The next reply of a method with several replies; empty after the last reply. Raises a Fault."""
         head, _, _, carries, _, progress = request
         assert progress is not None
         deadline_ns = progress.began_ns + head.timeout_ms * 1_000_000 if head.timeout_ms else None
@@ -181,7 +185,7 @@ class GrpcRequests:
             call = Call(message, shown_address(peer), deadline_ns, head.metadata, progress.said)
             progress.replies = self._streams[head.path](call)
         assert progress.replies is not None
-        here.wait = None  # a generator cannot resume after Waiting has left it: so it blocks instead
+        here.wait = None  # a generator cannot resume after it has raised Waiting, so it blocks instead
         reply = next(progress.replies, None)
         if reply is not None:
             return [reply]
@@ -189,7 +193,7 @@ class GrpcRequests:
         return []
 
     def _missed(self, path: bytes, timeout_ms: int) -> Fault:
-        """The fault of a request that was not begun in time; counts it."""
+        """The fault of a request that was not begun in time. Counts the request as missed."""
         if path in self._meters:
             self._meters[path].missed()
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")

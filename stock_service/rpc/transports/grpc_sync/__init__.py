@@ -1,7 +1,7 @@
-"""The gRPC transport on grpcio: its thread-based server (``server.py``) and its blocking client.
+"""The gRPC transport on grpcio: grpcio's thread-based server (``server.py``) and grpcio's blocking client.
 
 Server and client are imported on their first use, so that the lean client, which speaks gRPC without grpcio, does not
-load grpcio. Codec and client are the same for every transport that speaks gRPC.
+load grpcio. Every transport that speaks gRPC has the same codec and the same client.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""The thread pool of grpcio's server, made from an executor: a call gets its thread at its headers.
+"""The thread pool of grpcio's server, made from an executor. A call gets its thread when its headers have come.
 
 grpcio uses only ``submit`` of its pool. It counts a call as under way until the Future of ``submit`` is done, and
-itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: that would kill grpcio's serving thread,
-and every later call would hang.
+itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: an exception would kill grpcio's serving
+thread, and every later call would hang.
 
-A thread's ``arrival`` tells when its call came, and if it is refused; a handler reads it (``handlers.py``).
+A thread's ``arrival`` has the time when its call came, and the fault if the call is refused. A handler reads
+``arrival`` (``handlers.py``).
 """
 
 import threading
@@ -23,14 +24,14 @@ _AGAIN_S = 0.001
 
 
 class Arrival(threading.local):
-    """Arrival of the call that a thread has. Each thread sees its own."""
+    """Arrival of the call that a thread has. Each thread sees its own values."""
 
     began_ns = 0
     """Time when the thread got the call (``time.monotonic_ns``)."""
     waited_ns = 0
     """Time that the call had waited for the thread by then."""
     refused: Fault | None = None
-    """Fault with which the call is refused; None: it may begin."""
+    """Fault with which the call is refused; None for a call that may begin."""
 
 
 class CallPool(Executor):
@@ -43,7 +44,7 @@ class CallPool(Executor):
         """
         self.arrival = Arrival()
         self.waiting: set[object] = set()
-        """A mark for each call that no thread has yet, without the calls that came after ``refuse``."""
+        """A mark for each call that waits for a thread, without the calls that came after ``refuse``."""
         self.give: Callable[[Task], None] = self._offer
         """Gives a task to some thread. Before the server serves, it may be wrapped in a function that records."""
         self._execute = execute
@@ -83,8 +84,9 @@ class CallPool(Executor):
                 self._again.submit(self._insist, task)
 
     def _insist(self, task: Task) -> None:
-        """Offers a task until it is taken. grpcio submits no more calls than the executor has room for; but a thread
-        whose call has just ended may not be free yet, and the system may have no thread to give."""
+        """Offers a task until the executor takes it. grpcio submits no more calls than the executor has room for. But a
+        thread whose call has just ended may not be free yet, and the system may refuse a new thread.
+        """
         while True:
             try:
                 return self._execute(task)

@@ -25,10 +25,10 @@ Handler = Callable[[bytes, grpc.ServicerContext], bytes]
 """A method as grpcio calls it."""
 
 EMPTY_NS = 1_000_000
-"""Longest wait of a call in a queue that counts as empty: waking a thread takes a tenth of this time."""
+"""Longest wait of a call for which the queue counts as empty: waking a thread takes a tenth of this time."""
 
 TIMEOUT_MS_MAX = 3_600_000
-"""Longest time limit that counts: a call with a longer one, or none, counts as one without a time limit."""
+"""Longest time limit that counts: a call with a longer time limit counts as a call without a time limit."""
 
 
 class Handlers:
@@ -38,14 +38,14 @@ class Handlers:
         self, arrival: Arrival, delay_target_ms: float, metrics: Metrics | None, timeline: Timeline | None
     ) -> None:
         self.under_way: set[grpc.ServicerContext] = set()
-        """Calls that were begun, and whose reply has not left."""
+        """Calls that were begun, and whose reply has not been sent."""
         self._arrival = arrival
         self._delay = DelayTarget(delay_target_ms)
         self._metrics = metrics
         self._timeline = timeline
 
     def handler(self, path: str, method: Method[Any, Any], checks: Checks) -> Handler:
-        """A method as grpcio calls it, for callers with the right to it alone."""
+        """A method as grpcio calls it, only for callers with the right to the method."""
         behaviour = behaviour_of(method)
         if self._timeline is not None:
             behaviour = stamped(behaviour, self._timeline, path)
@@ -64,7 +64,7 @@ class Handlers:
         return answered(behaviour, payload, context)
 
     def _refusal(self, context: grpc.ServicerContext) -> Fault | None:
-        """Fault that refuses the call of this thread; None: the call may begin."""
+        """Fault that refuses the call of this thread; None for a call that may begin."""
         arrival, delay = self._arrival, self._delay
         left_s = context.time_remaining()
         if arrival.refused is not None:

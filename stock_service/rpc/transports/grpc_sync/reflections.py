@@ -20,7 +20,8 @@ Handler = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 class Reflections(ThreadPoolExecutor):
     """Thread pool of the streams. A stream has a thread for as long as its client keeps it open.
 
-    ``STREAMS_MAX`` are open at most: one more cancels the oldest, and has one more thread until that one has ended.
+    At most ``STREAMS_MAX`` streams are open. A further stream cancels the oldest stream, and has an extra thread until
+    the oldest stream has ended.
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,11 @@
-"""The server of the gRPC transport: grpcio's thread-based one, used by its public names alone.
+"""The server of the gRPC transport: grpcio's thread-based server, used only through grpcio's public names.
 
 It answers any generated client, and has the standard health service and reflection. ``calls.py`` is its thread pool,
 ``handlers.py`` has the service's methods.
 
 ``requests_max`` is grpcio's own ``maximum_concurrent_rpcs``: a call over this limit is RESOURCE_EXHAUSTED at its
 headers. ``connections_max``, ``idle_timeout_s``, ``frame_bytes_max`` and ``pipeline_max`` (of one connection) are
-limits of gRPC core. A call has a thread from its headers on, though its message may be late: see
+limits of gRPC core. A call has a thread from its headers on, also while its message has not come: see
 ``rpc/grpcio/README.md``.
 """
 
@@ -83,9 +83,9 @@ class GrpcServer:
 
 
 class _Watches:
-    """Watches of a service's health. Each is told the status at once, and each change on a thread of their own.
+    """Watches of a service's health. A watch gets the status at once. One thread for all watches sends each change.
 
-    A client that takes nothing can hold that thread up: then no other watch is told.
+    A client that takes no bytes can block this thread: then no other watch gets a change.
     """
 
     def __init__(self, health: Health) -> None:
@@ -97,7 +97,7 @@ class _Watches:
         health.tell(self._change)
 
     def watch(self, request: Any, context: grpc.ServicerContext, send: Callable[[Any], None]) -> None:
-        """The status now. The call has a thread for no longer than this takes."""
+        """The status now. The call has a thread only during this function."""
         status = self._health.watched(request)
         send(status)
         self._open[send] = [request, status]
@@ -109,21 +109,21 @@ class _Watches:
     watch.experimental_non_blocking = True  # type: ignore[attr-defined]  # so grpcio gives ``send``, and awaits no reply
 
     def end(self) -> None:
-        """From now on nothing is served; ends every watch."""
+        """Makes the status NOT_SERVING, and ends every watch."""
         self._ending = True
         self._health.stop()
 
     def close(self) -> None:
-        """Ends the thread, once it has told what it is to tell."""
+        """Ends the thread, once it has sent all changes."""
         self._thread.shutdown(wait=False)
 
     def _change(self, *sends: Callable[[Any], None]) -> None:
-        """Has these watches told; none: all."""
+        """Tells the given watches the status, or all watches if no watch is given."""
         with suppress(RuntimeError):  # the server has stopped
             self._thread.submit(self._tell, sends)
 
     def _tell(self, sends: tuple[Callable[[Any], None], ...]) -> None:
-        """Tells watches what they were not told, on the thread."""
+        """Sends each watch the status that it has not got yet. Runs on the watches' thread."""
         for send in sends or tuple(self._open):
             asked = self._open.get(send)
             if asked is None:  # its client has left

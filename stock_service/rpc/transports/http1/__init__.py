@@ -1,15 +1,15 @@
 """The http1 transport: HTTP/1.1 without a library, one request after the other on a connection.
 
 Serves ``POST /package.Service/Method`` with a message in protobuf (``application/protobuf``, or ``x-protobuf``) or in
-JSON (``application/json``), and the routes of methods that have one, in JSON. Replies come in their requests' order: of
-pipelined requests one at a time is under way. A client gives its time limit in ``Timeout-Ms``.
+JSON (``application/json``), and the routes of methods that have one, in JSON. Replies come in the order of the
+requests: only one of the pipelined requests is under way at a time. A client gives its time limit in ``Timeout-Ms``.
 
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
-``read_timeout_s`` for a request to be whole (408), ``idle_timeout_s``. After each of these the connection is closed.
-The server still reads and drops its client's bytes for a while, so that no reset destroys the status. A request that a
-browser sends for a page of another site is refused by its ``Content-Type``, ``Origin`` and ``Host`` (README.md). A
-client shows a token in ``Authorization: Bearer TOKEN``. Left out: compression, ranges, and any request that is not a
-call of a method.
+``read_timeout_s`` for a request to be whole (408), ``idle_timeout_s``. When one of these limits is exceeded, the
+connection is closed. Before the close the server reads and drops the client's bytes for a while, so that no reset
+destroys the status. A request that a browser sends for a page of another site is refused by its ``Content-Type``,
+``Origin`` and ``Host`` (README.md). A client shows a token in ``Authorization: Bearer TOKEN``. Left out: compression,
+ranges, and any request that is not a call of a method.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Codecs of HTTP/1.1 for the lean client, and for a server that does nothing: one connection's bytes, without I/O.
 
-A connection has one call at a time: HTTP/1.1 answers in order, so that a reply would wait for all before it. Giving up
-a call ends its connection.
+A connection has one call at a time: HTTP/1.1 answers in order, so a second reply would wait for the first. Giving up a
+call ends its connection.
 
 A call names a method by its path, with a message in protobuf; or a route such as ``PUT /entities/5``, in JSON.
 """
@@ -15,7 +15,7 @@ from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead,
 from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, fault_of
 
 REPLY_BYTES_MAX = 1 << 30
-"""Largest reply, in bytes: as the largest ``--frame-bytes-max`` of a server."""
+"""Largest reply, in bytes. A server's ``--frame-bytes-max`` has the same largest value."""
 
 
 class HttpCodec:
@@ -28,7 +28,7 @@ class HttpCodec:
         shown += "".join(f"{key}: {value}\r\n" for key, value in metadata)
         self._fields = f"Host: {shown_address(address)}\r\n{shown}".encode()
         self._call = 0
-        self._open = 0  # the call under way; 0: none is
+        self._open = 0  # the call under way; 0: no call
         self._usable = True
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 

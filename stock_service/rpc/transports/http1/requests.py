@@ -90,7 +90,7 @@ class Http:
         return target.path if isinstance(target, _Target) else None, request.head.shown
 
     def path(self, request: HttpMessage[RequestHead]) -> bytes:
-        """Path of the method that a request calls; empty: none."""
+        """Path of the method that a request calls; empty for an unknown method."""
         return self.asked(request)[0] or b""
 
     def refusal(self, request: HttpMessage[RequestHead], code: FaultCode, detail: str) -> bytes:
@@ -98,7 +98,7 @@ class Http:
         return self._response(request.head, code, detail.encode(), TEXT)
 
     def timeout_ms(self, request: HttpMessage[RequestHead]) -> int:
-        """Time limit of a request, in milliseconds; 0: none."""
+        """Time limit of a request, in milliseconds; 0 for a request without a time limit."""
         return request.head.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
@@ -176,7 +176,9 @@ class Http:
 
 
 def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
-    """Hosts that a request may name. None: all, where other machines connect, which may use any name of this one."""
+    """Hosts that a request may name. None if other machines may connect: such machines may use any name of this
+    machine.
+    """
     host = options.host
     if options.listener is not None:
         bound = options.listener.socket.getsockname()[0]
@@ -205,7 +207,7 @@ def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:
 
 
 def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
-    """Refusal of a type of content that is not accepted; None where it is accepted, or there is no content."""
+    """Refusal of a type of content that is not accepted; None for an accepted type, or a request without content."""
     if head.kind in kinds or (head.verb != b"POST" and not head.length):
         return None
     given, allowed = head.kind.decode(errors="replace") or "none", b", ".join(kinds).decode()
@@ -214,5 +216,5 @@ def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
 
 
 def _for(head: RequestHead, response: bytes) -> bytes:
-    """The response for this request: for HEAD without its body."""
+    """The response for this request. The response to HEAD has no body."""
     return response[: response.find(b"\r\n\r\n") + 4] if head.verb == b"HEAD" else response

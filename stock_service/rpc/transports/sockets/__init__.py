@@ -1,10 +1,10 @@
-"""The sockets transport: length-prefixed frames (``wire/framing.py``) over TCP, many requests to a connection.
+"""The sockets transport: length-prefixed frames (``wire/framing.py``) over TCP, with many requests on one connection.
 
 ``serve`` starts the server of the chosen dispatch model; both keep the same limits and send the same bytes.
 ``connect`` is the client. Linux only: the server sleeps in epoll and is woken through an eventfd.
 
-Limits, besides the executor's: ``connections_max`` (a further one gets RESOURCE_EXHAUSTED and is closed),
-``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and its own ``read_timeout_s``.
+Limits, besides the executor's: ``connections_max`` (a further connection gets RESOURCE_EXHAUSTED and is closed),
+``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and the transport's own ``read_timeout_s``.
 
 Code that a server with the usual options does not run is imported where it is used: clients, callers, connection
 dispatch.
@@ -36,7 +36,7 @@ TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
 
 Dispatch = Literal["request", "connection"]
-"""Unit of work that is one task of the executor: a request, or a connection for as long as it lasts."""
+"""The unit of work that is one task of the executor: a request, or a whole connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SocketOptions:
     """The sockets transport's own options."""
 
     reading: ReadOptions = field(default_factory=ReadOptions)
-    """Options of reading; connection dispatch uses ``read_timeout_s`` alone."""
+    """Options of reading; connection dispatch uses only ``read_timeout_s``."""
     dispatch: Dispatch = "request"
     """See ``Dispatch``."""
 
@@ -110,7 +110,9 @@ def _refuse(metadata: Metadata) -> None:
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """Opens a connection. Blocks until it is made and its token accepted; see ``transports.Transport.connect``."""
+    """Opens a connection. Blocks until the connection is made and the server has accepted the token; see
+    ``transports.Transport.connect``.
+    """
     from stock_service.rpc.codec_connection import CodecConnection
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 

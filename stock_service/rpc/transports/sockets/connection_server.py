@@ -2,13 +2,13 @@
 
 One thread accepts; every accepted connection goes to the executor. Its thread reads a request, answers it, sends the
 reply and reads on, so that pipelined requests are answered in their order. If there are more connections than threads,
-the others wait in the executor's queue, connected and unanswered, until one closes: this belongs to the model, and is
-the reason to measure it.
+the other connections wait unanswered in the executor's queue until a connection closes. This wait belongs to the model,
+and is the reason to measure the model.
 
 A request's ``timeout_ms`` counts from the time when its thread last found nothing to read. For a connection that had to
 wait for a thread, it counts from the arrival of its last bytes. So no handler begins a request that waited longer.
-There is no delay target here, and there are no turns. A connection gets no word while it waits for a thread. A
-connection beyond the queue is refused at once.
+Connection dispatch has no delay target and no turns. The server sends nothing to a connection that waits for a thread.
+A connection for which the queue has no room is refused at once.
 
 Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
 """
@@ -39,11 +39,14 @@ _UNREAD_LOOK_NS = 1_000_000
 """Precision of the time since which a request waits unread: a thousandth of a second, as of ``timeout_ms``."""
 
 _RECEIVE_BYTES = 262144
-"""Size of the kernel's receive buffer; see ``listening.RECEIVE_BYTES``. Here a thread that waits for its client to read
-replies does not read meanwhile. So a client that sends on before it reads any needs more room."""
+"""Size of the kernel's receive buffer; see ``listening.RECEIVE_BYTES``. A thread that waits for its client to read
+replies does not read meanwhile. So a client that sends more requests before it reads replies needs more room.
+"""
 
 _READS_LATE_BYTES = 4096
-"""Unacknowledged bytes over which a client counts as late in reading. With fewer, the kernel has room for a goodbye."""
+"""Number of unacknowledged bytes above which a client counts as late in reading. With fewer bytes, the kernel has room
+for a goodbye.
+"""
 
 _ACCEPT_PAUSE_S = 0.1
 """Pause in accepting where the process has no descriptor left."""
@@ -69,7 +72,7 @@ class ConnectionServer(Generic[Request]):
         self._read_timeout_s = read_timeout_s
         self._listening = Listening(options, select.epoll, _RECEIVE_BYTES)
         self.address: Address = self._listening.address
-        self._changed = Condition()  # guards _open and the closing of each socket in it; notified when one has gone
+        self._changed = Condition()  # guards _open and the close of each socket in it; notified at each removal
         self._open: set[socket.socket] = set()
         self._stopping = Event()
         self._abandoned = Event()
@@ -95,7 +98,9 @@ class ConnectionServer(Generic[Request]):
         return in_time
 
     def _shut(self, how: int) -> None:
-        """Shuts every open connection down; ``_changed`` is held, so that none is closed meanwhile."""
+        """Shuts down every open connection. The caller holds ``_changed``, so that no connection is closed
+        meanwhile.
+        """
         for connection in self._open:
             try:
                 connection.shutdown(how)
@@ -103,7 +108,7 @@ class ConnectionServer(Generic[Request]):
                 pass  # the client has closed it already
 
     def _accept(self) -> None:
-        """The life of the accepting thread. Takes connections that are already made before it heeds a stop."""
+        """The life of the accepting thread. At a stop, first takes the connections that are already made."""
         listening = self._listening
         while True:
             listening.epoll.poll(None if listening.accepting else _ACCEPT_PAUSE_S)
@@ -153,7 +158,7 @@ class ConnectionServer(Generic[Request]):
     ) -> bool:
         """Reads, answers and replies until the client leaves, breaks the protocol or is out of time. Raises OSError.
 
-        Returns True where the client may still send, or has not got all replies yet.
+        Returns True if the client may still send, or has not yet received all replies.
         """
         send, timeline, answer, farewell = (
             connection.sendall,
@@ -217,8 +222,7 @@ class ConnectionServer(Generic[Request]):
             connection.sendall(self._frames.goodbye())
 
     def _leave(self, connection: socket.socket) -> None:
-        """Drops the bytes that the client still sends, until the connection may be closed; see ``closing.py``. Raises
-        OSError.
+        """Drops later bytes of the client until the connection may be closed; see ``closing.py``. Raises OSError.
 
         When the server stops, the connection is not half-closed first: it is shut for reading already, and Linux resets
         a connection that is shut both ways at the next byte that comes.
@@ -250,7 +254,7 @@ class ConnectionServer(Generic[Request]):
 
 
 class _Unread:
-    """Time since which bytes of a connection may wait unread, as its thread knows it; ``time.monotonic_ns``."""
+    """Time since which bytes of a connection may wait unread, for the connection's thread; on ``time.monotonic_ns``."""
 
     def __init__(self, connection: socket.socket) -> None:
         """Takes a connection that may have waited for a thread. Raises OSError where the connection is gone."""
@@ -259,7 +263,7 @@ class _Unread:
         self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()
 
     def look(self) -> None:
-        """Asks the kernel for unread bytes, if it was not asked for a while. Called while a request is answered."""
+        """Asks the kernel for unread bytes, unless it asked a moment ago. Called while a request is answered."""
         if not self._waits and (now_ns := time.monotonic_ns()) - self._empty_ns > _UNREAD_LOOK_NS:
             if arrived_bytes(self._connection):
                 self._waits = True
@@ -276,7 +280,9 @@ class _Unread:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """True where the client has ended the connection. For one that is shut for reading, where a read cannot tell."""
+    """True if the client has ended the connection. For a connection that is shut for reading, on which a read cannot
+    show the end.
+    """
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state not in (_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2)
 

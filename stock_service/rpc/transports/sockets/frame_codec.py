@@ -1,8 +1,8 @@
 """The sockets protocol for clients: one connection's bytes, without I/O. See ``codec.Codec``.
 
-A request is encoded once except for its call number: a load does so before its run. Nearly every read holds one whole
-reply, which is decoded without the decoder. The server is not told of a call that is given up: the request carries its
-timeout. A fault of the connection is the fault of every call under way on it.
+A request is encoded once, except for the call number: a load encodes its requests before the run. Nearly every read
+holds one whole reply, which is decoded without the decoder. The client does not report an abandoned call to the server,
+since the request carries its timeout. A fault of the connection is the fault of every call under way on the connection.
 """
 
 from struct import Struct
@@ -32,8 +32,9 @@ class SocketCodec:
     """See ``codec.Codec``."""
 
     def __init__(self, address: tuple[str, int], token: str = "") -> None:
-        """``token`` is shown in a hello whose reply is not waited for. If the server refuses it, it refuses each
-        request."""
+        """``token`` is shown in a hello; the codec does not wait for the reply. A server that refuses the token refuses
+        each request.
+        """
         self.preceded = False
         self._peer = f"connection to {shown_address(address)}"
         self._call = 0
@@ -47,7 +48,7 @@ class SocketCodec:
         self._decoder = reply_decoder()
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``. The parts are the frame before its call number, and after it."""
+        """See ``codec.Codec``. The parts are the bytes before the call number, and the bytes after the call number."""
         method = path.encode()
         if len(method) > METHOD_BYTES_MAX:
             raise InvalidRequest(f"a method's name of {len(method)} bytes, allowed: {METHOD_BYTES_MAX}")
@@ -100,7 +101,7 @@ class SocketCodec:
         return b""
 
     def _take(self, frame: ReplyFrame, done: list[Reply]) -> Fault | None:
-        """Takes one reply; returns the fault that it means for the whole connection, if any."""
+        """Takes one reply; returns the fault of the whole connection, if the reply is such a fault."""
         call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
         if call in self._open:
             self._open.remove(call)
@@ -113,7 +114,7 @@ class SocketCodec:
             detail = f"{self._peer}: {detail}"
             return NotBegun(detail) if frame.code == FaultCode.UNAVAILABLE else coded(frame.code, detail)
         wrong = InternalFault("the server sent a reply to no request")
-        if done and not self._open:  # some request's outcome must be this fault, else nobody would see it
+        if done and not self._open:  # a request must end with this fault; otherwise nobody would see it
             done[-1] = (done[-1][0], wrong)
         return wrong
 

@@ -1,9 +1,9 @@
 """The hello of the sockets protocol: a request by which a client shows its token, for the connection's whole life.
 
-A hello is a request of the method ``hello/1``, whose payload is the token; the number is the version. Its reply is
-empty, or the fault UNAUTHENTICATED, after which the connection goes on without a caller. Requests behind a hello are
-its caller's, and need not wait for its reply. A second hello replaces the first. A server that knows no callers accepts
-each hello.
+A hello is a request of the method ``hello/1``, whose payload is the token; the number is the version. The reply is
+empty, or the fault UNAUTHENTICATED; after this fault the connection continues without a caller. Requests after a hello
+belong to the hello's caller, and need not wait for the reply. A second hello replaces the first. A server without
+callers accepts each hello.
 """
 
 from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Access, Asked, Right, Shown, digest
@@ -30,7 +30,9 @@ class Greeting:
         self._shown: Shown = None
 
     def cut(self, data: bytes, start: int, stop: int) -> RequestFrame:
-        """See ``framing.cut_request``. Gives an ``UnjudgedFrame``, unless the same was granted before."""
+        """See ``framing.cut_request``. Returns an ``UnjudgedFrame``, unless the same method and credential were granted
+        before.
+        """
         frame = cut_request(data, start, stop)
         method = frame[2]
         if method == HELLO:
@@ -55,6 +57,7 @@ class GreetedFrames(Frames):
         return request_decoder(self._frame_bytes_max, Greeting(self._access).cut)
 
     def asked(self, request: RequestFrame) -> Asked | None:
-        """Path of the method that a request names, and the credential that its connection has shown; None: it was
-        granted as it was read."""
+        """Path of the method that a request names, and the credential that the connection has shown. None for a request
+        that was granted when it was read.
+        """
         return (request.method, request.shown) if isinstance(request, UnjudgedFrame) else None
