@@ -92,8 +92,8 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """Differences of a comparison's arms from the first run, by the places of the runs. Runs without fingerprints
-    differ from all."""
+    """Differences of each run's arms from the arms of the first run, by the place of the run. Runs without
+    fingerprints differ from all."""
     arms = [comparison.above.setting, comparison.below.setting]
     first = next(iter(sources.values()))
     found = {place: _named_apart(first, each, arms) for place, each in list(sources.items())[1:]}
@@ -200,7 +200,7 @@ def _quantile(freedom: int) -> float:
 
 
 def differences(one: Sweep, other: Sweep) -> str:
-    """Differences of two sweeps but for their seeds, in words; empty where they are one sweep.
+    """Differences of two sweeps, in words. Seeds do not count. Empty for equal sweeps.
 
     Of two studies, or two parts of one, only that is said: all else may differ.
     """

@@ -154,7 +154,7 @@ def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.
 
 
 def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str, npt.NDArray[np.bool_]]:
-    """Which requests are of each request type, and of all."""
+    """Requests of each request type, and of all types together, as marks."""
     names = [list(load.plan.mix) + [""] * (REQUEST_TYPES_MAX - len(load.plan.mix)) for load in loads]
     every = sorted({name for load in loads for name in load.plan.mix})
     number = np.array([[every.index(name) if name else -1 for name in row] for row in names], dtype=np.int64)

@@ -300,7 +300,7 @@ def _reading(
     is_ok: npt.NDArray[np.bool_],
     ask: Ask,
 ) -> Reading:
-    """Reading of a program after its warm-up, from every request's beginning, time and end."""
+    """Measurement of a load program after its warm-up, from the start, duration and outcome of every request."""
     counted = began_ns - (began_ns.min() if len(began_ns) else 0) >= round(ask.warm_up_s * 1e9)
     answered = counted & is_ok
     ends_ns = (began_ns + took_ns)[answered].max(initial=0)

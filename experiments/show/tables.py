@@ -40,8 +40,8 @@ LIMITED_NOTE = (
 REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses these runs. No verdict rests on the number."
 WHOLE_NOTE = f"{WHOLE_MARK} Typical ratio and ratio of means disagree here. Pauses fell on one side more."
 UNKNOWN_LOAD_NOTE = (
-    f"{NOTHING} as the load side’s share: its program does not say its processor time. So it is not known whether it "
-    "was near its limit."
+    f"{NOTHING} as the load side’s share: its program does not say its processor time. The load may have been "
+    "at its limit."
 )
 FEW_NOTE = f"{NOTHING} Too few requests for this percentile: ten independent ones must be slower than it."
 TWINS_HEADING = "A/A pairs: one setting, started as two servers"

@@ -62,8 +62,8 @@ _DEFAULTS = {
 """Settings of a connection, unless the DSN says otherwise: a cut network is noticed in 8 s."""
 
 _SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
-"""Settings that messages show, and the values that are shown: a value with other characters may contain a part of a
-password.
+"""Settings of a connection that messages may show, and the pattern of their values. A value with any other character
+is hidden: it may contain a part of a password.
 """
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}

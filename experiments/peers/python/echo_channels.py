@@ -110,7 +110,7 @@ class Berkeley:
             self._held += came
 
     def _left(self, why: str) -> None:
-        """A server waits for the next connection. Raises Gone for a client."""
+        """A server waits for the next connection. In a client it raises Gone."""
         if self._listener is None:
             raise Gone(why)
         assert self._connection is not None

@@ -1,4 +1,4 @@
-"""Sweeps of the study ``server_cost``: processor time a request by turns, and servers by themselves.
+"""Sweeps of the study ``server_cost``: processor time of a request, servers by turns; and each server measured alone.
 
 One lean client with 16 kept connections loads each server. gRPC stands there on both executors: the static pool, where
 the transport alone differs from sockets, and the ``ThreadPoolExecutor`` that its users have. The echo stands beside

@@ -223,7 +223,7 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """CONFIRMED where two are excellent: neither takes over a quarter more time than the other, and ZeroMQ more than
+    """CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and ZeroMQ takes more time than
     both."""
     pairs = (("zeromq", BASE, Verdict.SLOWER), ("nanomsg", "zeromq", Verdict.FASTER))
     alike = over_cells(seen.main, "nanomsg", BASE)

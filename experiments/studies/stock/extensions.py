@@ -234,7 +234,7 @@ def _tally(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
-    """The decided difference that is farthest from 1, if there is one."""
+    """The ratio that is farthest from 1 among those with a verdict; None without a verdict."""
     different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
 

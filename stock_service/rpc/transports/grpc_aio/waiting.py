@@ -1,4 +1,4 @@
-"""Waits on the event loop, which serves other calls meanwhile. A wait is for a thread's answer, or a ``Wait`` of
+"""Waits on the event loop, which serves other calls meanwhile. A request waits for the answer of a thread, or in a ``Wait`` of
 ``rpc/waiting.py``.
 """
 
