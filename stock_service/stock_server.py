@@ -91,7 +91,8 @@ def main(
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over; for every transport if ``transport`` is None."""
+    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over. ``None`` stands for every
+    transport."""
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
     default = f"{_SQLITE}./stock_service-{transport or 'TRANSPORT'}.sqlite3"

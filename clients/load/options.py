@@ -120,7 +120,7 @@ def _add_requests(made: Parser) -> None:
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
     stocks = [stock.name for stock in DEFAULT_STOCKS]
     add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="stocks to choose from")
-    add("--choice", choices=CHOICES, default="uniform", help="how a stock is chosen; zipf prefers stocks that are listed first")
+    add("--choice", choices=CHOICES, default="uniform", help="how a stock is chosen; zipf prefers the first ones")
     exponent = number(ZIPF_S_MIN, ZIPF_S_MAX)
     add("--zipf-s", type=exponent, metavar="S", help=f"the exponent, with --choice zipf (default: {ZIPF_S:g})")
     add("--quantity", type=integer(1, QUANTITY_MAX), default=1, metavar="N", help="shares in one trade")

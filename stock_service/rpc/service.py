@@ -105,7 +105,7 @@ class Method(Generic[Request, Response]):
         return answer
 
     def answer_on_loop(self) -> AwaitedAnswer:
-        """For a method with ``on_loop`` a coroutine function that takes a call; for others the function of ``answer``."""
+        """For a method with ``on_loop`` a coroutine function of a call; for others the function of ``answer``."""
         assert self.on_loop is not None
         decode = _strict_decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)

@@ -167,7 +167,7 @@ def method(judgement: Judgement) -> Iterator[str]:
     has_cpu = any(each.measure == "cpu" for each in sweep.comparisons)
     named = "FASTER, SLOWER, and of processor time LESS and MORE," if has_cpu else "FASTER and SLOWER"
     yield f"{named} need an interval without 1, and a p under {sweep.level:.3g}."
-    yield "This p-value comes from an exact sign-flip test over blocks, with Holm’s correction over the declared family."
+    yield "The p comes from an exact sign-flip test over blocks, with Holm’s correction over the declared family."
     low, high = limits.equivalent_low, limits.equivalent_high
     yield f"EQUIVALENT needs the whole interval within {low:g} to {high:g}. No difference seen is no proof of none."
     yield _loops(sweep)

@@ -1,5 +1,5 @@
-"""Waits on the event loop, which serves other calls meanwhile. A request waits for the answer of a thread, or in a ``Wait`` of
-``rpc/waiting.py``.
+"""Waits on the event loop, which serves other calls meanwhile. A request waits for the answer of
+a thread, or in a ``Wait`` of ``rpc/waiting.py``.
 """
 
 import asyncio
