@@ -101,15 +101,18 @@ class HttpLoad:
     def running(self, ask: HttpAsk, times: Path | None = None) -> AbstractContextManager[Running]:
         """The program while it runs; it is killed where the block ends before it, as by Ctrl-C. Raises
         ProgramFailed."""
-        return running([str(self.program), *_words(ask)] + (["--times", str(times)] if times else []), ask.cpus)
+        return running(self._command(ask) + (["--times", str(times)] if times else []), ask.cpus)
 
     def seen(self, program: Running, ask: HttpAsk) -> HttpSeen:
         """Values that the running program reports at its end. Blocks. Raises ProgramFailed."""
         said = program.said(ask.timeout_s)
         try:
             return msgspec.json.decode(said, type=HttpSeen)
-        except msgspec.DecodeError as error:
-            raise ProgramFailed([str(self.program)], f"{said[:80]!r}, which is no report", "") from error
+        except ValueError as error:
+            raise ProgramFailed(self._command(ask), f"{said[:80]!r}, which is no report", "") from error
+
+    def _command(self, ask: HttpAsk) -> list[str]:
+        return [str(self.program), *_words(ask)]
 
 
 def _words(ask: HttpAsk) -> Sequence[str]:

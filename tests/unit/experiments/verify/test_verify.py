@@ -14,7 +14,7 @@ from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.verify import Design, Expected, cut_short, differences
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep, with_slices
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
 from tests.unit.experiments.verify.edited import machine, replaced
 
 OF = sweep(looks=(10, 14))
@@ -88,6 +88,30 @@ def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_pa
     table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
     write_rows(table, rows_in(table), [name for name in rows_in(table)[0] if name != factor])
     assert (list(differences(tmp_path, nothing)) == []) == fine
+
+
+@pytest.mark.parametrize(
+    ("level", "times", "fine"),
+    [
+        ({"executor": "thread-per-task"}, 1, True),
+        ({"locking": "per-stock"}, 1, True),
+        ({"executor": "thread-per-task"}, 2, False),
+        ({"workers": 2}, 1, False),
+    ],
+)
+def test_a_recording_may_lack_executors_and_locks_that_came_later(
+    level: dict[str, str], times: int, fine: bool, tmp_path: Path
+) -> None:
+    """A recording may lack the executors and locks of today's design. Every other arm stands as often in a round."""
+    (group,) = OF.groups
+    later = Arm(SOCKETS.setting.but(**level))
+    compared = ratio(later, name="later", family="further")
+    designed = replace(
+        OF, groups=(replace(group, arms=(*group.arms, later), times=times),), comparisons=(*OF.comparisons, compared)
+    )
+    found = list(differences(recording(tmp_path, blocks(10)), lambda _: Expected({}, (Design(designed, (), {}),))))
+    assert (found == []) is fine, found
+    assert fine or "is designed with other groups" in found[0]
 
 
 @pytest.mark.parametrize(
