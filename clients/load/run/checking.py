@@ -42,9 +42,10 @@ def begin(plan: LoadPlan) -> Beginning:
 
 
 def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapping[str, int] | None = None) -> History:
-    """The history of a run that has ended; looks every stock up once more. ``limits``: those known, by stock.
+    """The history of a run that has ended. This function looks up every stock once more. ``limits``: the known limits,
+    by stock.
 
-    Blocks for a timeout each at most.
+    Blocks for a timeout per stock at most.
     """
     assert result.kept is not None
     operations = [*result.kept.operations]
