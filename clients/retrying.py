@@ -84,7 +84,7 @@ class RetryingExchange:
             self._connection = None
 
     def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
-        """Sends a request until a reply comes, or a fault that is not in ``passing``, or no try is left."""
+        """Sends a request until a reply comes, or a fault after which no retry is allowed, or no try is left."""
         for tried in range(self._retries + 1):
             connecting = self._connection is None
             try:

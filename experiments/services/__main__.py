@@ -1,8 +1,9 @@
-"""``python -m experiments.services serve NAME --transport T …`` serves a service that is measured; ``list`` prints the
-services.
+"""``python -m experiments.services serve NAME --transport T …`` serves a service for the experiments; ``list`` prints
+the services.
 
-Keeps the process contract and takes the options of every server here. ``stock`` is the stock service itself, and takes
-the options on stocks too. So every arm of an experiment is started in the same way, and can do extra work.
+The command keeps the process contract and takes the options of every server here. ``stock`` is the stock service
+itself, which also takes the options on stocks. So all arms of an experiment are started in the same way, and can do
+extra work.
 """
 
 import sys
@@ -26,7 +27,7 @@ PROGRAM = "python -m experiments.services"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, or lists. Serving does not return."""
+    """Serves a service, or lists the services. Serving does not return."""
     if list(arguments) == ["list"]:
         print("\n".join((STOCK, *SERVICES)))
         return
