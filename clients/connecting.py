@@ -121,8 +121,8 @@ def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
-    """Credentials that the client trusts and shows. Raises UsageError for unusable credentials, and for a token
-    that others could read on the way to the address. None for the address of the options."""
+    """Credentials that the client trusts and shows. Raises UsageError for unusable credentials, and for a token that
+    others could read on the way to the address. If ``address`` is None, the address comes from the options."""
     given = credential_files(options)
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):

@@ -67,7 +67,7 @@ def csv_text(runs: Sequence[Measured]) -> str:
 
 
 def _line(run: Measured, name: str) -> dict[str, object]:
-    """One line of CSV, for one request type of a run. A value of None is left empty."""
+    """A line of CSV, for one request type of a run. A value of None is left empty."""
     request = run.result.requests[name]
     plan = {column: getattr(run.plan, column) for column in _OF_PLAN}
     numbers = {number: getattr(request, number) for number in _NUMBERS}

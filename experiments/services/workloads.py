@@ -147,7 +147,7 @@ def echo_request(size: int | None = None) -> RequestType:
     """``echo``: a few texts, in messages of ``size`` bytes, at least 8. Without a size a message is as long as a
     Lookup.
 
-    Where protobuf needs one more byte for the text's length, a message is one byte longer.
+    A message is one byte longer if protobuf needs one more byte for the text's length.
     """
     texts = _TEXTS
     if size is not None:

@@ -1,7 +1,7 @@
 """Histories: requests to a stock service, their replies, and the moments between which each took effect.
 
 Times are nanoseconds of one clock for all clients. An outcome may be unknown: the request was sent, and its reply never
-came. Such a request may have had its effect at any moment after its send, or never.
+came. A request with an unknown outcome may have had its effect at any moment after its send, or never.
 """
 
 from bisect import bisect_left, bisect_right

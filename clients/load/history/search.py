@@ -3,8 +3,8 @@ and that the rules explain.
 
 The algorithm is Wing and Gong's, with Lowe's memory of tried states ("Testing and Proving Linearizability", 1993 and
 2017). The next request may be any request that was sent before the first of all other requests returned. The search
-takes a request if the sequential specification gives the request's reply. Where no request can be taken, the last
-choice is undone. A state that was tried after the same requests is not tried again.
+takes a request if the sequential specification gives the request's reply. If no request can be taken, the search undoes
+its last choice. A state that was tried after the same requests is not tried again.
 
 Three rules make the search fast:
 

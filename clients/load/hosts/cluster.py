@@ -178,7 +178,7 @@ def _ask(client: Client, question: str, **words: object) -> Any:
 
 
 class _Run:
-    """One run on the hosts of a cluster. The end of the ``with`` block ends the run on every host."""
+    """A load run on the hosts of a cluster. The end of the ``with`` block ends the run on every host."""
 
     def __init__(self, client: Client, plan: LoadPlan, watch: Watch, expected: Sequence[str]) -> None:
         self._client, self._plan, self._watch = client, plan, watch

@@ -16,7 +16,7 @@ from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.model import QUANTITY_MAX
 
 ConnectionPolicy = Literal["kept-alive", "per-request"]
-"""One connection for all requests, or a new one for each."""
+"""Kind of connection: a kept connection for all requests, or a new connection for each request."""
 
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 

@@ -31,7 +31,7 @@ _SECOND_NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One part of a process that has ``rate_hz`` requests a second in all, in ``parts`` equal parts."""
+    """A part of an arrival process. All ``parts`` parts are equal, and have ``rate_hz`` requests a second together."""
 
     rate_hz: float
     arrivals: Arrivals

@@ -46,7 +46,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnLoad:
-    """One load: a closed loop over kept connections. ``plan`` has its server, clients, mix and kind of client."""
+    """A load of a comparison: a closed loop over kept connections. ``plan`` has its server, clients, mix and kind of
+    client."""
 
     plan: LoadPlan
     server_pids: tuple[int, ...] = ()

@@ -11,10 +11,10 @@ Arrivals are checked against the declared process. The rate of both processes is
 gap must equal the period. In a Poisson process the gaps must be exponential (Kolmogorov and Smirnov's distance to the
 declared rate's distribution). At a high rate no sender keeps each gap exactly. Exact gaps are not needed, since a
 response time counts from the moment when the request was due. So at a high rate the check adds up several gaps, to a
-millisecond on average. Such sums have Erlang's distribution. The distribution of the gaps does not show their order,
-for example bursts. So the counts of arrivals in windows are checked too. The variance of these counts must equal their
-mean. Their index of dispersion, variance ÷ mean, must be 1 for windows of two lengths (Cox and Lewis, "The Statistical
-Analysis of Series of Events", 1966).
+millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show their order, for
+example bursts. So the counts of arrivals in windows are checked too. The variance of these counts must equal their
+mean. The index of dispersion (variance ÷ mean) of the counts must be 1 for windows of two lengths (Cox and Lewis, "The
+Statistical Analysis of Series of Events", 1966).
 
 Arrays are in time order. The functions are pure, use numpy alone, and have no loop over values; 4 million gaps take
 some 0.2 s. Left out: dependence between clusters, and conclusions other than the names of the faults.

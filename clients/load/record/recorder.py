@@ -85,7 +85,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """One request type: the ends of its requests in the window, and the requests' times, errors included."""
+    """Report on a request type: the outcomes of the requests in the window, and the requests' times. Errors are
+    included."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]

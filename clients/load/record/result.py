@@ -1,4 +1,4 @@
-"""The result of one load run: the sum of what all clients measured.
+"""The result of one load run: the sum of all clients' measurements.
 
 Histograms are merged and counts added. No value is averaged over clients. A ``LoadResult`` has the counts and times.
 All other numbers of a run are computed from the counts and times alone. So a program can compute every number again
@@ -231,7 +231,7 @@ class LoadResult:
         """In an open loop: how some client's sends differed from the declared process, or the number of due requests
         that were never sent.
 
-        None where no difference was found; a client with too few sends is not checked. A difference has two possible
+        None if the check found no difference. A client with too few sends is not checked. A difference has two possible
         causes: the client was too slow, or the server had no room for more calls.
         """
         for check in self.arrivals:

@@ -1,4 +1,4 @@
-"""One client process: connects when told, sends through the warm-up and the measured window, and reports.
+"""A client process: connects at the given moment, sends through the warm-up and the measured window, and reports.
 
 The process gets its orders and sends its report over a pipe (``run_client``). SIGINT is for the parent alone. After
 SIGTERM the process sends no more requests and reports its records so far. Garbage collection is off in the process: the
@@ -45,8 +45,8 @@ _INTERRUPTED_S = 1.0
 
 
 class Interrupted(BaseException):
-    """SIGTERM came. The signal handler raises this error at any place in the main thread. The class is no Exception, so
-    that no handler of faults catches it."""
+    """SIGTERM came. The signal handler raises this error at any place in the main thread. The class does not derive
+    from Exception, so that handlers of faults do not catch it."""
 
 
 class Stopping:
@@ -188,7 +188,8 @@ def _load(
     progress: MutableSequence[int],
     checked: CheckedWorkload | None = None,
 ) -> Load:
-    """The connections that the plan gives a client. They send the requests of ``checked`` in a checked run."""
+    """The connections that the plan gives a client. In a checked run the connections send the requests of
+    ``checked``."""
     deadline = stopping.deadline
     workload, numbers = Workload(plan), range(plan.connections_per_client)
     if plan.client == "lean" and plan.connection == "kept-alive":

@@ -5,8 +5,8 @@ the rate until a trial passes. Then the search halves the interval between the p
 logarithm) until the interval is 5 % wide. Last, the search tries the found rate once more, and steps down by 5 % until
 some rate has passed twice: one pass may have been luck.
 
-A trial that failed while the client itself was late says little of the server. Such a trial is repeated once before it
-counts. The last step repeats no trial, since a repetition would again let a rate pass by luck.
+A trial that failed while the client itself was late says little of the server. The search repeats this trial once
+before the trial counts. The last step repeats no trial, since a repetition would again let a rate pass by luck.
 
 Left out: the measurement of a trial. The caller measures a trial in an open loop, since a closed loop slows down with
 the server and shows no limit.

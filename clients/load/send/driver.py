@@ -138,7 +138,8 @@ class Driver:
         surroundings: Surroundings,
         per_request: bool = False,
     ) -> None:
-        """``connect`` takes a timeout in seconds. It makes a connection within this time, or raises a Fault."""
+        """``connect`` takes a timeout in seconds. ``connect`` makes a connection within this time, or raises a
+        Fault."""
         self.records = Records()
         self._requests = requests
         self._new_connection = connect

@@ -139,7 +139,7 @@ class Lanes:
             self._wake(self._around.clock_ns())
 
     def finish(self) -> None:
-        """Waits for the replies under way, except those of starved connections.
+        """Waits for the replies under way, except the replies to starved connections.
 
         An open loop first sends the requests that were due before the deadline. Requests that cannot be sent within the
         timeout are recorded as never sent. Blocks for twice the timeout at most.

@@ -3,9 +3,9 @@ request.
 
     python -m experiments.peers.python.shapes_server --shape connections --workers 10 --port 50051
 
-These services test the command ``recommend``. They use no code of this project: they have a ``ThreadPoolExecutor``, no
-reflection, and no ready line. The work of a request is a function below, whose docstring describes the work. SIGTERM
-ends the server.
+These services test the command ``recommend``. The services use no code of this project. A service has a
+``ThreadPoolExecutor``, no reflection, and no ready line. The work of a request is a function below, whose docstring
+describes the work. SIGTERM ends the server.
 """
 
 import argparse
