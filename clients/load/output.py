@@ -113,7 +113,7 @@ def is_stream(path: Path) -> bool:
 def write(path: Path, text: str) -> None:
     """Writes a file, by the rules in the module's docstring. Blocks while a pipe has no reader. Raises OSError."""
     if is_stream(path):
-        with path.open("a", encoding="utf-8") as stream:  # its content stays: the file may be this program's own output
+        with path.open("a", encoding="utf-8") as stream:  # append: the file may be this program's own output
             stream.write(text)
         return
     place = path.resolve()  # the target of a link

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
         serving.add_server_options(parser, None)
         _add_work(parser)
         add_stock_options(parser, None)
-        parser.parse_args(arguments)  # shows them, without those of the transport
+        parser.parse_args(arguments)  # shows the help, without the transport's options
     chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
     serving.add_server_options(parser, chosen.transport)
     _add_work(parser)

@@ -50,7 +50,7 @@ def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
         return _wrong(found, f"{uses[0].request}: one id, and both {replies}")
     if any(use.request in done for use in refused) or (refused and not possible):
         return _wrong(found, f"{refused[0].request}: refused for another use of its id, and there is none")
-    certain = refused if len(possible) == 1 else []  # its effect was before these replies
+    certain = refused if len(possible) == 1 else []  # the trade's effect came before the refusals
     ones = [_merged(trade, trades[trade], [*told[trade], *certain], found) for trade in possible]
     return [one for one in ones if one is not None]
 

@@ -100,7 +100,7 @@ class _Search:
     def __init__(self, start: _State, history: Sequence[Operation]) -> None:
         self._asked = sorted(history, key=lambda operation: operation.called_ns)
         count = len(self._asked)
-        # the requests not taken yet, as a list linked both ways; both ends of it are at the place ``count``
+        # the requests not taken yet, as a list linked both ways; both ends of the list are at the place ``count``
         self._next = [*range(1, count + 1), 0]
         self._previous = [count, *range(count)]
         known = [place for place in range(count) if is_commit(self._asked[place])]

@@ -38,7 +38,7 @@ def judged(history: History) -> Verdict:
     """The verdict on a history. The check takes some 30 µs and half a kilobyte a request."""
     operations = history.operations
     unknown = sum(operation.reply is Untold.UNKNOWN for operation in operations)
-    share = contended(one_for_each_id(operations)[0])  # or retries of one trade would be taken for conflicts
+    share = contended(one_for_each_id(operations)[0])  # otherwise retries of a trade would count as conflicts
     finding: Finding = "linearizable"
     faults: list[str] = []
     try:

@@ -237,7 +237,7 @@ class Recorder:
 
     def _fold_connects(self, records: Records) -> None:
         took = np.array(records.connect_ns, dtype=np.int64)
-        if self.plan.connection == "per-request":  # those of the warm-up belong to the warm-up
+        if self.plan.connection == "per-request":  # connects in the warm-up do not count
             took = took[self._inside(np.array(records.connected_at[: len(took)], dtype=np.int64))]
         self._connects.record(took)
 

@@ -44,7 +44,7 @@ class Times:
 
     def __init__(self) -> None:
         self._places: Places = np.empty(0, dtype=np.intp)  # of the buckets that have a value, ascending
-        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each of these; never changed where it lies
+        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each such bucket; never changed in place
         self.count = 0
         """Values within the range."""
         self.out_of_range = 0
@@ -178,7 +178,7 @@ def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
         other, histogram = histogram, HdrHistogram(*_RANGE)
         histogram.add(other)
     counts = _counts_of(histogram)
-    places = np.flatnonzero(counts != 0)  # of booleans it is three times as quick
+    places = np.flatnonzero(counts != 0)  # on booleans, flatnonzero is three times as quick
     return places, counts[places]
 
 

@@ -49,7 +49,7 @@ def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapp
     """
     assert result.kept is not None
     operations = [*result.kept.operations]
-    with suppress(Fault):  # a server that is gone leaves what was told until then
+    with suppress(Fault):  # if the server is gone, the replies so far remain
         operations += _looked_up(plan)
     known = limits or {}
     stocks = [

@@ -113,7 +113,7 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
         report = prepared.measure(window)
         pipe.send(report)
         if report.interrupted:
-            os._exit(0)  # no tidying up behind a signal: it may have cut through grpcio while that held a lock
+            os._exit(0)  # no cleanup after a signal: grpcio may have held a lock at that moment
     except (EOFError, BrokenPipeError):
         return
     finally:
@@ -329,7 +329,7 @@ class _Multiplexed:
             self._lanes.close()
             return 0
         return self._lanes.unsent + sum(
-            span.cut(len(lane.waiting) + 1)  # one more, which may be neither under way nor written down
+            span.cut(len(lane.waiting) + 1)  # plus 1: a request that may be neither under way nor recorded
             for lane, span in zip(self._lanes.lanes, self._spans, strict=True)
         )
 

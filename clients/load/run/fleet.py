@@ -118,7 +118,7 @@ class _Fleet:
         self._counts[: plan.connections] = [0] * plan.connections
         self._window = Window(0, 0, 0)
         self._processes = Processes()
-        self._waiting: list[Pipe] = []  # of those that have yet to report
+        self._waiting: list[Pipe] = []  # of processes that have not reported yet
         self._reports: list[ClientReport] = []
         self._interrupted = False  # or about to be
         self._ending = False
@@ -153,7 +153,7 @@ class _Fleet:
             end_ns = start_ns + int(plan.duration_s * 1e9)
             self._window = Window(connect_ns, start_ns, end_ns)
             for pipe in self._waiting:
-                with suppress(BrokenPipeError):  # it has died, and is counted when it is listened to
+                with suppress(BrokenPipeError):  # the process has died; _gather counts it as lost
                     pipe.send(self._window)
             self._gather("warm-up", start_ns)
             self._gather("measuring", end_ns)
@@ -209,7 +209,7 @@ class _Fleet:
         """Ends the run and its window now. Blocks for a moment."""
         now_ns = time.perf_counter_ns()
         self._ending = True
-        if not self._window.end_ns:  # none has been told to begin
+        if not self._window.end_ns:  # no client has got the window
             return
         self._window = replace(self._window, end_ns=max(self._window.start_ns, min(now_ns, self._window.end_ns)))
         self._processes.terminate()

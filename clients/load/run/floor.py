@@ -58,7 +58,7 @@ def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
         try:
             return _once(transport, client, cpus)
         except Unavailable:
-            continue  # a machine that is busy with something else for a second: once more
+            continue  # the machine was busy for a second: try again
     return _once(transport, client, cpus)
 
 
@@ -104,7 +104,7 @@ def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterat
     try:
         others = _other_cores(not_on)
         if others:
-            os.sched_setaffinity(process.pid, others)  # it has one thread
+            os.sched_setaffinity(process.pid, others)  # the null server has one thread
         descriptor = process.stdout.fileno()
         line = os.read(descriptor, 100).decode() if select.select([descriptor], [], [], READY_S)[0] else ""
         if not line.startswith("ready "):

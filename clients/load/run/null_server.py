@@ -123,7 +123,7 @@ class NullServer:
             try:
                 if answers[descriptor]():
                     continue
-            except OSError:  # reset by the client, or it does not read
+            except OSError:  # reset by the client, or the client does not read
                 pass
             self._sockets.pop(descriptor).close()
             del answers[descriptor]
@@ -133,7 +133,7 @@ class NullServer:
         while True:
             try:
                 accepted, _ = self._listener.accept()
-            except OSError:  # none waits, one has gone again, or no descriptor is left: the listener stays
+            except OSError:  # no client waits, a client has left, or no descriptor is free
                 return True
             try:
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refuse(PROGRAM, f"--transport: got {options.transport!r}, allowed: one that is spoken without a library")
     server = NullServer(answers, options.port)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # what ends it is the byte that the interpreter writes
+        signal.signal(number, lambda *_: None)  # the byte that the interpreter writes ends serve
     signal.set_wakeup_fd(server.stop_descriptor)
     gc.disable()  # a collection would be taken for the client's time; nothing here makes cycles
     print(f"ready 127.0.0.1:{server.port}", flush=True)

@@ -42,12 +42,12 @@ _DESCRIPTORS_BESIDE = 64
 
 def warm() -> None:
     """Starts the fork server, which loads its modules in the background. May be repeated."""
-    allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server begins with what is allowed here
+    allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server inherits this limit
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
-    resource_tracker.ensure_running()  # which would unblock what is blocked below
+    resource_tracker.ensure_running()  # it would unblock the signals blocked below
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()  # it and all clients inherit the mask: a Ctrl-C is the parent's alone
+        forkserver.ensure_running()  # all clients inherit the mask: Ctrl-C is for the parent alone
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
@@ -93,7 +93,7 @@ class Processes:
         self._pipes.append(mine)
         name = f"load-client-{len(self)}"
         process = context.Process(target=run_forked, args=(body, its, *arguments), name=name)
-        self._processes.append(process)  # before it starts: a Ctrl-C from then on finds it here
+        self._processes.append(process)  # before the start, so that a Ctrl-C finds the process here
         process.start()
         its.close()
         return mine
@@ -132,6 +132,6 @@ def heard(pipe: Pipe, within_s: float = 0.0) -> object:
 
 def run_forked(process: Callable[..., None], *arguments: object) -> None:
     """Calls ``process`` in a forked process, which from its beginning ends with its parent."""
-    end_with_parent()  # who is there, as long as the pipe is held
+    end_with_parent()  # the parent is alive while this process holds the pipe
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     process(*arguments)

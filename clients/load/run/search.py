@@ -83,7 +83,7 @@ def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float,
         else:
             failed = tried
     while best_hz >= least_hz and len(trials) < TRIALS_MAX:
-        trials.append(trial(best_hz))  # once only, whatever it fails by: this is the proof
+        trials.append(trial(best_hz))  # without a repetition: this trial is the proof
         if not trials[-1].kept:
             failed = trials[-1]
             best_hz /= STEP

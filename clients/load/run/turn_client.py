@@ -112,7 +112,7 @@ class Client:
             client_cpu_ns[number] = time.process_time_ns() - own_ns
             if before is not None:
                 wait_until(turn.end_ns - _READ_BEFORE_NS, time.perf_counter_ns, time.sleep)
-                if time.perf_counter_ns() < turn.end_ns:  # later, it would have the next turns in it
+                if time.perf_counter_ns() < turn.end_ns:  # a later value would include the next turns
                     server_cpu_ns[number] = processes_cpu_ns(pids) - before[0]
                     wire_bytes[number] = loopback_bytes() - before[1]
         records = [

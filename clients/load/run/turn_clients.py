@@ -83,7 +83,7 @@ class TurnClients:
             try:
                 pipe.send(None)
             except OSError:
-                pass  # it has died
+                pass  # the process has died
         self._processes.reap(REAP_S)
         self._pipes = []
 

@@ -123,7 +123,7 @@ class Pace:
         count = 0
         while self._next_ns < until_ns:
             count += 1
-            self._next_ns = next(self._moments, until_ns)  # none where the schedule itself was cut through
+            self._next_ns = next(self._moments, until_ns)  # no moment if the interruption came inside the schedule
         return count
 
 
@@ -223,7 +223,7 @@ class Driver:
             else:
                 if self._unused:
                     self._unused = False
-                    if pace is None:  # what was due belongs to the schedule, whatever connection it is on
+                    if pace is None:  # in an open loop the request belongs to the schedule
                         records.note_first()
         self._folded += len(records.outcomes)
         return True

@@ -69,14 +69,14 @@ class Lane:
         self.records = Records()
         self.codec: Codec
         self.waiting: dict[int, Waiting] = {}  # by call number, oldest first
-        self.first_call = _NEXT  # of this connection, until it is answered
-        self.resting = False  # in a closed loop: not to send until it is woken
+        self.first_call = _NEXT  # number of the first call, until its reply
+        self.resting = False  # in a closed loop: the lane waits for _wake
         self._clock_ns = clock_ns
         self._epoll = epoll
         self._watched = watched
         self._open_loop = open_loop
         self._socket: socket.socket | None = None
-        self._unsent = b""  # what the kernel had no room for
+        self._unsent = b""  # bytes for which the kernel had no room
 
     @property
     def connected(self) -> bool:
@@ -119,7 +119,7 @@ class Lane:
         matter any more."""
         if self._socket is not None:
             self._watched.pop(self._socket.fileno(), None)
-            self._socket.close()  # which also takes it out of the epoll set
+            self._socket.close()  # the close also removes the socket from the epoll set
             self._socket = None
 
     def send(self, due_ns: int | None = None) -> None:
@@ -151,7 +151,7 @@ class Lane:
             return False
         except (Fault, OSError) as error:
             if isinstance(error, Fault):
-                self.write(codec.take_outgoing())  # what tells the server why
+                self.write(codec.take_outgoing())  # bytes that tell the server the reason
             self._lose(error, done_ns)
             return True
         if codec.preceded and completed and not self._open_loop:  # epoll may have woken for bytes before the reply
@@ -196,7 +196,7 @@ class Lane:
         except BlockingIOError:
             sent = 0
         except (BrokenPipeError, ConnectionResetError):
-            return  # what the server said before it closed is still to be read, and then the end
+            return  # the server's last bytes and the end can still be read
         except OSError as error:
             self._lose(error, self._clock_ns())
             return

@@ -138,7 +138,7 @@ class Connection:
         if not data:
             raise Lost
         if self.ended:
-            return  # its end was said: what still comes is not answered
+            return  # our side has ended: later requests get no reply
         if self.held:
             data = self.held + data
         replies, taken = cut(data, self.answer)
@@ -174,7 +174,7 @@ class Server:
         time."""
         while self._turn(-1):
             pass
-        self._take()  # they had come before it
+        self._take()  # clients that connected before the signal
         self._epoll.unregister(self._listener)
         self._listener.close()
         until_s, ended_s = time.monotonic() + grace_s, 0.0
@@ -185,7 +185,7 @@ class Server:
                 return True
             if owing and now_s >= until_s:
                 return False
-            if not self._turn(0.001):  # a second signal ends it at once
+            if not self._turn(0.001):  # a second signal ends the server at once
                 return False
 
     def _turn(self, wait_s: float) -> bool:
@@ -214,7 +214,7 @@ class Server:
             del self._connections[fd]
             connection.accepted.close()  # which epoll then forgets
             return
-        if owed != bool(connection.unsent):  # it is read or written to, never both
+        if owed != bool(connection.unsent):  # the server reads from or writes to a connection, never both
             self._epoll.modify(fd, select.EPOLLIN if owed else select.EPOLLOUT)
 
     def _take(self) -> None:
@@ -234,7 +234,7 @@ class Server:
         owing = 0
         for fd, connection in list(self._connections.items()):
             if not connection.ended and not connection.unsent:
-                self._serve(fd, connection)  # what came just now
+                self._serve(fd, connection)  # requests that came just now
             if connection.ended or fd not in self._connections:
                 continue
             if connection.held or connection.unsent:
@@ -285,7 +285,7 @@ def main() -> int:
     woken.setblocking(False)
     signal.set_wakeup_fd(woken.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the wake-up descriptor says it
+        signal.signal(number, lambda *_: None)  # the wake-up descriptor reports the signal
     server = Server(listener, signals, Disk().answer if options.fdatasync else answer)
     print("ready {}:{}".format(*listener.getsockname()), flush=True)
     if server.run(options.grace_s):

@@ -127,14 +127,14 @@ async def call_at_once(address: str, count: int, in_flight: int, start: Barrier)
 def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
     """Runs a client's process: sends its measured values, or a text with the error. After an error the other clients do
     not wait at the barrier."""
-    gc.disable()  # as in every load client here: a collection is none of the call's
+    gc.disable()  # as in every load client here: a collection is not part of a call
     try:
         if options.mode == "sync":
             seen = call_in_turn(options.address, options.count, start)
         else:
             seen = asyncio.run(call_at_once(options.address, options.count, options.in_flight, start))
         pipe.send(seen)
-    except Exception as error:  # whatever it is, it ends the run, and is said by the parent
+    except Exception as error:  # any error ends the run, and the parent prints it
         start.abort()
         pipe.send(f"{type(error).__name__}: {error}")
     finally:
