@@ -1,7 +1,7 @@
 """Verdict on a history: linearizable if a sequential order of the requests gives these replies.
 
 ``by_sequence.py`` and ``search.py`` judge a history independently. A history with unknown outcomes is judged by the
-search alone. A history in which few requests overlapped a conflicting one shows nothing, and is refused as vacuous.
+search alone. A history in which few requests overlapped a conflicting request shows nothing, and is refused.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from clients.load.history.search import Undecided, unexplained
 from stock_service.trading.model import INT64_MAX, LookupReply, Status, TradeReply
 
 CONTENDED_MIN = 0.3
-"""Least share of requests that must overlap a conflicting one. A history with a smaller share shows nothing."""
+"""Least share of requests that must overlap a conflicting request. A history with a smaller share shows nothing."""
 
 Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 

@@ -105,7 +105,7 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Watch of a run without a display: does nothing."""
+    """Does nothing: the watch of a run without a display."""
 
 
 class _Fleet:

@@ -56,7 +56,7 @@ class Surroundings:
     deadline: Deadline
     timeout_s: float
     records_max: int
-    """Records held before the hot loop stops so that they can be folded."""
+    """Largest number of records before the hot loop stops for folding."""
     progress: MutableSequence[int]
     """Counts of finished requests, for the progress of the run. This sender's count is at ``place``."""
     place: int

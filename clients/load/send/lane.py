@@ -1,7 +1,7 @@
 """One connection of the lean client with several calls under way: its sends, its replies, and its records.
 
 The code is as lean as Python allows. Requests are encoded before the run, except for their call number. A reply's
-payload is looked up among the known valid ones.
+payload is looked up among the known valid payloads.
 
 A call that has begun ends in one record: a reply, a fault, a timeout, or a lost connection. Only a first call that is
 never answered leaves no record.
