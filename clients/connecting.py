@@ -16,7 +16,7 @@ FAULT_EXIT = 3
 DEFAULT_TRANSPORT = "grpc"
 
 TIMEOUT_S_MAX = 60.0
-"""Longest wait for a reply that a client accepts, in seconds. It is also the longest that the load client records."""
+"""Longest wait for a reply that a client accepts, in seconds. The load client records no longer response time."""
 
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 """Advice on UNKNOWN_STOCK where a program chose the stocks."""
@@ -27,7 +27,8 @@ _CREDENTIALS = {
     "--tls-key": "that certificate's private key, in PEM, unencrypted",
     "--token-file": "a file with the token by which the server knows the client",
 }
-"""Credentials are given as files alone: everybody on the machine can read the value of an option."""
+"""Options of the credentials, each with its help. Every option names a file, since everybody on the machine can read
+the value of an option."""
 
 _METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
 _OWN_KEYS = re.compile(
@@ -37,8 +38,8 @@ _OWN_KEYS = re.compile(
 """Keys that the protocol or another option sets, or whose values are bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
-"""Largest size of all metadata, and the bytes that HTTP/2 counts for each key beside it and its value. The lean client
-sends a call's headers in one frame, which holds 16 KiB."""
+"""Largest size of all metadata, and the bytes that HTTP/2 counts for each entry in addition to its key and value. The
+lean client sends a call's headers in one frame, which holds 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -55,8 +56,8 @@ _ADVICE = {
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
     """``--transport``, ``--address``, ``--timeout-s``, and the client's credentials.
 
-    ``repeated``: the options are those of a subcommand. They may also stand before it, so that they have no defaults
-    here.
+    ``repeated``: the options are those of a subcommand. The options may also stand before the subcommand. So the
+    subcommand's options have no defaults.
     """
 
     def default(value: object) -> object:
@@ -120,8 +121,8 @@ def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
-    """Credentials that the client trusts and shows. Raises UsageError, also for a token that others could read on the
-    way to the address (None: the address of the options)."""
+    """Credentials that the client trusts and shows. Raises UsageError for unusable credentials, and for a token that
+    others could read on the way to the address. If ``address`` is None, the address comes from the options."""
     given = credential_files(options)
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):

@@ -1,12 +1,13 @@
-"""The price updater: sets random prices at random times until it is told to stop, then says how many.
+"""The price updater: sets random prices at random times until a signal stops it, then prints the number of updates.
 
 The intervals are exponential with a given mean, so updates come as a Poisson process while replies are fast. Stocks and
-prices are uniform. All are drawn from one seed. SIGTERM and SIGINT end it after the reply it waits for. A fault ends it
-too: an updater that does not update would silently change what is measured beside it.
+prices are uniform. Intervals, stocks and prices are drawn from one seed. After SIGTERM or SIGINT the updater waits for
+the reply under way, and ends. A fault ends the updater too: a measurement that runs with a silent updater would be
+wrong.
 
-First line on standard output, once it is connected: its plan. Last line: the number of updates, and their outcomes.
-Advice on stocks that the server lacks goes to standard error. Exit code 0; 1 if any outcome was not OK, 2 for bad
-usage, 3 for a fault.
+The first line on standard output, after connecting, is the updater's plan. The last line has the number of updates, and
+their outcomes. Advice on stocks that the server lacks goes to standard error. The exit code is 0 if all outcomes were
+OK, 1 for another outcome, 2 for bad usage, and 3 for a fault.
 """
 
 import argparse
@@ -42,18 +43,17 @@ EXITS = {
 """Meaning of each exit code."""
 
 PRICE_CENTS = (1_00, 200_00)
-"""Range of prices that it sets, in cents, both ends included."""
+"""Range of the prices that the updater sets, in cents, with both ends included."""
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 Wait = Callable[[float], bool]
-"""Waits this number of seconds at most. True where it was told to stop meanwhile."""
+"""Function that waits this number of seconds at most. True where a signal to stop came meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """Updates to make: the stocks, the mean interval in seconds, and the duration in seconds (None: until it is
-    stopped)."""
+    """Updates to make: the stocks, the mean interval in seconds, and the duration in seconds (None for no end)."""
 
     stocks: tuple[str, ...]
     interval_s: float
@@ -61,7 +61,7 @@ class Updates:
 
 
 def run(exchange: RemoteExchange, updates: Updates, rng: random.Random, wait: Wait, outcomes: Counter[Status]) -> None:
-    """Sends updates and counts their outcomes until ``wait`` says stop or the time is over. Raises a Fault."""
+    """Sends updates and counts their outcomes until ``wait`` returns True or the time is over. Raises a Fault."""
     began_ns = time.perf_counter_ns()
     left_s = updates.duration_s
     while left_s is None or left_s > 0:
@@ -82,7 +82,7 @@ def said(outcomes: Counter[Status]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program; gives its exit code. Blocks SIGTERM and SIGINT from here on, and waits for them instead."""
+    """Runs the program; gives its exit code. Blocks SIGTERM and SIGINT, so that ``wait`` can receive these signals."""
     options = _parser().parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before grpcio has threads, which inherit it
     outcomes: Counter[Status] = Counter()

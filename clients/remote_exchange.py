@@ -1,7 +1,7 @@
 """The exchange at the other end of a connection: the methods and replies of ``trading.exchange.Exchange``.
 
-Every reply is checked (``clients/replies.py``). No request is sent twice here. ``retrying.py`` does this, for callers
-that want it.
+Every reply is checked (``clients/replies.py``). No request is sent twice here. ``retrying.py`` sends requests again,
+for callers that want this.
 """
 
 from clients import replies
@@ -17,8 +17,9 @@ _INT32_MAX = 2**31 - 1
 class RemoteExchange:
     """Lookup, Trade and Update over a connection, each within ``timeout_s``.
 
-    Every method blocks until the reply is there. It raises a Fault where no reply comes, and InternalFault for a reply
-    that the method never gives. For one thread at a time, as the connection is. The maker of the connection closes it.
+    Every method blocks until the reply is there. A method raises a Fault if no reply comes, and InternalFault for a
+    reply that the method never gives. For one thread at a time, as the connection is. The maker of the connection
+    closes it.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:
@@ -34,7 +35,8 @@ class RemoteExchange:
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Adds a quantity to a stock's volume, or gives the reason of a refusal.
 
-        A quantity or side that the wire cannot carry is sent as the nearest one that it can. The service refuses both.
+        A quantity or side that the wire cannot carry is sent as the nearest value that the wire can carry. The service
+        refuses both values.
         """
         request = stock_pb2.TradeRequest(
             name=_text("name", name),
@@ -46,8 +48,8 @@ class RemoteExchange:
         return TradeReply(Status(reply.status), reply.volume, reply.sequence)
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
-        """Sets a stock's price, in cents, or gives the reason of a refusal. Raises InvalidRequest for more than the
-        wire carries."""
+        """Sets a stock's price, in cents, or gives the reason of a refusal. Raises InvalidRequest for a price that the
+        wire cannot carry."""
         if price_cents > INT64_MAX:
             raise InvalidRequest(f"a price of {price_cents} cents, allowed: at most {INT64_MAX}")
         request = stock_pb2.UpdateRequest(name=_text("name", name), price_cents=max(-INT64_MAX, price_cents))
@@ -56,7 +58,7 @@ class RemoteExchange:
 
 
 def _text(field: str, text: str) -> str:
-    """The text itself. Raises InvalidRequest where it has no UTF-8 (half a surrogate pair)."""
+    """The text itself. Raises InvalidRequest for a text without a form in UTF-8 (half a surrogate pair)."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

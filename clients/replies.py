@@ -1,13 +1,14 @@
 """Replies from the wire, each checked against the replies that its method allows.
 
-A function takes a reply's bytes and gives the decoded message. It raises InternalFault, which names the fault:
+A function takes a reply's bytes and gives the decoded message. For a wrong reply, the function raises InternalFault,
+whose message names the fault:
 
 - bytes that do not decode;
 - a status that the method never gives;
-- values that do not go with the status, such as a refusal with a commit number.
+- values that contradict the status, such as a refusal with a commit number.
 
-A reply to a repeated ``request_id`` passes: it repeats a valid reply. Left out: the check against the state of the
-catalog, which needs a history.
+A reply to a repeated ``request_id`` passes, since this reply repeats a valid reply. Left out: the check against the
+state of the catalog, which needs a history.
 """
 
 from google.protobuf.message import DecodeError

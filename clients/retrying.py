@@ -1,15 +1,17 @@
-"""An exchange whose requests are sent again after a fault that may pass: explicit, bounded and counted.
+"""An exchange whose requests are sent again after a fault that may pass: retries are explicit, bounded and counted.
 
-No other module sends a request twice, and measurements never do. These requests are sent again, after these faults:
+No other module sends a request twice, and no measurement sends a request twice. The table shows the faults after which
+a request is sent again:
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
-    Trade     the same: each has an id, so that it has one effect, whatever became of the first; one without gets one
-    Update    RESOURCE_EXHAUSTED, and UNAVAILABLE where the server has said that it did not begin the request
+    Trade     the same faults: a Trade has a request_id (given or made here), so that all its tries have one effect
+    Update    RESOURCE_EXHAUSTED, and UNAVAILABLE if the server has said that it did not begin the request
 
-An Update is sent again only where it had no effect: a second one might undo a later one.
+An Update is sent again only if the first try had no effect: a second effect might undo another client's later update.
 
-Before each try it waits, twice as long every time, minus a random share, so that clients that failed together do not
-come back together. After a fault that may leave a reply on its way, the next try has a new connection.
+Before each retry the exchange waits. The wait doubles with every retry, up to ``WAIT_MAX_S``, and is then shortened by
+a random share. So clients that failed at the same time do not retry at the same time. After a fault that may leave a
+reply on its way, the next try has a new connection.
 """
 
 import random
@@ -37,7 +39,8 @@ _PASSING = (Unavailable, DeadlineExceeded, Overloaded)
 
 
 class RetryingExchange:
-    """The methods of ``RemoteExchange``, each sent again up to ``retries`` times; then the last fault is raised.
+    """The methods of ``RemoteExchange``, whose requests are sent again up to ``retries`` times. After the last retry
+    the last fault is raised.
 
     ``retried`` counts requests that were sent again. A method blocks for its tries, each within ``timeout_s``, and the
     waits between them. For one thread at a time. The caller that makes this exchange closes it.
@@ -52,7 +55,7 @@ class RetryingExchange:
         rng: random.Random | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """``connect`` makes a connection, or raises a Fault; it is called by the first request."""
+        """``connect`` makes a connection, or raises a Fault; the first request calls it."""
         self.retried = 0
         self._connect = connect
         self._timeout_s = timeout_s
@@ -81,7 +84,7 @@ class RetryingExchange:
             self._connection = None
 
     def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
-        """Sends until there is a reply, or another kind of fault, or no try is left."""
+        """Sends a request until a reply comes, or a fault after which no retry is allowed, or no try is left."""
         for tried in range(self._retries + 1):
             connecting = self._connection is None
             try:

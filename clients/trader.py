@@ -5,9 +5,10 @@
     python -m clients.trader update GameStart 16.50
     python -m clients.trader --seed 1 --requests 12 --stocks GameStart FishCo
 
-Prints one reply a line. The outcome comes first, with the assignment's code. Exit code 0 if all were OK, 1 for any
-other outcome, 2 for bad usage, 3 for a fault. Standard error has a fault in one line, and what to do about stocks of
-the session that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and it says how often.
+The trader prints one reply a line. A line begins with the outcome and the assignment's code. The exit code is 0 if all
+outcomes were OK, 1 for another outcome, 2 for bad usage, and 3 for a fault. Standard error has a fault in one line, and
+advice on stocks that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and the trader
+prints the number of retries.
 """
 
 import argparse
@@ -39,7 +40,7 @@ from stock_service.trading.model import (
 PROGRAM = "python -m clients.trader"
 
 Answer = tuple[Status, str]
-"""An outcome, and the line that says it."""
+"""An outcome, and the line that shows the outcome."""
 
 Request = Callable[[RetryingExchange], Answer]
 
@@ -129,7 +130,7 @@ def _requests(options: argparse.Namespace) -> Iterator[Request]:
 
 
 def session(rng: random.Random, count: int, stocks: Sequence[str]) -> Iterator[Request]:
-    """A trading session: looks these stocks up, and buys or sells a few shares."""
+    """A trading session: Lookups of these stocks, and trades of a few shares."""
 
     def lookup(name: str) -> Request:
         return lambda exchange: lookup_line(name, exchange.lookup(name))
@@ -204,7 +205,7 @@ def _text(text: str) -> str:
 
 
 def _quantity(text: str) -> int:
-    """Type of an argument: a whole number that the wire can carry. The service decides if it is a valid quantity."""
+    """Type of an argument: a whole number that the wire can carry. The service decides if the quantity is valid."""
     try:
         return integer(-INT64_MAX, INT64_MAX)(text)
     except argparse.ArgumentTypeError as error:
@@ -213,7 +214,7 @@ def _quantity(text: str) -> int:
 
 
 def _price_cents(text: str) -> int | None:
-    """Type of an argument: dollars as cents; None for NaN and infinity, which are no prices."""
+    """Type of an argument: a price in dollars, given as cents. None for NaN and infinity, which are not prices."""
     exact = None
     try:
         exact = Decimal(text.strip().removeprefix("$"))

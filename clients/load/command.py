@@ -1,7 +1,7 @@
 """The load client's program: a load run for each number of clients, or a search for the highest rate.
 
-Its exit codes are ``EXITS``. After Ctrl-C or SIGTERM the measurements so far are still shown and written. Files are
-written anew after every run, each whole or not at all.
+``EXITS`` has the exit codes. After Ctrl-C or SIGTERM the measurements so far are still shown and written. Every file is
+written anew after every run. A file is never half written.
 """
 
 import argparse
@@ -55,11 +55,12 @@ ENOUGH = 1.2
 """A trial lasts until it has this multiple of the replies that its percentiles need, since arrivals are random."""
 
 PROBE_S = 1.0
-"""Longest time for the first connection. A connection that is not refused until then is left to the clients."""
+"""Longest time for the first connection. If the server has not refused the connection by then, the clients start."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""A trial fails whose 99th percentile of lateness is over this, and over this share of its median time. Then either the
-client was too slow, or the server allowed no more calls on the connections. Lateness does not tell them apart."""
+"""Limits of a trial's lateness. A trial fails if the 99th percentile of its lateness is over this time, and over this
+share of the trial's median response time. A late trial has two possible causes, which lateness does not tell apart: the
+client was too slow, or the server allowed no more calls on the connections."""
 
 KEPT_UP = 0.99
 """A trial fails if its window has fewer replies than this share of the due requests: the server fell behind."""
@@ -135,7 +136,8 @@ class _Interrupts:
 
     @contextmanager
     def listened_to(self) -> Iterator[None]:
-        """Listens within the block. Afterwards the signals do what they did before. An ignored one stays ignored."""
+        """Listens within the block. Afterwards the earlier signal handlers are set again. An ignored signal stays
+        ignored."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             for number, was in before.items():
@@ -157,7 +159,7 @@ class _Interrupts:
         self.look()
 
     def look(self) -> None:
-        """Raises KeyboardInterrupt if it came."""
+        """Raises KeyboardInterrupt if an interrupt has come."""
         if self._came:
             self._raise_once()
 
@@ -183,7 +185,8 @@ class _Session:
         """History of the last run, where it was to be checked."""
 
     def run(self, asked: LoadPlan, floor_said: Floor | None) -> Measured:
-        """One run, watched, and kept. Ctrl-C ends it early. To be called while interrupts are held.
+        """Runs one plan, shows the progress, and keeps the result. Ctrl-C ends the run early. The caller holds
+        interrupts.
 
         Blocks for the duration of the run. Raises a Fault where no request was answered.
         """
@@ -216,8 +219,8 @@ class _Session:
 def _knock(asked: LoadPlan) -> None:
     """Connects once, and closes again, before the measurement. Raises Unavailable where no server listens.
 
-    Blocks for ``PROBE_S`` at most for each address of its name. A server that is slow to accept is not an error, here
-    or later.
+    Blocks for ``PROBE_S`` at most for each address of the server's name. A server that is slow to accept is not an
+    error.
     """
     host, port = asked.address
     try:
@@ -225,7 +228,7 @@ def _knock(asked: LoadPlan) -> None:
     except (ConnectionRefusedError, socket.gaierror) as error:
         raise Unavailable(f"no connection to {host}:{port}: {error.strerror}") from error
     except OSError:
-        pass  # slow, or full for the moment: the clients report it if it stays so
+        pass  # slow or full for the moment: the clients report a lasting fault
 
 
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
@@ -265,9 +268,9 @@ def _checked(history: History, path: Path | None) -> bool:
 
 
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every limit that a run did not keep, and a line where its load differed from the asked one.
+    """A line for every limit that a run did not keep, and a line where the run's load differed from the asked load.
 
-    A limit that was kept under another load is not shown to be kept under the asked load.
+    A run under another load does not show that the server keeps the limit under the asked load.
     """
     for line in broken(limits, result):
         yield f"--fail-if {line}"
@@ -308,7 +311,7 @@ def first_rate_hz(limits: Sequence[Condition], duration_s: float) -> float:
 
 
 def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial:
-    """Trial of a rate, judged by its run."""
+    """The trial of a rate, judged by the result of the run."""
     every, late = run.result.requests[ALL], run.result.late_us
     faults = list(broken(limits, run.result))
     late_us = (late.p99_us or 0.0) if late else 0.0
@@ -343,7 +346,8 @@ def _conclusion(found: Found, p99_ms: float) -> str:
 
 
 def _floor(asked: LoadPlan) -> Floor | None:
-    """Floor of this kind of client, measured on a server that does nothing; None, with a message, where that failed."""
+    """The floor of this kind of client: its times on a server that does nothing. None, with a message, if the
+    measurement failed."""
     try:
         return floor(asked.transport, asked.client, asked.cpus)
     except Fault as fault:
@@ -352,7 +356,7 @@ def _floor(asked: LoadPlan) -> Floor | None:
 
 
 def _check_search(options: argparse.Namespace) -> None:
-    """Raises UsageError where the options do not make a search."""
+    """Raises UsageError where the options of a search are missing or do not go together."""
     if options.p99_ms is None:
         raise UsageError("--find-rate", "no --p99-ms", "--p99-ms MS beside it, the limit to keep")
     if options.rate_hz is not None:

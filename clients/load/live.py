@@ -1,4 +1,4 @@
-"""A load run while it goes on, on standard error: on a terminal one rewritten line, elsewhere plain lines."""
+"""A load run while it goes on, on standard error: one rewritten line on a terminal, plain lines in a file or a pipe."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ PLAIN_EVERY_S = 10.0
 
 @contextmanager
 def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
-    """Watch for ``fleet.run``; its line is gone when the block ends."""
+    """Watch for ``fleet.run``; the watch's line disappears when the block ends."""
     name = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
     if plan.rate_hz is not None:
         name += f" at {plan.rate_hz:,.10g}/s"

@@ -1,15 +1,15 @@
 """A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
 
-JSON has the counts and times (``counted``, which ``result.from_json`` reads) and, beside them, the numbers computed
-from these. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request type
-counts answered requests that were due in it. In an open loop that may be more: some are answered later.
-``counted.parts`` has the first count by type too (``completed``).
+JSON has the counts and times (``counted``, which ``result.from_json`` reads) and the numbers computed from the counts
+and times. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request type
+counts answered requests that were due in it. In an open loop the second number may be larger, since some requests are
+answered after the window. ``counted.parts`` also has the replies within the window for each type (``completed``).
 
-CSV has the numbers of the screen. Throughput is of replies within the window. A percentile is left empty where fewer
-than ten requests lie beyond it.
+CSV has the numbers of the screen. Throughput in CSV counts replies within the window. A percentile is left empty where
+fewer than ten requests lie beyond it.
 
-A file is written beside its place and then renamed, so that a reader never sees half of it. Streams (``/dev/stdout``, a
-pipe) are written to directly.
+A file is written under a temporary name in the same folder and then renamed, so that a reader never sees half a file.
+Streams (``/dev/stdout``, a pipe) are written to directly.
 """
 
 import csv
@@ -47,7 +47,7 @@ class Measured:
     started_at: datetime
     """Start of the run in UTC, a label."""
     hosts: tuple[HostResult, ...] = ()
-    """Each host's share, where the load came from several hosts."""
+    """Each host's result. Empty for a load from one machine."""
 
 
 def json_text(runs: Sequence[Measured]) -> str:
@@ -57,7 +57,7 @@ def json_text(runs: Sequence[Measured]) -> str:
 
 
 def csv_text(runs: Sequence[Measured]) -> str:
-    """CSV: a line for each run and request type, and for ``all``."""
+    """CSV of all runs: a line for each request type of each run, and a line for ``all`` of each run."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -67,7 +67,7 @@ def csv_text(runs: Sequence[Measured]) -> str:
 
 
 def _line(run: Measured, name: str) -> dict[str, object]:
-    """One line of CSV. A value of None is left empty."""
+    """A line of CSV, for one request type of a run. A value of None is left empty."""
     request = run.result.requests[name]
     plan = {column: getattr(run.plan, column) for column in _OF_PLAN}
     numbers = {number: getattr(request, number) for number in _NUMBERS}
@@ -105,15 +105,15 @@ def hlog_text(runs: Sequence[Measured]) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """True for a stream, and for a file that this process has open by a descriptor. Such a file is written directly,
-    and once."""
+    """True for a stream, and for a file that this process has open by a descriptor. Streams and open files are written
+    directly, and once."""
     return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")) or (path.exists() and not path.is_file())
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file; see the module. Blocks where a pipe has no reader. Raises OSError."""
+    """Writes a file, by the rules in the module's docstring. Blocks while a pipe has no reader. Raises OSError."""
     if is_stream(path):
-        with path.open("a", encoding="utf-8") as stream:  # its content stays: the file may be this program's own output
+        with path.open("a", encoding="utf-8") as stream:  # append: the file may be this program's own output
             stream.write(text)
         return
     place = path.resolve()  # the target of a link
@@ -130,7 +130,8 @@ def write(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """Permissions that new files do not get. Reading them sets them for a moment. For the main thread."""
+    """Permissions that new files do not get. The permissions can be read only by setting them for a moment. For the
+    main thread."""
     os.umask(umask := os.umask(0o077))
     return umask
 
@@ -189,10 +190,10 @@ _COMPUTED = (
     "interrupted",
     "unanswered",
 )
-"""Facts of a run beside its counts. Each is a property or field of its result."""
+"""Facts of a run beside its counts. Each fact is a property or field of the run's result."""
 
 _UNSAID = ("request_types", "credentials")
-"""Fields of a plan that are left out: they stand under other names, or are private."""
+"""Fields of a plan that are left out: the output has these fields under other names, or the fields are private."""
 
 
 def _document(run: Measured) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """One load run for people: a table and a few lines, within one screen of 80 columns.
 
-Times are in µs up to 9999, above it in ms, then in s. A percentile is shown where at least ten requests lie beyond it.
+Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown where at least ten requests lie beyond it.
 A dash stands for a percentile for which the run is too short, and for times without answered requests. Warnings on
 doubtful numbers stand below the table.
 """
@@ -27,10 +27,10 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; start the server anew, or with a --catalog "
     "of higher ones",
 }
-"""Advice on replies of which none is OK, by the outcome that all of them have."""
+"""Advice on a run without an OK reply, by the outcome that all replies have."""
 
 BEYOND_MIN = 10
-"""Number of requests beyond a percentile from which it is shown."""
+"""Number of requests beyond a percentile from which the percentile is shown."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
@@ -52,7 +52,7 @@ def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Conso
 
 
 def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
-    """Prints each host's own figures, their warnings, and how far apart the hosts began."""
+    """Prints each host's own figures, the host's warnings, and the time between the hosts' beginnings."""
     table = _columns("host", "clients", *_COLUMNS[1:])
     for host in hosts:
         every = host.result.requests[ALL]
@@ -68,7 +68,7 @@ def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
 
 
 def _print(console: Console, line: str, style: str | None = None) -> None:
-    """Prints a line, or several with the later ones indented, without a break between a number and its unit."""
+    """Prints a line. A long line is wrapped, and its later lines are indented. A number and its unit stay together."""
     kept = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", line)
     for part in wrap(kept, console.width, subsequent_indent="  ", break_on_hyphens=False):
         console.print(part.replace("\N{NO-BREAK SPACE}", " "), style=style, markup=False, highlight=False)
@@ -87,7 +87,7 @@ def title(plan: LoadPlan, result: LoadResult) -> str:
 
 
 def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[str]:
-    """Notes that stand beside the numbers of every run."""
+    """Notes on the numbers of a run, which every summary has."""
     every = result.requests[ALL]
     count = every.count
     fewest = min((each.count for each in result.requests.values() if each.count), default=0)
@@ -134,7 +134,7 @@ def show_verdict(found: Verdict, console: Console) -> None:
 
 
 def verdict(found: Verdict) -> str:
-    """Finding of ``--check`` in a line, with advice where it shows nothing."""
+    """Finding of ``--check`` in a line, with advice if the check shows nothing."""
     said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them beside a conflicting one"
     if found.unknown:
         said += f", {found.unknown:,} of unknown outcome"
@@ -145,7 +145,7 @@ def verdict(found: Verdict) -> str:
 
 
 def warnings(result: LoadResult) -> Iterator[str]:
-    """Warnings on causes that make the numbers doubtful."""
+    """Warnings on reasons to doubt the numbers."""
     if result.interrupted:
         yield f"interrupted: {result.unanswered:,} requests were under way or due; no latency has them"
     if result.errors:
@@ -168,8 +168,8 @@ def warnings(result: LoadResult) -> Iterator[str]:
 
 
 def off_schedule(fault: str) -> str:
-    """Warning on requests that were not sent as asked, with the reason and advice. ``fault`` is that of
-    ``LoadResult``."""
+    """Warning on requests that were not sent as asked, with the reason and advice. ``fault`` is
+    ``LoadResult.off_schedule``."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
         "(--cpus) and server (taskset) a core each, or, if it is full, more --connections-per-client"
@@ -177,7 +177,8 @@ def off_schedule(fault: str) -> str:
 
 
 def _not_ok(result: LoadResult) -> Iterator[str]:
-    """A line for each request type without an OK reply, or one for all; and stocks that the server lacks."""
+    """A line for each request type without an OK reply, or one line if no type has an OK reply. A line, too, on stocks
+    that the server lacks."""
     asked = {name: request.outcomes for name, request in result.requests.items() if request.count}
     refused = [name for name, outcomes in asked.items() if not outcomes.get(Status.OK.name)]
     for name in [ALL] if ALL in refused else refused:
@@ -195,7 +196,7 @@ def _not_ok(result: LoadResult) -> Iterator[str]:
 
 
 def _busy(result: LoadResult) -> str:
-    """Words for the busy clients, one or all."""
+    """Words for the busy clients: one busy client, or all clients together."""
     if result.client_cpu_share > CLIENT_CPU_LIMIT:
         return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
     cores = "core" if result.cores == 1 else f"{result.cores} cores"
@@ -203,8 +204,8 @@ def _busy(result: LoadResult) -> str:
 
 
 def told(percentile_us: float | None, count: int, beyond: float) -> float | None:
-    """A percentile, if enough of ``count`` requests lie beyond it; else None. ``beyond`` is the share of requests
-    beyond it."""
+    """A percentile, if enough of ``count`` requests lie beyond it. None for a percentile with too few requests beyond
+    it. ``beyond`` is the share of requests beyond it."""
     return percentile_us if count >= replies_for(beyond) else None
 
 
@@ -242,7 +243,8 @@ def _columns(first: str, *others: str) -> Table:
 
 
 def _cells(request: RequestResult, answered_hz: float) -> Iterator[str]:
-    """Cells of a row. Times of failed requests alone are left out, since they tell nothing about the server."""
+    """Cells of a row. A row without answered requests has no times, since times of failed requests tell nothing about
+    the server."""
     yield f"{request.count}"
     yield f"{sum(request.errors.values())}"
     yield f"{answered_hz:.0f}"

@@ -1,8 +1,8 @@
 """Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
 
-A condition names a fault: where it holds, the run has failed. At least ten replies must lie beyond a percentile. A
-shorter run cannot show that it keeps the limit, so that it has failed too. Throughput is the replies a second that came
-within the window, as in the summary's column ``per s``.
+A condition names a fault: a run for which the condition holds has failed. At least ten replies must lie beyond a
+percentile. A shorter run has failed too, since it cannot show that it keeps the limit. Throughput is the number of
+replies a second within the window, as in the summary's column ``per s``.
 """
 
 import operator
@@ -43,7 +43,7 @@ class Condition:
     what: str
     operator: str
     value: float
-    """Bound: of a time in µs; of a share from 0 to 1; otherwise a number."""
+    """Bound of the quantity. A time is in µs. A share is from 0 to 1."""
     share: bool = False
 
 
@@ -63,7 +63,7 @@ def parse(text: str) -> Condition:
 
 
 def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every condition that holds, and for every condition that the run cannot decide."""
+    """A line for every condition that holds, and for every condition that cannot be decided by the run."""
     for condition in conditions:
         request = result.requests.get(condition.request)
         if request is None:
@@ -75,13 +75,13 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
-    """Fewest replies of a run that show each of these percentiles."""
+    """Smallest number of replies with which a run shows all percentiles of these conditions."""
     percentiles = (_PERCENTILES[condition.what][0] for condition in conditions if condition.what in _PERCENTILES)
     return max((replies_for(1 - percentile / 100) for percentile in percentiles), default=1)
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """Evidence against a run; None where it keeps the limit."""
+    """Evidence that a run broke the limit; None for a run that keeps the limit."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what])

@@ -1,16 +1,16 @@
 """Servers and clients in other languages: their tools, builds and commands.
 
 A peer's server keeps the process contract of ``stock_service/rpc/process/serving.py``; the README of its folder
-describes its service and its client's measurement. ``make peers`` builds those that this machine can build, each into a
-folder of its own under ``BUILT``. A peer counts as built if it was built from the sources that are there now.
+describes its service and its client's measurement. ``make peers`` builds the peers that this machine can build, each
+into a folder of its own under ``BUILT``. A peer counts as built if it was built from the present sources.
 
-A peer in Python runs from its sources. Its server is ours: the greeter's has a client to be compared, and the stock
-service's runs on a free-threaded Python, where this machine has one (``python/free_threaded.py``). Beside it is one of
-our protocol that has nothing of ours but the messages (``python/epoll_server.py``). The socket APIs in Python have a
-server and a client of their own (``python/echo_server.py``). gRPC servers of others are packages, which ``make
-grpc-servers`` installs.
+A peer in Python runs from its sources. Two Python peers use our own servers. The greeter's peer has a client to be
+compared. The stock service's peer runs our server on a free-threaded Python, if this machine has such a Python
+(``python/free_threaded.py``). ``python/epoll_server.py`` is a server of our protocol that uses only our messages. The
+socket APIs in Python have a server and a client of their own (``python/echo_server.py``). gRPC servers of other
+projects are packages, which ``make grpc-servers`` installs.
 
-No peer is started here. This module imports only the project's errors, so that every module may import it.
+This module starts no peer. This module imports only the project's errors, so that every module may import it.
 """
 
 import hashlib
@@ -45,23 +45,23 @@ PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "
 """Command of the stock service written as grpcio's examples write a server, with nothing of ours."""
 
 _PROBE_S = 30.0
-"""Longest time for a tool to say its version."""
+"""Longest time for a tool to print its version."""
 
 
 class Absent(StockServiceError):
-    """A peer is not here: says why, and how to get it, in one line."""
+    """A peer is missing. The error's message states the reason and the way to get the peer, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Tool that builds a peer. ``probe`` is a command that exits with 0 where the tool is there."""
+    """Tool that builds a peer. ``probe`` is a command that exits with 0 if the tool is installed."""
 
     what: str
     probe: tuple[str, ...]
     how: str
 
     def is_met(self) -> bool:
-        """True where the tool is there. Blocks for the probe, which takes milliseconds."""
+        """True where the tool is installed. Blocks for the probe, which takes milliseconds."""
         try:
             done = subprocess.run(
                 self.probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False
@@ -73,40 +73,41 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server in another language. ``start`` and ``client`` begin with a program, by its path from ``BUILT``."""
+    """A server in another language. ``start`` and ``client`` begin with the path of a program, relative to
+    ``BUILT``."""
 
     language: str
     serves: str
     transport: str
-    """Protocol of its server. Peers of one build differ in language, service or transport."""
+    """Protocol of the peer's server. Peers of one build differ in language, service or transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
-    """Command of its build. Empty: it runs from its sources."""
+    """Command that builds the peer. Empty for a peer that runs from its sources."""
     start: tuple[str, ...]
-    """Command of its server, before the options. Empty where the server is ours, on the Python that runs this
+    """Command of the peer's server, before the options. Empty for our own server on the Python that runs this
     program."""
     client: tuple[str, ...] = ()
-    """Command of the client that measures it, with ``{address}``, ``{calls}``, ``{seconds}`` and names of factors to be
-    filled in: see ``client_command``. Empty where another program measures it."""
+    """Command of the client that measures the peer. ``client_command`` fills in ``{address}``, ``{calls}``,
+    ``{seconds}`` and names of factors. Empty if another program measures the peer."""
     takes: Mapping[str, str] = field(default_factory=dict)
-    """Its server's options, by the factor whose level each takes."""
+    """Options of the peer's server, by factor. An option gets the factor's level."""
     report: str = ""
-    """Option of its server for the number of messages to time. The server prints the times at its end. Empty: no such
-    option."""
+    """Option of the peer's server for the number of messages to time. The server prints the times at its end. Empty for
+    a server without this option."""
     catalog: str = ""
-    """Option of its server for a file of stocks. Empty: no such option."""
+    """Option of the peer's server for a file of stocks. Empty for a server without this option."""
     measured: tuple[str, ...] = ()
-    """Further options of its server in an arm."""
+    """Further options of the peer's server in an arm."""
     compiled: str = RELEASE
 
     @property
     def folder(self) -> Path:
-        """Folder of its sources; ``build`` is run there."""
+        """Folder of the peer's sources, in which ``build`` runs."""
         return SOURCES / self.language
 
 
 def _header(file: str, package: str) -> Need:
-    """A C library, by its header."""
+    """The need of a C library, tested by the library's header."""
     return Need(file, ("cc", "-E", "-include", file, "-x", "c", "/dev/null"), f"apt-get install {package}")
 
 
@@ -148,7 +149,7 @@ def _echo(api: str, *library: Need) -> Peer:
 
 
 def _python_echo(api: str) -> Peer:
-    """A socket API in Python, which sends messages back. Its library is of the extra ``transports``."""
+    """A socket API in Python, which sends messages back. The extra ``transports`` has the API's library."""
     program = "experiments.peers.python.echo_"
     start, client = ((sys.executable, "-m", f"{program}{side}", "--api", api) for side in ("server", "client"))
     asked = "--address", "{address}", "--count", "{calls}", "--size", "{size}"
@@ -184,7 +185,8 @@ WITHOUT_GIL = "python-free-threaded"
 
 
 def _without_gil() -> Peer:
-    """Servers on sockets alone: grpcio has no build without a GIL. With ``gil=0`` no package can turn the GIL on."""
+    """Our own server without a GIL, on sockets alone: grpcio has no build without a GIL. With ``gil=0`` no package can
+    turn the GIL on."""
     script = (sys.executable, str(SOURCES / "python" / "free_threaded.py"))
     how = "put python3.14t or later on the PATH, or its path into STOCK_SERVICE_FREE_THREADED"
     need = Need("a free-threaded Python", (*script, "find"), how)
@@ -195,7 +197,7 @@ def _without_gil() -> Peer:
 
 
 def _stranger(name: str, module: str) -> Peer:
-    """The greeter on somebody else's server, by a package of the dependency group ``grpc-servers``."""
+    """The greeter on another project's server, from a package of the dependency group ``grpc-servers``."""
     need = Need(module, (sys.executable, "-c", f"import {module}"), "run make grpc-servers")
     return Peer("python", name, "grpc", (need,), (), ())
 
@@ -274,12 +276,12 @@ calls and ends."""
 
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
-"""Protocols of peers, some of which no server of ours speaks."""
+"""Protocols of the peers. Our servers speak only some of these protocols."""
 
 LABELS: Mapping[str, str] = MappingProxyType(
     {"net-rpc": "net/rpc", "berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nng": "NNG"}
 )
-"""Names for people, where they differ from the names here."""
+"""Names to show to people, if they differ from the names in the code."""
 
 
 def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE) -> str:
@@ -300,30 +302,30 @@ def client_takes(served: tuple[str, str, str], factor: str) -> bool:
 
 
 def is_built(name: str) -> bool:
-    """True where a peer is built from the present sources. A peer without a build counts where all its tools are
-    there."""
+    """True where a peer is built from the present sources. A peer without a build counts as built if all its tools are
+    installed."""
     if not PEERS[name].build:
         return not missing(name)
     return stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder)
 
 
 def server_command(name: str) -> tuple[str, ...]:
-    """Command that starts a peer's server, before its options. Raises Absent where it is not built from these
+    """Command that starts a peer's server, before its options. Raises Absent if the peer is not built from the present
     sources."""
     return _command(name, PEERS[name].start)
 
 
 SENDS_S_MAX = 7200.0
-"""Longest time in seconds for which a client sends, where no other time is given."""
+"""Longest time in seconds for which a client sends, if the caller gives no other time."""
 
 
 def client_command(
     name: str, address: str, calls: int, levels: Mapping[str, object], sends_s: float = SENDS_S_MAX
 ) -> tuple[str, ...]:
-    """Command of a peer's own client that makes ``calls`` calls, for at most ``sends_s``. The peer must have one.
-    Raises Absent.
+    """Command of a peer's own client that makes ``calls`` calls, for at most ``sends_s``. The peer must have a client.
+    Raises Absent for a peer that is not built.
 
-    ``levels`` are those of the factors; a factor that stands at no level is 0.
+    ``levels`` has the levels of the factors. A factor without a level is 0.
     """
     values = {factor: 0 if level is None else level for factor, level in levels.items()}
     values |= {"address": address, "calls": calls, "seconds": sends_s}
@@ -332,7 +334,7 @@ def client_command(
 
 
 def why_absent(name: str) -> str:
-    """Why a peer is not built, and how to get it, in one line."""
+    """The reason why a peer is not built and the way to get the peer, in one line."""
     state = "built from these sources" if PEERS[name].build else "here"
     return f"the peer {name} is not {state}: {' '.join(missing(name)) or 'run make peers'}"
 
@@ -344,7 +346,7 @@ def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def missing(name: str) -> list[str]:
-    """Tools that this machine lacks to build a peer, a line each with the way to get it."""
+    """Tools that this machine lacks to build a peer, one line for each tool, with the way to get the tool."""
     then = ", then run make peers" if PEERS[name].build else ""
     return [f"{need.what} is missing: {need.how}{then}" for need in PEERS[name].needs if not need.is_met()]
 

@@ -1,7 +1,7 @@
 """``make peers``: builds the peers that this machine can build, and says for each other peer which tool is missing.
 
 A command that several peers share runs once, and commands of different languages run at the same time. A peer that
-lacks a tool is not a failure. A command that fails is one, and its output is printed.
+lacks a tool is not a failure. A command that fails is a failure, and its output is printed.
 """
 
 import subprocess
@@ -22,7 +22,7 @@ AT_ONCE = 2
 
 
 def main() -> int:
-    """Builds. Gives the process's exit code. Blocks until all peers are built."""
+    """Builds the peers. Gives the process's exit code. Blocks until all peers are built."""
     Parser("python -m experiments.peers", DESCRIPTION).parse_args()
     wanting = {name: missing(name) for name in PEERS}
     for name, lines in wanting.items():

@@ -24,7 +24,7 @@ SERVICES: dict[str, str] = {
 """Every service by the name that ``python -m experiments.services serve`` takes, and the function that makes it."""
 
 OURS = (STOCK, *SERVICES)
-"""The services of ours, by name."""
+"""Our own services, by name."""
 
 STATEFUL = ("entity",)
 """Services that keep values in their process, so that only one process may serve them."""

@@ -1,8 +1,9 @@
-"""``python -m experiments.services serve NAME --transport T …`` serves a service that is measured; ``list`` prints the
-services.
+"""``python -m experiments.services serve NAME --transport T …`` serves a service for the experiments; ``list`` prints
+the services.
 
-Keeps the process contract and takes the options of every server here. ``stock`` is the stock service itself, and takes
-the options on stocks too. So every arm of an experiment is started in the same way, and can do extra work.
+The command keeps the process contract and takes the options of every server here. ``stock`` is the stock service
+itself, which also takes the options on stocks. So all arms of an experiment are started in the same way, and can do
+extra work.
 """
 
 import sys
@@ -26,7 +27,7 @@ PROGRAM = "python -m experiments.services"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, or lists. Serving does not return."""
+    """Serves a service, or lists the services. Serving does not return."""
     if list(arguments) == ["list"]:
         print("\n".join((STOCK, *SERVICES)))
         return
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
         serving.add_server_options(parser, None)
         _add_work(parser)
         add_stock_options(parser, None)
-        parser.parse_args(arguments)  # shows them, without those of the transport
+        parser.parse_args(arguments)  # shows the help, without the transport's options
     chosen, _ = parser.parse_known_args([a for a in arguments if a not in ("-h", "--help")] or arguments)
     serving.add_server_options(parser, chosen.transport)
     _add_work(parser)

@@ -1,4 +1,4 @@
-"""The greeter as applications of connectrpc, for WSGI and for ASGI, as its generated code makes them."""
+"""The greeter as applications of connectrpc, for WSGI and for ASGI, made by connectrpc's generated code."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """A bare protobuf echo: the smallest service, which decodes and encodes as the stock service does.
 
-The cost of the stock service above its transport is its processor time a request, minus that of this service.
-``echo_twice`` encodes and decodes its message once more: the difference is protobuf's share of an echo.
+The cost of the stock service above its transport is a difference: the stock service's processor time a request minus
+the echo's processor time a request. ``echo_twice`` encodes and decodes its message once more. The difference of
+``echo_twice`` and ``echo`` is protobuf's share of an echo.
 """
 
 from experiments.v1 import echo_pb2
@@ -22,7 +23,7 @@ def echo() -> Service:
 
 
 def echo_twice() -> Service:
-    """Replies with the text of the request, and makes, encodes and decodes one message more."""
+    """Replies with the text of the request, and makes, encodes and decodes one more message."""
     decode = decoder(echo_pb2.EchoRequest)
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:

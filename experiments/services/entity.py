@@ -24,7 +24,7 @@ GET_ENTITY = f"/{ENTITY_SERVICE}/GetEntity"
 PUT_ENTITY = f"/{ENTITY_SERVICE}/PutEntity"
 
 KNOWN_IDS = range(1, 1001)
-"""Ids in a new store, so that a load can read at once: ``entity N`` with the value N ÷ 2."""
+"""Ids in a new store, which a load can read at once: ``entity N`` with the value N ÷ 2."""
 
 ENTITIES_MAX = 1_000_000
 """Most entities in a store: some 500 MB."""
@@ -41,7 +41,7 @@ class Entity:
 
 @dataclass(slots=True)
 class Entry:
-    """An entity in the store. Its lock guards the two fields, which are written one after the other."""
+    """An entity in the store. The entry's lock guards two fields, which are written one after the other."""
 
     description: str
     value: float
@@ -49,7 +49,7 @@ class Entry:
 
 
 class EntityStore:
-    """Entities by id. Any thread may call any method. A call waits only while another thread holds a lock that it
+    """Entities by id. Any thread may call any method. A call waits only while another thread holds a lock that the call
     needs."""
 
     def __init__(
@@ -76,7 +76,7 @@ class EntityStore:
                 return Entity(id, entry.description, entry.value)
 
     def put(self, entity: Entity) -> bool:
-        """Stores an entity, and tells if its id is new. Raises Overloaded where the store is full."""
+        """Stores an entity, and returns True for a new id. Raises Overloaded where the store is full."""
         with self._map_lock.reader:
             entry = self._entries.get(entity.id)
             if entry is not None:
@@ -87,7 +87,7 @@ class EntityStore:
             return self._add(entity)
 
     def _add(self, entity: Entity) -> bool:
-        """Stores an entity that was not there a moment ago. The caller holds the map's lock alone."""
+        """Stores an entity whose id was missing a moment ago. The caller holds the map's lock alone."""
         entry = self._entries.get(entity.id)
         if entry is not None:  # another put of the same id came first
             _write(entry, entity)
@@ -105,10 +105,10 @@ def _write(entry: Entry, entity: Entity) -> None:
 
 
 def entity() -> Service:
-    """A store that begins with ``KNOWN_IDS``. Raises NotFound for an unknown id, InvalidRequest for a value that is not
-    a number.
+    """A store that begins with ``KNOWN_IDS``. Raises NotFound for an unknown id, and InvalidRequest for a value that is
+    not a number.
 
-    Its routes are ``GET /entities/{id}`` and ``PUT /entities/{id}``.
+    The service's routes are ``GET /entities/{id}`` and ``PUT /entities/{id}``.
     """
     store = EntityStore(Entity(each, f"entity {each}", each / 2) for each in KNOWN_IDS)
 

@@ -2,10 +2,10 @@
 guide shows it.
 
 The study ``python_grpc_servers`` compares these servers with ``grpc_static``. A pool has eight threads. A server that
-has TLS or connection ages gets ``--tls-cert`` and ``--age-s``. Other servers run without them, which the program
-``keeps`` notices. That program also calls the service ``TRIAL``. The program prints ``ready HOST:PORT``. SIGTERM ends
-it; calls under way end first, if the server does this. Left out: connectrpc on uvicorn, which has HTTP/1.1 alone and so
-no gRPC.
+has TLS or connection ages gets ``--tls-cert`` and ``--age-s``. Other servers run without TLS and connection ages, which
+the command ``keeps`` detects. ``keeps`` also calls the service ``TRIAL``. This program prints ``ready HOST:PORT``.
+SIGTERM ends this program; calls under way end first, if the server supports this. Left out: connectrpc on uvicorn,
+which has only HTTP/1.1 and so no gRPC.
 """
 
 import argparse
@@ -51,7 +51,7 @@ class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
 
 
 def waited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Replies after a wait. The reply has the seconds of the wait."""
+    """Replies after a wait. The reply has the number of seconds."""
     time.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 

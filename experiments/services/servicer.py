@@ -1,9 +1,9 @@
 """``python -m experiments.services.servicer --transport T …`` serves a servicer of gRPC's generated code, unchanged.
 
-``add_GreeterServicer_to_server`` adds it to ``Added``, as to a server of grpcio. All else is as in every server here.
-The adapter covers what the study ``python_grpc_servers`` needs: methods with one request and one or several replies,
-and the parts of ``grpc.ServicerContext`` that concern the method's own call. Left out: interceptors, and status codes
-that our faults lack.
+``add_GreeterServicer_to_server`` adds the servicer to ``Added``, as to a server of grpcio. The other parts are the same
+as in every server here. The adapter covers the needs of the study ``python_grpc_servers``: methods with one request and
+one or several replies, and the parts of ``grpc.ServicerContext`` that concern the method's own call. Left out:
+interceptors, and status codes that our faults lack.
 """
 
 import sys
@@ -71,7 +71,7 @@ class Added:
         """Adds the methods a second time, which has no effect."""
 
     def add_registered_method_handlers(self, name: str, handlers: Handlers) -> None:
-        """Methods of a service, by their names."""
+        """Adds the methods of a service, by their names."""
         self.name, self.handlers = name, handlers
 
 
@@ -103,7 +103,7 @@ def greeter_servicer() -> Service:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves. Does not return."""
+    """Serves the servicer. Does not return."""
     services.SERVICES[NAME] = f"{__name__}:greeter_servicer"  # of the program itself: it is not loaded again
     serving.main(["serve", NAME, *arguments])
 

@@ -1,8 +1,9 @@
 """Sorting as a remote procedure: work inside a request, by merge sort and by quicksort as in textbooks.
 
-Both are written in plain Python and not with ``sorted``, since their cost is measured. Sources: Knuth, *The Art of
-Computer Programming* 3, 5.2.4 (merging); Hoare, "Quicksort", *The Computer Journal* 5 (1962). Quicksort takes the
-middle value as pivot, so that a sorted list is not a bad case. Bad cases with quadratic time exist.
+Both algorithms are written in plain Python and not with ``sorted``, since the cost of the algorithms is measured.
+Sources: Knuth, *The Art of Computer Programming* 3, 5.2.4 (merging); Hoare, "Quicksort", *The Computer Journal* 5
+(1962). Quicksort takes the middle value as pivot, so that a sorted list is not a bad case. Bad cases with quadratic
+time exist.
 """
 
 from experiments.v1 import sort_pb2
@@ -47,7 +48,7 @@ def quick_sort(values: list[int]) -> list[int]:
 
 
 def _quick_sort(values: list[int], low: int, high: int) -> None:
-    """Sorts ``values[low : high + 1]`` in place. Recursion takes the shorter part, so that it is log n deep."""
+    """Sorts ``values[low : high + 1]`` in place. Recursion takes the shorter part, so that the depth is log n."""
     while low < high:
         middle = _partition(values, low, high)
         if middle - low < high - middle:

@@ -1,17 +1,17 @@
-"""Work inside a request: waiting and computing that every method of a service does before it replies.
+"""Work inside a request: every method of a service waits and computes before the reply.
 
-Three kinds of work add up. Each loads a server in another way:
+A request's work is the sum of three kinds of work. Each kind loads a server in another way:
 
 - ``io_ms``: waiting, off the processor. A thread sleeps; an event loop serves other calls meanwhile.
-- ``cpu_ms``: computing in bytecode, which holds the interpreter. One thread of a process computes at a time.
-- ``hash_ms``: computing in C, which lets the interpreter go. As many threads compute at once as there are cores. An
-  event loop is still held.
+- ``cpu_ms``: computing in bytecode, which holds the interpreter. Only one thread of a process computes at a time.
+- ``hash_ms``: computing in C, which releases the interpreter. Each core can compute for one thread at the same time. An
+  event loop cannot serve other calls meanwhile.
 
-Computing is measured by the thread's own processor clock, which stands while others run: two threads that share a core
-take twice as long. The best of several tries at start-up shows how quick this machine computes. Bytecode runs for about
-half of the time that is left, and looks at the clock again. It takes the time that was asked for, and some µs more. The
-kernel's part of these µs is a dozen looks at the clock. A hash is over the number of bytes that took the asked time at
-start-up, within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
+Computing is measured by the thread's own processor clock, which stops while other threads run. So two threads that
+share a core take twice as long. The best of several tries at start-up gives the machine's speed. Bytecode runs for
+about half of the remaining time, and then reads the clock again. The computing takes the asked time, and some µs more.
+The kernel's part of these µs is a dozen readings of the clock. A hash is over the number of bytes that took the asked
+time at start-up, within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
 """
 
 import asyncio
@@ -34,7 +34,8 @@ _BLOCK = bytes(1 << 20)
 """Bytes that are hashed repeatedly. ``hashlib`` releases the interpreter for more than 2047 bytes."""
 
 _TURNS_MIN = 20
-"""Fewest turns of a loop between two looks at the clock: about half a microsecond, which is the time of a look."""
+"""Fewest turns of a loop between two readings of the clock: about half a microsecond, which is the time of one
+reading."""
 
 _TURNS_TRIED = 20_000
 
@@ -122,7 +123,7 @@ def _computing(work: Work) -> Callable[[], None]:
 
 
 def _longer(method: Method[Any, Any], io_s: float, compute: Callable[[], None]) -> Method[Any, Any]:
-    """A method that computes and waits before it replies. Where it waits, an event loop awaits it."""
+    """A method that computes and waits before it replies. On an event loop, a method with a wait is a coroutine."""
     function = method.function
 
     def on_thread(*arguments: Any) -> Any:

@@ -1,7 +1,8 @@
 """Requests that the load client sends to the studies' services, and the checks of their replies.
 
-A load client repeats the requests that it has drawn. So the first ``entity-put-new`` of an id is new, and a later one
-is not. The reply tells them apart, and both are OK. A server that starts afresh has none of these ids.
+A load client repeats the requests that it has drawn. So the first ``entity-put-new`` of an id stores a new id, and a
+later put stores a known id. The reply tells if the id was new, and both replies are OK. A newly started server lacks
+all of these ids.
 """
 
 import json
@@ -26,7 +27,7 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import Status
 
 _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
-"""Texts of Lookups, so that an echo's request is as long as one."""
+"""Texts of Lookups, so that an echo's request is as long as a Lookup."""
 
 
 _NAME = "world"
@@ -39,7 +40,8 @@ ARRAYS = 16
 """Number of different arrays of one length that are sent."""
 
 VALUES = range(2**31)
-"""Range of a seeded array's numbers: as in Go's client, so that they take as many bytes."""
+"""Range of a seeded array's numbers: as in Go's client, so that the arrays of both clients take the same number of
+bytes."""
 
 ENTITIES = 100
 """Known ids that are read and put."""
@@ -145,7 +147,7 @@ def echo_request(size: int | None = None) -> RequestType:
     """``echo``: a few texts, in messages of ``size`` bytes, at least 8. Without a size a message is as long as a
     Lookup.
 
-    Where protobuf needs one more byte for the text's length, a message is one byte longer.
+    A message is one byte longer if protobuf needs one more byte for the text's length.
     """
     texts = _TEXTS
     if size is not None:
@@ -185,8 +187,8 @@ def _routed_entity() -> dict[str, object]:
 
 
 def _routed_requests() -> tuple[RequestType, ...]:
-    """One entity, read and put by its routes, as HTTP clients do. Servers in other languages answer these requests
-    too."""
+    """Requests that read and put one entity by the service's HTTP routes. Servers in other languages answer these
+    requests too."""
     at, entity = f"/entities/{ROUTED_ID}", json.dumps(_routed_entity(), separators=(",", ":")).encode()
     return (
         RequestType("get", f"GET {at}", (b"",), _got_by_route),
@@ -203,7 +205,7 @@ def _say_hello_request() -> RequestType:
 def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestType, ...]:
     """Requests of other services than the stock service, for ``LoadPlan.request_types``.
 
-    Requests to sort have arrays of ``array_len`` numbers; with 0 the array of textbooks. ``size``: see
+    Requests to sort have arrays of ``array_len`` numbers; 0 selects the array of textbooks. ``size``: see
     ``echo_request``.
     """
     sorts = sort_requests(arrays(array_len) if array_len else [ARRAY])
@@ -211,7 +213,7 @@ def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestT
 
 
 def names_of(service: str) -> tuple[str, ...]:
-    """Request types that a service of ours answers, by name. Those of the stock service are the load client's."""
+    """Request types that a service of ours answers, by name. The load client has the stock service's request types."""
     methods = made(service).methods
     routes = [(each.route.verb, each.route.path.partition("{")[0]) for each in methods.values() if each.route]
 

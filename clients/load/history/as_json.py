@@ -1,8 +1,9 @@
 """A history as JSON, for other people's checkers.
 
-One object: ``stocks``, each with its first state and the number of its last commit, and ``operations``. An operation
-has its request, ``called_ns`` and ``returned_ns`` (null: never), and ``end``: ``told`` with the reply's fields,
-``unknown``, or ``refused`` because the id was used for another trade. Statuses and sides are the numbers of the wire.
+The JSON is one object with two fields, ``stocks`` and ``operations``. A stock has its first state and the number of its
+last commit. An operation has its request, ``called_ns``, ``returned_ns`` (null for a request without a reply), and
+``end``. The end is ``told`` with the reply's fields, ``unknown``, or ``refused`` because the id was used for another
+trade. Statuses and sides are the numbers of the wire.
 """
 
 from dataclasses import asdict

@@ -1,17 +1,20 @@
 """Checks that a history is linearizable, in the order of its own sequence numbers.
 
-The sequential specification is ``trading/rules.py``, the very functions that the catalogs make atomic. Commits carry
-their number, so that no search is needed:
+The sequential specification is ``trading/rules.py``, whose functions the catalogs make atomic. Every commit has a
+number, so that the check needs no search. The check has four rules:
 
-1. Commits are numbered 1 to n without gaps, and replayed in that order every one gets the reply that it got.
+1. Commits are numbered 1 to n without gaps. A replay of the commits in this order gives every commit the reply that the
+   client got.
 2. A Lookup shows its stock as it stood after the commit that it names. A refusal for lack of room names a volume at
-   which there was no room. So each of them may stand in an interval of places in the order.
-3. Real time: what ended before something began stands before it. One sweep over all calls and returns finds whether
-   such places exist. At a call, its place must come after the earliest possible place of all that ended.
+   which there was no room. So each Lookup and each refusal has an interval of possible places in the order.
+3. Real time: an operation that ended before another operation began stands before that operation. One sweep over all
+   calls and returns tests if such places exist. At a call, the operation's place must come after the earliest possible
+   places of all operations that have ended.
 4. All uses of a request id count as one operation (``retries.py``).
 
-Time is that of sorting; the sweep itself is linear. So a history may have any length. Left out: unknown outcomes, whose
-numbers are unknown. ``search.py`` judges these.
+The check takes the time of sorting the operations; the sweep is linear. So a history may have any length. Left out:
+operations with an unknown outcome, since their commit numbers are unknown. ``search.py`` judges operations with an
+unknown outcome.
 """
 
 from bisect import bisect_left, bisect_right
@@ -47,7 +50,8 @@ class _Placed:
 
 
 class _Past:
-    """One stock's past: the stock after each of its commits, by number. The first is its state at the beginning."""
+    """The past of one stock: the stock's state after each of its commits, by number. The first state is the state at
+    the beginning."""
 
     def __init__(self, stock: Stock, sequence: int) -> None:
         self.sequences = [sequence]
@@ -67,7 +71,7 @@ class _Past:
 def violations(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Faults of a history that began with these stocks; empty where it is legal.
+    """Faults of a history that began with these stocks; empty for a legal history.
 
     ``before``: as in ``History``. ValueError for an unknown outcome.
     """

@@ -1,7 +1,7 @@
 """Histories: requests to a stock service, their replies, and the moments between which each took effect.
 
 Times are nanoseconds of one clock for all clients. An outcome may be unknown: the request was sent, and its reply never
-came. It may then have had its effect at any moment after it was sent, or never.
+came. A request with an unknown outcome may have had its effect at any moment after its send, or never.
 """
 
 from bisect import bisect_left, bisect_right
@@ -45,7 +45,7 @@ class Untold(Enum):
     """Outcome in the place of a reply."""
 
     UNKNOWN = "unknown"
-    """No reply came, or a fault that does not tell if the request had an effect."""
+    """No reply came, or a fault came that does not tell if the request had an effect."""
     REFUSED = "refused"
     """The request_id was used for another trade, which therefore has had its effect. This trade has none."""
 
@@ -72,12 +72,13 @@ class History:
     stocks: tuple[Stock, ...]
     """Stocks in their first states, with their limits."""
     before: Mapping[str, int] | None
-    """Number of each stock's last commit at first; None: the catalog was new, and has no other stocks."""
+    """Number of each stock's last commit at first; None for a new catalog, which has no other stocks."""
     operations: Sequence[Operation]
 
 
 class Kept:
-    """Operations of a load run. Not a dataclass, since msgspec would look into it, and knows no union of requests."""
+    """Operations of a load run. This class is not a dataclass, since msgspec would convert a dataclass's fields, and
+    cannot convert the union of requests."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
@@ -98,11 +99,12 @@ def is_commit(operation: HasReply) -> bool:
 
 
 def contended(operations: Sequence[Operation]) -> float:
-    """The share of operations that overlap another on the same stock, one of the two a commit.
+    """The share of operations that overlap a conflicting operation: both use the same stock, and one of the two is a
+    commit.
 
-    A history with a low share shows little: its operations followed one another. Operations with an unknown outcome
-    would overlap all later ones, and do not count, so that many of them lower the share. All uses of a request id
-    should be one operation here (``retries.py``). 0 without operations.
+    A history with a low share shows little: its operations followed one another. Operations with an unknown outcome do
+    not count, since they would overlap all later operations. Many operations with an unknown outcome lower the share.
+    All uses of a request id should be one operation here (``retries.py``). The share of an empty history is 0.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}
@@ -126,6 +128,6 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of these operations that overlap another operation. Two that touch overlap."""
+        """Number of these operations that overlap another operation. Two operations that touch overlap."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

@@ -1,11 +1,11 @@
 """All uses of a request id as one operation, so that a checker of histories needs no knowledge of ids.
 
-Uses of an id for the same trade have one effect and one reply. A reply shows that the effect has happened. So does a
-refusal because the id was used for another trade: that trade has had its effect. So one operation stands for all uses:
-it took effect after the first use was sent, and before the first of these replies.
+All uses of an id for the same trade have one effect and one reply. A reply shows that the effect has happened. A
+refusal because the id was used for another trade shows that the other trade has had its effect. So one operation stands
+for all uses of the id. The operation took effect after the first use was sent, and before the first of these replies.
 
-Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Of several trades
-with one id and without replies, at most one had an effect. Here each may have had one.
+Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Left out, too: of
+several trades with one id and without replies, at most one had an effect. Here each trade may have had an effect.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,13 +50,14 @@ def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
         return _wrong(found, f"{uses[0].request}: one id, and both {replies}")
     if any(use.request in done for use in refused) or (refused and not possible):
         return _wrong(found, f"{refused[0].request}: refused for another use of its id, and there is none")
-    certain = refused if len(possible) == 1 else []  # its effect was before these replies
+    certain = refused if len(possible) == 1 else []  # the trade's effect came before the refusals
     ones = [_merged(trade, trades[trade], [*told[trade], *certain], found) for trade in possible]
     return [one for one in ones if one is not None]
 
 
 def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], found: list[str]) -> Operation | None:
-    """Uses of an id for one trade. ``told``: those, and other uses of the id, whose ends show the effect."""
+    """Uses of an id for one trade. ``told``: the uses of the id whose ends show the effect, uses for another trade
+    included."""
     replies = [use.reply for use in uses if not isinstance(use.reply, Untold)]
     one = Operation(
         replace(trade, request_id=""),

@@ -1,20 +1,21 @@
-"""Checks that a history is linearizable, by search: for each stock, an order that real time allows and the rules
-explain.
+"""Checks that a history is linearizable, by search: for each stock, the search looks for an order that real time allows
+and that the rules explain.
 
 The algorithm is Wing and Gong's, with Lowe's memory of tried states ("Testing and Proving Linearizability", 1993 and
-2017). The next request may be any that was sent before the first of all others returned. It is taken if the sequential
-specification gives its reply. Where no request can be taken, the last choice is undone. A state that was tried with the
-same requests behind it is not tried again.
+2017). The next request may be any request that was sent before the first of all other requests returned. The search
+takes a request if the sequential specification gives the request's reply. If no request can be taken, the search undoes
+its last choice. A state that was tried after the same requests is not tried again.
 
-Three things make it fast:
+Three rules make the search fast:
 
-- A history is linearizable if that of each stock is (Herlihy and Wing 1990), so each is searched alone. The numbers of
-  commits are one for all stocks; here they must only rise. ``by_sequence.py`` sees to the rest.
+- A history is linearizable if the history of each stock is linearizable (Herlihy and Wing 1990). So the history of each
+  stock is searched alone. All stocks share one sequence of commit numbers; this search checks only that the numbers
+  rise. ``by_sequence.py`` checks that the sequence has no gaps.
 - A request that changes nothing is taken as soon as possible: if an order exists, one with this request first exists.
-- Numbers only rise. So of those commits whose number is known, only the one with the lowest may come next.
+- Commit numbers only rise. So of the commits with a known number, only the commit with the lowest number may come next.
 
-So a history with known outcomes needs no choices, and time in proportion to its length. The search is for the moment,
-if any, at which a request with an unknown outcome had its effect.
+So a history with known outcomes needs no choices, and takes time in proportion to its length. For a request with an
+unknown outcome, the search looks for the moment at which the request had its effect, if it had an effect.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,8 @@ from clients.load.history.sequential import refusal_of, sequentially
 from stock_service.trading.model import LookupReply, Status, Stock
 
 STATES_MAX = 2_000_000
-"""Most states that are remembered for one stock: some 0.5 GB. A history that needs more is not decided."""
+"""Largest number of states that the search remembers for one stock: some 0.5 GB. The search does not decide a history
+that needs more states."""
 
 
 class Undecided(Exception):
@@ -39,14 +41,14 @@ class _State(NamedTuple):
 
     stock: Stock
     sequence: int
-    """Number of its last commit, or the lowest possible one."""
+    """Number of the stock's last commit, or the lowest possible number."""
     exact: bool
 
 
 def unexplained(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """A line for each stock whose requests have no legal order; empty where the history is legal.
+    """A line for each stock whose requests have no legal order; empty for a legal history.
 
     ``before``: as in ``History``. Raises Undecided.
     """
@@ -85,20 +87,20 @@ class _Level:
     """A point of the search: the last request, and the requests still to be tried."""
 
     place: int
-    """The request that led here."""
+    """The request that led to this point."""
     state: _State
     highest: int
-    """The request with the latest send, of those taken so far."""
+    """The taken request with the latest send."""
     choices: Iterator[tuple[int, _State]]
 
 
 class _Search:
-    """One stock's history. A request's place is its number in the order in which they were sent."""
+    """The search in one stock's history. A request's place is its number in the order of sending."""
 
     def __init__(self, start: _State, history: Sequence[Operation]) -> None:
         self._asked = sorted(history, key=lambda operation: operation.called_ns)
         count = len(self._asked)
-        # the requests not taken yet, as a list linked both ways; both ends of it are at the place ``count``
+        # the requests not taken yet, as a list linked both ways; both ends of the list are at the place ``count``
         self._next = [*range(1, count + 1), 0]
         self._previous = [count, *range(count)]
         known = [place for place in range(count) if is_commit(self._asked[place])]
@@ -111,7 +113,7 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """The obstacle in a line where there is no order; empty where there is one. Raises Undecided."""
+        """A line with the obstacle if no order exists; empty if an order exists. Raises Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]
@@ -130,7 +132,7 @@ class _Search:
         return []
 
     def _choices(self, state: _State, highest: int) -> list[tuple[int, _State]]:
-        """Requests that may come next, each with the state after it: known ends first."""
+        """Requests that may come next, each with the state after the request. Requests with known ends come first."""
         certain, unsure, passed = list[tuple[int, _State]](), list[tuple[int, _State]](), list[int]()
         end, deadline_ns, first_to_return = len(self._asked), NEVER_NS, -1
         place = self._next[end]
@@ -152,8 +154,8 @@ class _Search:
         return certain + unsure if self._is_new(highest, passed, state) else []
 
     def _is_new(self, highest: int, passed: Sequence[int], state: _State) -> bool:
-        """True where these requests, with this state after them, were not taken before. All are new where there was no
-        choice."""
+        """True where these requests, with this state after them, were not taken before. Without a choice, all requests
+        count as new."""
         if not self._unsure:
             return True
         point = (highest, tuple(passed), state)
@@ -183,7 +185,8 @@ class _Search:
         return 0 if isinstance(reply, Untold) else reply.sequence
 
     def _after(self, state: _State, place: int) -> _State | None:
-        """State after a request, the same object where nothing changes; None where the request cannot come here."""
+        """The state after a request. A request that changes nothing gives the same object. None for a request that
+        cannot come here."""
         operation = self._asked[place]
         request, reply = operation.request, operation.reply
         stock, sequence, exact = state

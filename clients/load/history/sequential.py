@@ -9,7 +9,7 @@ from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, 
 
 
 def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, Reply]:
-    """A valid request on a stock by the pure rules, as the commit of this number."""
+    """Applies a valid request to a stock by the pure rules. A commit gets the number ``sequence``."""
     match request:
         case Lookup():
             return stock, LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
@@ -24,7 +24,7 @@ def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, 
 
 
 def refusal_of(request: Request) -> Status | None:
-    """Reason why a request is refused for any state of the stock; None where there is none."""
+    """The status by which any state of the stock refuses a request; None for a request that some state accepts."""
     match request:
         case Lookup():
             return None

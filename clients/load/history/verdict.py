@@ -1,7 +1,7 @@
 """Verdict on a history: linearizable if a sequential order of the requests gives these replies.
 
-``by_sequence.py`` and ``search.py`` judge it independently. Where an outcome is unknown the search judges alone. A
-history in which few requests overlapped a conflicting one shows nothing, and is refused as vacuous.
+``by_sequence.py`` and ``search.py`` judge a history independently. A history with unknown outcomes is judged by the
+search alone. A history in which few requests overlapped a conflicting request shows nothing, and is refused.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from clients.load.history.search import Undecided, unexplained
 from stock_service.trading.model import INT64_MAX, LookupReply, Status, TradeReply
 
 CONTENDED_MIN = 0.3
-"""Least share of requests that must overlap a conflicting one. A history with less shows nothing."""
+"""Least share of requests that must overlap a conflicting request. A history with a smaller share shows nothing."""
 
 Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 
@@ -31,14 +31,14 @@ class Verdict:
     unknown: int
     """Requests whose outcome is unknown."""
     faults: tuple[str, ...]
-    """Faults of the history, or the reason why there is no finding."""
+    """Faults of the history, or the reason why the check has no finding."""
 
 
 def judged(history: History) -> Verdict:
-    """The verdict on a history. Takes some 30 µs a request, and half a kilobyte."""
+    """The verdict on a history. The check takes some 30 µs and half a kilobyte a request."""
     operations = history.operations
     unknown = sum(operation.reply is Untold.UNKNOWN for operation in operations)
-    share = contended(one_for_each_id(operations)[0])  # or retries of one trade would be taken for conflicts
+    share = contended(one_for_each_id(operations)[0])  # otherwise retries of a trade would count as conflicts
     finding: Finding = "linearizable"
     faults: list[str] = []
     try:
@@ -55,7 +55,7 @@ def judged(history: History) -> Verdict:
 
 
 def limit_told(name: str, operations: Iterable[Operation]) -> int:
-    """Volume limit of a stock, as the replies tell it; where they leave a choice, the largest possible one."""
+    """Volume limit of a stock, as the replies tell it. If the replies allow several limits, the largest limit."""
     limit = INT64_MAX
     for operation in operations:
         request, reply = operation.request, operation.reply

@@ -1,11 +1,11 @@
 """A load run from many hosts, each a worker of a Dask cluster: one plan, cut into a share for each host.
 
-A share has some of the clients, their part of the rate, and a seed of its own. It is one task, pinned to its worker,
-and never repeated (``share.py``).
+A share has some of the clients, their part of the rate, and a seed of its own. A share is one Dask task, which runs on
+its own worker and is never repeated (``share.py``).
 
 A time is a difference of one host's clock. No clock is compared with another clock. This machine's clock gives two
 moments: before the start signal to all hosts, and after each host's answer to it. A host's own clock gives the time
-from the signal to its first connect. These three bound how far apart the hosts began.
+from the signal to its first connect. These three times bound the distance between the hosts' beginnings.
 
 A run is refused, by the name of the host, if a host dies, falls silent, lags or starts its share again. A refused run
 has no result.
@@ -37,8 +37,8 @@ SILENT_S = 10.0
 """Longest silence of a host that has begun, and of the scheduler."""
 
 SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
-"""A host lags if it may have begun later than the first host by over this share of the window, and by over this
-time."""
+"""Limits of a host's lag, behind the first host. A host lags if its lag may be over this share of the window, and over
+this time."""
 
 _NOT_READY = " before it was ready: start its worker in the project's folder, with the project's packages"
 
@@ -60,11 +60,11 @@ class _Host:
     plan: LoadPlan
     ready: bool = False
     heard_s: float | None = None
-    """Moment at which the host's answer to the start signal was here."""
+    """Moment at which the host's answer to the start signal arrived."""
     began_after_s: float | None = None
     """Time from the signal to the host's beginning, by the host's clock."""
     lived_s: float = 0.0
-    """Moment of its last sign of life."""
+    """Moment of the host's last sign of life."""
     requests: int = 0
     result: LoadResult | None = None
 
@@ -72,11 +72,11 @@ class _Host:
 def run(
     plan: LoadPlan, scheduler: str, watch: Watch, expected: Sequence[str] = ()
 ) -> tuple[LoadResult, tuple[HostResult, ...]]:
-    """The result of all hosts, and of each. Blocks as ``fleet.run``, and while the hosts make ready.
+    """The result of the whole run, and of each host. Blocks as ``fleet.run`` does, and while the hosts prepare.
 
-    ``expected``: names of the hosts that are to send; none: all hosts that are there. Raises UsageError where there is
-    no scheduler, or where there are fewer clients than hosts; and Refused. An exception of ``watch`` ends the run on
-    all hosts.
+    ``expected``: names of the hosts that must send; empty for all hosts of the cluster. Raises UsageError if the
+    scheduler does not answer, or if the load has fewer clients than hosts. Raises Refused for a run without a result.
+    An exception of ``watch`` ends the run on all hosts.
     """
     with _connected(scheduler) as client, _Run(client, plan, watch, expected) as running:
         hosts = running.results()
@@ -86,7 +86,8 @@ def run(
 
 
 def names(scheduler: str) -> Sequence[str]:
-    """Names of all hosts. Raises UsageError where there is no scheduler; Refused where there are no hosts."""
+    """Names of all hosts. Raises UsageError if the scheduler does not answer, and Refused if the cluster has no
+    hosts."""
     with _connected(scheduler) as client:
         return sorted(str(worker["name"]) for worker in _some_workers(client).values())
 
@@ -113,7 +114,8 @@ def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[fl
 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Client]:
-    """A connection to the scheduler. Raises UsageError, and Refused where the connection is lost."""
+    """A connection to the scheduler. Raises UsageError if the scheduler does not answer, and Refused if the connection
+    is lost."""
     try:
         client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -153,7 +155,7 @@ def hosts_of(client: Client, plan: LoadPlan, expected: Sequence[str] = ()) -> li
 
 
 def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
-    """Workers of the scheduler, by address. Raises Refused where there are none."""
+    """Workers of the scheduler, by address. Raises Refused for a cluster without workers."""
     workers = _workers(client)
     if not workers:
         raise Refused("the Dask cluster has no workers: start one on each host")
@@ -161,22 +163,22 @@ def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
-    """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` does not suffice:
-    without a scheduler it gives an old state, and it forgets workers now and then."""
+    """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` is not reliable:
+    without a scheduler the method gives an old state, and sometimes the method forgets workers."""
     asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
     return asked["workers"]
 
 
 def _ask(client: Client, question: str, **words: object) -> Any:
-    """The scheduler's answer. Raises OSError where none comes within ``SILENT_S``. Dask's own ``Event`` would wait for
-    ever."""
+    """The scheduler's answer. Raises OSError if no answer comes within ``SILENT_S``. Dask's own ``Event`` would wait
+    for ever."""
     if client.scheduler is None:
         raise ConnectionError("closed")
     return client.sync(getattr(client.scheduler, question), **words, callback_timeout=SILENT_S)
 
 
 class _Run:
-    """One run on the hosts of a cluster. Leaving ``with`` ends it on every host."""
+    """A load run on the hosts of a cluster. The end of the ``with`` block ends the run on every host."""
 
     def __init__(self, client: Client, plan: LoadPlan, watch: Watch, expected: Sequence[str]) -> None:
         self._client, self._plan, self._watch = client, plan, watch
@@ -215,7 +217,7 @@ class _Run:
         return [HostResult(name, each_s, result) for (name, result), each_s in zip(results, within_s, strict=True)]
 
     def submit(self, host: _Host, worker: str) -> Future[Any]:
-        """The task of a host. It runs on this worker alone, and once at most."""
+        """The task of a host. The task runs on this worker alone, and once at most."""
         what = share.Share(host.plan, host.number, self._name, share.SOURCES)
         key, pinned = f"{self._name}-{host.number}-{worker}", [worker]
         return self._client.submit(

@@ -11,7 +11,7 @@ from clients.load.record.times import total
 
 @dataclass(frozen=True, slots=True)
 class HostResult:
-    """One host's share of a run."""
+    """The result of one host's share of a run."""
 
     name: str
     began_within_s: float
@@ -21,7 +21,7 @@ class HostResult:
 
 def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult:
     """The result of all hosts, which had the same requests and windows of the same length. Raw times are left out,
-    since they are on several clocks."""
+    since they come from several clocks."""
     first = results[0]
     cores = [each.cores for each in results if each.cores is not None]
     return replace(

@@ -1,10 +1,11 @@
-"""One host's share of a load: a task on a Dask worker, which runs a plan of its own as one machine does.
+"""One host's share of a load: a task on a Dask worker, which runs a load plan as a single machine does.
 
-A share is started once. Its token lies in a queue on the scheduler, which gives it away once. A second start of the
-share, also by Dask itself, finds no token. It tells the coordinator, which refuses the run, and sends no requests.
+A share is started once. The share's token lies in a queue on the scheduler, which gives the token away once. A second
+start of the share finds no token, also when Dask starts the share again. The second start sends no requests, and tells
+the coordinator, which refuses the run.
 
-The clients connect ``LEAD_S`` after the host got the start signal, by its own clock. The host measures the real time.
-The worker must have no nanny: a nanny's worker may start no processes.
+The clients connect ``LEAD_S`` after the host got the start signal, by the host's own clock. The host measures the real
+time from the signal to the first connect. The worker must have no nanny: a nanny's worker may start no processes.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import StockServiceError
 
 LEAD_S = 0.5
-"""Time from a host's start signal to its first connect. In it the host's answer travels, with any usual delay."""
+"""Time from a host's start signal to its first connect. The host's answer to the signal has this time to arrive."""
 
 GO_S = fleet.READY_S + 10.0
 """Longest wait for the other hosts: a host's clients take ``READY_S`` at most to reach its barrier."""
@@ -38,7 +39,7 @@ FOLDERS = ("clients", "stock_service", "experiments/services")
 """Folders with all code that a host runs. A study's load checks replies by functions of ``experiments/services``."""
 
 _LOOK_S = 0.2
-"""Time between two looks if the share is still wanted."""
+"""Time between two checks that the share is still wanted."""
 
 _one = threading.Lock()
 
@@ -49,7 +50,7 @@ class NotStarted(StockServiceError):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One host's part of the load."""
+    """One host's share of the load."""
 
     plan: LoadPlan
     number: int
@@ -76,7 +77,7 @@ SOURCES = _sources()
 
 
 def run(share: Share) -> LoadResult:
-    """The task. Blocks as ``fleet.run``; raises its faults, and NotStarted."""
+    """Runs the task. Blocks as ``fleet.run`` does. Raises the faults of ``fleet.run``, and NotStarted."""
     queue, taken = Queue(share.run), Queue(token(share.run, share.number))
 
     def say(word: str, value: int = 0) -> None:
@@ -125,7 +126,8 @@ class _Watch:
             self._say(LIVES, progress.requests)
 
     def _look(self) -> None:
-        """Raises KeyboardInterrupt, once, where the task is not wanted any more: the coordinator may be gone."""
+        """Raises KeyboardInterrupt, once, if the task is not wanted any more, for example because the coordinator has
+        ended."""
         task = self._worker.state.tasks.get(self._key)
         if not self._called_off and (task is None or task.state != "executing"):
             self._called_off = True

@@ -1,7 +1,7 @@
 """A call of any gRPC service: a method's name and a request in JSON become a ``RequestType``.
 
 The method's message types come from the server (gRPC server reflection), or from a .proto file, which protoc compiles.
-Either way there is one ``FileDescriptorSet``. A reply is valid if it decodes as the method's response.
+Both sources give one ``FileDescriptorSet``. A reply is valid if it decodes as the method's response.
 
 Left out: streaming methods, metadata, TLS, and the content of a reply. Protocols: gRPC's ``doc/server-reflection.md``
 in its version v1alpha, which grpcio and others speak; protobuf's JSON mapping.
@@ -35,12 +35,13 @@ from stock_service.rpc.wire.grpc_status import status_fault
 from stock_service.trading.model import Status
 
 COMPILE_S = 30.0
-"""Longest time for protoc; it takes some 0.1 s."""
+"""Longest time for protoc; protoc takes some 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """The check of a reply: its bytes decode as a message type. It pickles, since it carries the type's files."""
+    """The check of a reply: the reply's bytes decode as a message type. The check can be pickled, since it carries the
+    type's files."""
 
     files: bytes
     """A FileDescriptorSet."""
@@ -57,10 +58,11 @@ class Decodes:
 
 
 def called(address: Address, call: str, data: str, proto: Path | None = None, timeout_s: float = 5.0) -> RequestType:
-    """The unary method ``package.Service/Method`` with this request, named after the method.
+    """A request type that calls the unary method ``package.Service/Method`` with this request. The type has the
+    method's name.
 
-    Without ``proto`` it asks the server at ``address``, and blocks for ``timeout_s`` for each question. Raises
-    UsageError in the words of the command line; Unavailable or another Fault where the server does not answer.
+    Without ``proto`` the function asks the server at ``address``, and blocks for up to ``timeout_s`` for each question.
+    Raises UsageError in the words of the command line; Unavailable or another Fault where the server does not answer.
     """
     service_name, _, method_name = call.partition("/")
     files = _reflected(address, call, timeout_s) if proto is None else _compiled(proto)
@@ -115,7 +117,8 @@ def _message_class(files: bytes, name: str) -> type[Message]:
 
 
 _WARNING = re.compile(r"WARNING: |W\d{4} ")
-"""Begin of a line of protoc that is not an error: over 300 characters on a file without a syntax, before the error."""
+"""Beginning of a line of protoc that is not an error. For a file without a syntax, protoc writes this line of over 300
+characters before the error."""
 
 
 def _compiled(proto: Path) -> FileDescriptorSet:
@@ -172,7 +175,7 @@ class _Reflection:
         self._timeout_s = timeout_s
 
     def add(self, files: dict[str, FileDescriptorProto], question: ServerReflectionRequest) -> None:
-        """Adds the files that answer the question, by name; none where the server has no such file."""
+        """Adds the files that answer the question, by name; adds no file if the server has no such file."""
         for reply in self._stub.ServerReflectionInfo(iter([question]), timeout=self._timeout_s):
             for serialized in reply.file_descriptor_response.file_descriptor_proto:
                 file = FileDescriptorProto.FromString(serialized)

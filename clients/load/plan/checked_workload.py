@@ -1,11 +1,11 @@
 """Workload of a run whose history is checked: each request is drawn, sent and kept once, with its reply.
 
 Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of them have a request_id,
-which ``SHARED_BY`` connections use, each for the same trade, at about the same time. Every reply is decoded. The times
-kept are a few microseconds wider than the call. A wider time makes no right history wrong.
+which ``SHARED_BY`` connections use for the same trade, at about the same time. Every reply is decoded. The kept times
+are a few microseconds wider than the call. A wider time never makes a correct history look wrong.
 
-Bounded: all connections together keep ``HISTORY_MAX`` requests. A connection that has sent its share sends only Lookups
-from then on, which change nothing and need not be kept.
+Bounded: all connections together keep ``HISTORY_MAX`` requests. A connection that has sent its share then sends only
+Lookups, which change no stock. These Lookups are not kept.
 """
 
 import random
@@ -35,7 +35,8 @@ _NONE_KNOWN: dict[bytes, int] = {}
 
 
 class Asked:
-    """A request under way, which also keeps its reply. It has the place of the reply's check. For one thread."""
+    """A request under way, which also keeps its reply. The object takes the place of the reply's check. For one
+    thread."""
 
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
 
@@ -50,7 +51,7 @@ class Asked:
         self._called_ns = clock_ns()
 
     def __call__(self, payload: bytes) -> int:
-        """Outcome of a reply. An invalid reply gives no outcome."""
+        """Outcome of a reply; INVALID_REPLY for an invalid reply, which is not kept."""
         returned_ns = self._clock_ns()
         try:
             self._reply = decoded(self._request, payload)
@@ -60,7 +61,7 @@ class Asked:
         return self._first + self._reply.status
 
     def failed(self, fault: Fault) -> None:
-        """Ends the request with a fault, which may tell that it had no effect."""
+        """Ends the request with a fault. Some faults tell that the request had no effect."""
         if isinstance(fault, InvalidRequest):  # the only request with this fault is a second use of an id
             self._reply, self._returned_ns = Untold.REFUSED, self._clock_ns()
         self._dropped = isinstance(fault, Overloaded)
@@ -70,7 +71,7 @@ class Asked:
         self._dropped = True
 
     def operation(self) -> Operation | None:
-        """The operation as far as it is known; None where it had no effect for certain and has no reply."""
+        """The operation as far as known; None for an operation that has no reply and certainly had no effect."""
         if self._dropped:
             return None
         return Operation(self._request, self._reply, self._called_ns, self._returned_ns)

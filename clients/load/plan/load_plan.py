@@ -1,6 +1,6 @@
 """Plan of a load run: one frozen value, checked when it is made.
 
-Every limit is here. A run is bounded by them: 512 processes, 4096 connections, an hour, and the memory for records
+This file has every limit. The limits bound a run: 512 processes, 4096 connections, an hour, and the memory for records
 (``records_max``).
 """
 
@@ -16,13 +16,13 @@ from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.model import QUANTITY_MAX
 
 ConnectionPolicy = Literal["kept-alive", "per-request"]
-"""One connection for all requests, or a new one for each."""
+"""Kind of connection: a kept connection for all requests, or a new connection for each request."""
 
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 
 ClientKind = Literal["lean", "library"]
-"""Kind of client that speaks to the server. ``lean``: a client of our own straight on a socket, whose own cost is
-small. ``library``: the transport's own client, which its users have (on gRPC: grpcio)."""
+"""Kind of client that speaks to the server. ``lean``: a client of our own straight on a socket, with a small cost of
+its own. ``library``: the transport's own client, which the transport's users have (on gRPC: grpcio)."""
 
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
@@ -35,10 +35,11 @@ RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
 """Range of the requests due in a second."""
 
 ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
-"""Range of exponents. With the largest the second stock is drawn a thousandth as often as the first."""
+"""Range of exponents. With the largest exponent the second stock is drawn a thousandth as often as the first."""
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
-"""Range of weights in a mix. Others would overflow their sum, or never be drawn."""
+"""Range of weights in a mix. Larger weights would overflow the sum of the weights, and a type with a smaller weight
+would never be drawn."""
 
 REQUESTS = ("lookup", "trade", "update")
 """Requests of the stock service. A plan may bring others."""
@@ -59,7 +60,7 @@ STOCKS_MAX = 100_000
 """Most stocks to choose from: as many as a catalog has."""
 
 REQUEST_TYPES_MAX = 8
-"""Most request types in a mix: an outcome is recorded in one byte, with three bits for the type."""
+"""Most request types in a mix: an outcome is recorded as one byte, which has three bits for the type."""
 
 _RECORDS = 2**23
 """Most records that up to 512 connections of a run hold together: at most 25 bytes each, 210 MB."""
@@ -70,10 +71,10 @@ _RECORDS_MIN = 2**14
 
 @dataclass(frozen=True, slots=True)
 class RequestType:
-    """A kind of request: its payloads, and the check of a reply. Processes get it pickled.
+    """A kind of request: its payloads, and the check of a reply. A process gets the request type pickled.
 
-    ``check`` is a function of a module: it takes a reply's bytes and gives the number of its ``Status``, or raises
-    InternalFault. One of ``payloads`` is chosen uniformly for each request.
+    ``check`` is a function of a module: the function takes a reply's bytes and gives the number of the reply's
+    ``Status``, or raises InternalFault. Each request's payload is chosen uniformly from ``payloads``.
     """
 
     name: str
@@ -84,22 +85,21 @@ class RequestType:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Plan to keep the history of a run, so that it can be checked."""
+    """Plan to keep the history of a run, so that the history can be checked."""
 
     prefix: str
     """Prefix of every request_id; no other run on the server has the same."""
     conflicts: float = 0.0
-    """Share of trades with an id that are another trade than the first one with this id. The server must refuse
-    these."""
+    """Of the trades with an id, the share that use the id of another trade. The server must refuse these trades."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
     """A load. A closed loop: every connection sends a request, waits for the reply, and sends the next. With a rate, an
-    open loop: requests are due on a schedule and sent then, also while earlier ones are not answered.
+    open loop: requests are sent when a schedule says that they are due, also while earlier requests are not answered.
 
-    ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of one in ``request_types``.
-    Raises UsageError, in the words of the command line, for what is outside the limits.
+    ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of a type in
+    ``request_types``. Raises UsageError, in the words of the command line, for a value outside the limits.
     """
 
     transport: str
@@ -120,14 +120,14 @@ class LoadPlan:
     error."""
     seed: int = 0
     cpus: tuple[int, ...] | None = None
-    """Cores that the client processes may use; None: any core."""
+    """Cores that the client processes may use; None for any core."""
     quantity: int = 1
     """Number of shares in one trade."""
     request_types: tuple[RequestType, ...] = ()
     """Requests of other services than the stock service."""
     client: ClientKind = "lean"
     rate_hz: float | None = None
-    """Requests due in a second from all clients together; None: a closed loop."""
+    """Requests due in a second from all clients together; None for a closed loop."""
     arrivals: Arrivals = "poisson"
     """Arrival process of an open loop."""
     choice: Choice = "uniform"
@@ -138,7 +138,7 @@ class LoadPlan:
     credentials: ClientCredentials = NO_CREDENTIALS
     """Credentials that the clients trust and show."""
     real_time: bool = False
-    """True where the client processes run at real-time priority, which needs a right; see ``run/priority.py``."""
+    """True where the client processes run at real-time priority, which needs a permission; see ``run/priority.py``."""
     check: Check | None = None
     """Plan of the check of a history, for the stock service in a closed loop alone; see ``checked_workload.py``."""
 
@@ -193,7 +193,7 @@ class LoadPlan:
 
     @property
     def records_max(self) -> int:
-        """Records that one connection holds before it folds them into histograms, which makes it pause."""
+        """Records that one connection holds before the connection pauses to fold the records into histograms."""
         return max(_RECORDS_MIN, _RECORDS // self.connections)
 
 

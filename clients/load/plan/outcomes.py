@@ -1,6 +1,6 @@
 """Ends of a request, each as one byte.
 
-The byte is the request type's place in the mix × 32, plus one of these.
+The byte is the request type's place in the mix × 32, plus one of these numbers.
 
 - 1 to 6: the status of a valid reply;
 - 16: the request was due and was not sent before the run ended;
@@ -48,11 +48,12 @@ def fault_outcome(fault: Fault) -> int:
 
 
 LATE = fault_outcome(DeadlineExceeded("no reply in time"))
-"""Outcome of a request that was given up, or whose reply came after that, for the first request type."""
+"""Outcome of a request that was given up, for the first request type. The reply may have come later."""
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
-    """The outcomes of one request type that occurred, of those that ``names`` has; ``first`` is the type's number."""
+    """The outcomes of one request type that occurred, by their names, each with its count. ``names`` has the outcomes
+    to give. ``first`` is the number of the type's outcome 0."""
     for number, name in names.items():
         if counts[first + number]:
             yield name, counts[first + number]

@@ -1,13 +1,13 @@
 """Schedule of an open loop: a seeded, endless sequence of moments at which requests are due, independent of the server.
 
-``constant``: a moment every ``1 / rate``. ``poisson``: independent exponential gaps of that mean, as from many
-independent clients. No moment depends on a send, so that a late send makes no later moment late.
+``constant``: a moment every ``1 / rate``. ``poisson``: independent exponential gaps with the mean ``1 / rate``, as from
+many independent clients. No moment depends on a send, so that a late send makes no later moment late.
 
-A run's schedules are parts of one process. The sum of Poisson processes is one. Constant moments lie on one grid,
-counted from the clock's zero, and each part has every ``parts``-th of them. So together they are constant too, at
-whatever time their connections were made.
+The schedules of a run are parts of one process. The sum of Poisson processes is a Poisson process. Constant moments lie
+on one grid, counted from the clock's zero, and each part has every ``parts``-th moment of the grid. So the sum of all
+parts is constant too, for any times at which the connections were made.
 
-Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``), which compute what is due from the start as well.
+Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``), which also compute due moments from the start.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _SECOND_NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One of ``parts`` equal parts of a process with ``rate_hz`` requests a second in all."""
+    """A part of an arrival process. All ``parts`` parts are equal, and have ``rate_hz`` requests a second together."""
 
     rate_hz: float
     arrivals: Arrivals

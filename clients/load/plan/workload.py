@@ -1,11 +1,11 @@
 """Workload: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
 Each connection repeats 4096 requests drawn at random from the mix. Each has a stock, chosen uniformly or after Zipf:
-the k-th in proportion to 1 ÷ k^s (Zipf 1949). What is sent differs from the weights by chance, by 2 % at most or so.
-The seed, the client's number and the connection's number alone decide what is drawn.
+the k-th in proportion to 1 ÷ k^s (Zipf 1949). By chance, the shares of the sent requests differ from the weights by
+some 2 % at most. The seed, the client's number and the connection's number alone decide which requests are drawn.
 
-Every reply is checked, but equal bytes only once. Each request type remembers its last thousand different valid
-replies. So the reply of a stock that does not change costs one look in a dictionary.
+Every reply is checked. Replies with equal bytes are checked once. Each request type remembers its last thousand
+different valid replies. So a remembered reply costs one look in a dictionary.
 """
 
 import random
@@ -36,9 +36,9 @@ class Request(NamedTuple):
     path: str
     payload: bytes
     known: dict[bytes, int]
-    """Outcomes of the replies that passed the check before."""
+    """Outcomes of earlier replies that passed the check."""
     check: Callable[[bytes], int]
-    """Function that gives a reply's outcome and remembers it in ``known``. Never raises."""
+    """Function that gives a reply's outcome and remembers it in ``known``. The function never raises."""
     first: int
     """Number of the request type's outcome 0."""
 
@@ -66,16 +66,16 @@ class Workload:
         return cycle([self.population[place] for place in self.drawn(client, connection)])
 
     def drawn(self, client: int, connection: int) -> list[int]:
-        """The requests that one connection repeats, by their places in the population. About a millisecond."""
+        """The requests that one connection repeats, by their places in the population. Takes about a millisecond."""
         rng = random.Random(f"{self._seed}/{client}/{connection}")
         return rng.choices(range(len(self.population)), cum_weights=self._cumulated, k=CYCLE)
 
 
 def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
-    """A request type's weight, shared among its payloads. The payloads belong to the stocks in order, equally many to
-    each.
+    """A request type's weight, shared among its payloads. The payloads belong to the stocks in order, and every stock
+    has the same number of payloads.
 
-    Without stocks every payload stands for itself.
+    Without stocks every payload ranks as a stock of its own.
     """
     ranked = stocks or payloads
     exponent = plan.zipf_s if plan.choice == "zipf" else 0.0
@@ -86,7 +86,7 @@ def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[f
 
 
 def remember(known: dict[bytes, int], reply: bytes, outcome: int) -> None:
-    """Keeps a valid reply. Forgets all others where there are too many. Safe from several threads."""
+    """Keeps a valid reply. Forgets all other replies if the dictionary is full. Safe from several threads."""
     if len(known) >= REMEMBERED_MAX:
         known.clear()
     known[reply] = outcome
@@ -105,7 +105,7 @@ def _checker(check: Callable[[bytes], int], known: dict[bytes, int], first: int)
 
 
 def _stock_request(name: str, plan: LoadPlan) -> RequestType:
-    """One of the stock service's requests, for every stock of the plan."""
+    """A request type of the stock service, with payloads for every stock of the plan."""
     messages: list[stock_pb2.LookupRequest] | list[stock_pb2.TradeRequest] | list[stock_pb2.UpdateRequest]
     match name:
         case "lookup":

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ColdRun:
-    """Calls of a fresh process on a fresh connection, in sequence. Times are in nanoseconds."""
+    """Calls of a fresh process on a fresh connection, one after the other. Times are in nanoseconds."""
 
     connect_ns: int
-    """Time of making the connection. Some transports do not wait for a reply then, so that the first call pays the
-    rest."""
+    """Time of making the connection. Some transports do not wait for a reply when they connect, so that the first
+    call's time includes the rest of the connecting."""
     first_ns: int | None
-    """Response time of the first call; None where it ended in an error."""
+    """Response time of the first call; None for a first call that ended in an error."""
     rest_ns: int
     """Sum of the response times of the later answered calls."""
     rest: int
-    """Number of these calls."""
+    """Number of later answered calls."""
     outcomes: Mapping[str, int]
-    """Answered calls by ``Status`` name, the first call too."""
+    """Answered calls by ``Status`` name. The first call is included."""
     errors: Mapping[str, int]
-    """Calls without a valid reply, by kind. They are in no time here."""
+    """Calls without a valid reply, by kind. No time here includes these calls."""

@@ -1,20 +1,23 @@
 """Dependence of a run's requests on one another, and the check of declared arrivals: numbers from raw arrays.
 
-Requests of one run are not independent. Slow requests come together, behind the same stall or the same full queue. The
-**design effect** says how much that widens an interval. It is the variance of the values' mean ÷ the variance that the
-mean of independent values would have. Requests come in clusters, such as slices of an arm or whole windows. Clusters
-are independent of each other, so the spread of their means is compared with that of the values. For a percentile the
-values are 1 for each request above it, and 0 for others.
+Requests of one run are not independent. Slow requests come together, behind the same stall or the same full queue. This
+dependence widens an interval, and the **design effect** says by how much. The design effect is the variance of the
+values' mean ÷ the variance that the mean of independent values would have. Requests come in clusters, such as slices of
+an arm or whole windows. Clusters are independent of each other, so the spread of the clusters' means is compared with
+the spread of the values. For a percentile a value is 1 for each request above the percentile, and 0 for each other
+request.
 
-Arrivals are checked against the declared process. The rate is checked for both. Constant: the gaps are the period.
-Poisson: the gaps are exponential (Kolmogorov and Smirnov's distance to the declared rate's distribution). At a high
-rate no sender keeps each gap exactly. It need not, since a response counts from when it was due. So there the sum of
-several gaps is checked, a millisecond on average, whose distribution is Erlang's. Gaps alone would miss their order, as
-in bursts. So counts in windows must also vary as much as they are large. Their index of dispersion must be 1, at two
-scales (Cox and Lewis, "The Statistical Analysis of Series of Events", 1966).
+Arrivals are checked against the declared process. The rate of both processes is checked. In a constant process every
+gap must equal the period. In a Poisson process the gaps must be exponential (Kolmogorov and Smirnov's distance to the
+declared rate's distribution). At a high rate no sender keeps each gap exactly. Exact gaps are not needed, since a
+response time counts from the moment when the request was due. So at a high rate the check adds up several gaps, to a
+millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show their order, for
+example bursts. So the counts of arrivals in windows are checked too. The variance of these counts must equal their
+mean. The index of dispersion (variance ÷ mean) of the counts must be 1 for windows of two lengths (Cox and Lewis, "The
+Statistical Analysis of Series of Events", 1966).
 
-Arrays are in time order. Pure, numpy alone, no loop over values; 4 million gaps take some 0.2 s. Left out: conclusions,
-beyond naming the faults; dependence between clusters.
+Arrays are in time order. The functions are pure, use numpy alone, and have no loop over values; 4 million gaps take
+some 0.2 s. Left out: dependence between clusters, and conclusions other than the names of the faults.
 """
 
 import math
@@ -50,13 +53,15 @@ PERIOD_OFF_MAX = 0.10
 """Largest difference of a constant gap from the period, as a share of the period."""
 
 OFF_SHARE_MAX = 0.05
-"""Share of the gaps that may differ by more: a pause of the machine makes one gap long and some later gaps short."""
+"""Largest share of gaps that may differ by more than ``PERIOD_OFF_MAX``. A pause of the machine makes one gap long and
+some later gaps short."""
 
 _CHANCE_DISTANCE = 1.95
 """Kolmogorov and Smirnov's distance × √n that chance exceeds in 1 of 1000 samples."""
 
 _SHORT_WINDOW = 10
-"""Mean number of arrivals in a shorter window. With fewer the counts would be far from normally distributed."""
+"""Mean number of arrivals in a shorter window. With fewer arrivals the counts would be far from normally
+distributed."""
 
 _LONG_WINDOWS = 100
 """Number of longer windows in a run."""
@@ -77,9 +82,9 @@ class ArrivalCheck:
     coefficient_of_variation: float
     """Standard deviation ÷ mean of the gaps: 1 for Poisson, 0 for constant."""
     ks_distance: float
-    """The largest distance of the gaps' distribution from that of the declared process, 0 to 1. The gaps of a Poisson
-    process are first added up to a millisecond. The distribution of a constant process has a jump: any jitter makes the
-    distance large, so the distance is not judged."""
+    """The largest distance of the gaps' distribution from the distribution of the declared process, 0 to 1. The gaps of
+    a Poisson process are first added up to a millisecond. The distance of a constant process is not judged: its
+    distribution has a jump, so that any jitter makes the distance large."""
     dispersion_short: float
     """Variance ÷ mean of the counts in windows of 10 arrivals on average: 1 for Poisson, near 0 for constant."""
     dispersion_long: float
@@ -93,10 +98,11 @@ class ArrivalCheck:
 def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
     """The design effect where values come in clusters: batches of a run, slices of an arm, whole windows.
 
-    ``sizes`` and ``sums`` are of each cluster's values, ``variance`` is of all values. Clusters must be independent of
-    each other. Values within a cluster may depend on each other in any way. The mean's variance is that of a ratio of
-    two sums (Cochran, "Sampling Techniques", 1977, chapter 9A). At least 1. It is 1 also for fewer than two clusters,
-    and for equal values.
+    ``sizes`` has the number of values in each cluster, ``sums`` has their sums, and ``variance`` is the variance of all
+    values. Clusters must be independent of each other. Values within a cluster may depend on each other in any way. The
+    variance of the mean is computed as the variance of a ratio of two sums (Cochran, "Sampling Techniques", 1977,
+    chapter 9A). The effect is at least 1. The effect of fewer than two clusters is 1, and so is the effect of equal
+    values.
     """
     clusters, n = len(sizes), float(sizes.sum())
     if clusters < 2 or not n or not variance:
@@ -108,8 +114,8 @@ def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
 def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:
     """Compares the gaps between successive arrivals, in nanoseconds and time order, with the declared process.
 
-    The gaps are those of the requests that were sent, with all senders' arrivals in one order. ValueError for a rate
-    not over 0, for a gap under 0, and for no gaps.
+    The gaps are between sent requests, with the arrivals of all senders in one order. Raises ValueError for a rate that
+    is not over 0, for a gap under 0, and for an empty array.
     """
     if not rate_hz > 0:
         raise ValueError(f"a rate of {rate_hz:g}/s, allowed: over 0")
@@ -144,7 +150,8 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """Number of gaps in a sum. It is smaller where there are few gaps, so that there are ``GAPS_MIN`` sums."""
+    """Number of gaps in a sum. A run with few gaps has fewer gaps in a sum, so that the run has at least ``GAPS_MIN``
+    sums."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 
@@ -185,7 +192,8 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
 
 
 def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """The check with its faults named: measured and allowed values. ``sums``: the number of sums of gaps."""
+    """The check with a text for each fault, which has the measured and the allowed value. ``sums``: the number of sums
+    of gaps."""
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))
     chance = 1 / math.sqrt(seen.count)

@@ -1,13 +1,13 @@
 """Folds raw records into histograms, after the run.
 
-Response time is from when a request was due to its reply. Service time is from its send to its reply. In a closed loop
-they are equal. A request that ended in an error is timed up to that end. Without these times, more timeouts would make
-a run look faster. A reply that came after its request's timeout is such an error.
+A response time begins when the request was due and ends at the reply. A service time begins at the send and ends at the
+reply. In a closed loop the two times are equal. The time of a failed request ends at the error. Without the times of
+failed requests, more timeouts would make a run look faster. A reply after the request's timeout is an error.
 
 A request belongs to the window in which it was due, for any duration. Requests are counted where they are sent, and the
-same number must be recorded. Two things are in no latency. A connection's first call is timed apart. A failed attempt
-to connect anew is an error of the run and no request. A first call that failed is an error of the window. An open
-loop's schedule has no first calls, so they say nothing of lateness or rate.
+number of recorded requests must be equal. Latency leaves out first calls and failed connects. A connection's first call
+is timed apart. A failed attempt to connect anew counts as an error of the run and not as a request. A failed first call
+is an error of the window. The schedule of an open loop has no first calls. So lateness and rate leave out first calls.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,9 +45,10 @@ Outcomes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class RawRecords:
-    """Every folded request, with those of the warm-up and first calls; for each connection in order of ``done``.
+    """Every folded request, with the requests of the warm-up and the first calls. The requests of a connection are in
+    order of ``done``.
 
-    Times in nanoseconds on the clock of ``records``; the columns are of one length.
+    Times in nanoseconds on the clock of ``records``; all columns have the same length.
     """
 
     due_ns: Nanoseconds
@@ -55,14 +56,14 @@ class RawRecords:
     done_ns: Nanoseconds
     outcomes: Outcomes
     connection: npt.NDArray[np.int32]
-    """Numbered through all clients."""
+    """The connection's number, counted over all clients."""
     first: npt.NDArray[np.bool_]
     """True where the request was its connection's first call, answered or failed."""
 
 
 @dataclass(slots=True)
 class Span:
-    """Counts of one connection: requests that it began, and replies that it got in the window."""
+    """Counts of one connection: requests begun, and replies in the window."""
 
     connection: int
     began: int = 0
@@ -71,7 +72,7 @@ class Span:
     """Requests folded in the whole run. Fewer folded than begun requests mean that some were lost."""
     replies: int = 0
     heard: bool = False
-    """True where a reply came before the window's end, also in the warm-up or to a first call."""
+    """True where a reply came before the window's end. Replies in the warm-up and replies to first calls count."""
     answered_ns: int | None = None
     """In a closed loop: moment of the last folded reply, if it was in the window."""
 
@@ -84,15 +85,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """One request type: the ends of its requests in the window, and their times, with those of errors."""
+    """Report on a request type: the outcomes of the requests in the window, and the requests' times. Errors are
+    included."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
     response: Times
     service: Times | None
-    """Service times; None in a closed loop, where they are the response times."""
+    """Service times; None in a closed loop, where the service times are the response times."""
     completed: int
-    """Replies that came within the window, at whatever time they were due."""
+    """Replies that came within the window, for requests due at any time."""
 
     @property
     def timed_service(self) -> Times:
@@ -108,12 +110,12 @@ class Recorded:
     connects: Times
     first_calls: Times
     late: Times
-    """In an open loop: how long after it was due each request in the window was sent."""
+    """In an open loop: the lateness of each request in the window, from due to sent."""
     think: Times
     """In a closed loop: from each reply in the window to the next request on that connection."""
     spans: Sequence[Span]
     errors: Mapping[str, int]
-    """Errors of the whole run, with those outside the window and failed attempts to connect anew."""
+    """Errors of the whole run, by kind. Errors outside the window and failed attempts to connect anew are included."""
     recorded: int
     """Requests of the whole run."""
     arrivals: ArrivalCheck | None
@@ -133,9 +135,9 @@ class ClientReport:
     """Fault of connecting, in place of the other values."""
     interrupted: bool = False
     unanswered: int = 0
-    """Requests that were under way, or due and not sent, at an interruption. No other count has them."""
+    """Requests that were under way, or due and not sent, at an interruption. No other count includes these requests."""
     history: tuple[Operation, ...] = ()
-    """Requests sent and their ends, where the plan asked for them."""
+    """Operations of a checked run: sent requests and their ends. Empty where the plan has no check."""
 
 
 @dataclass(slots=True)
@@ -167,13 +169,14 @@ class Recorder:
         self._service = [] if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
 
     def new_span(self, number: int) -> Span:
-        """Adds a span for the counts of one connection of this client: ``fold`` takes it with that connection's
+        """Adds a span for the counts of one connection of this client. ``fold`` takes the span with the connection's
         records."""
         self._spans.append(span := Span(self.client * self.plan.connections_per_client + number))
         return span
 
     def fold(self, records: Records, span: Span) -> None:
-        """Takes over a connection's records, and forgets them there. ValueError where a column is short."""
+        """Takes over a connection's records, and empties ``records``. Raises ValueError for a column that is too
+        short."""
         with self._lock:
             self._fold_connects(records)
             for outcome, attempts in records.unconnected.items():
@@ -196,7 +199,7 @@ class Recorder:
             records.clear()
 
     def recorded(self) -> Recorded:
-        """All that was folded so far."""
+        """The sums of all records folded so far."""
         names = tuple(self.plan.mix)
         requests = {
             name: RequestReport(
@@ -234,7 +237,7 @@ class Recorder:
 
     def _fold_connects(self, records: Records) -> None:
         took = np.array(records.connect_ns, dtype=np.int64)
-        if self.plan.connection == "per-request":  # those of the warm-up belong to the warm-up
+        if self.plan.connection == "per-request":  # connects in the warm-up do not count
             took = took[self._inside(np.array(records.connected_at[: len(took)], dtype=np.int64))]
         self._connects.record(took)
 
@@ -272,8 +275,8 @@ class Recorder:
             self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
 
     def _in_time(self, part: RawRecords) -> RawRecords:
-        """The same records, with a reply that came after the timeout as an error: lanes look only now and then for
-        calls to give up."""
+        """The same records, in which a reply after the timeout is an error. Lanes look for calls to give up only at
+        intervals, so that a late reply may be recorded."""
         late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
         late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)
         if not late.any():
@@ -291,7 +294,8 @@ class Recorder:
         span.answered_ns = int(part.done_ns[-1]) if measured[-1] else None
 
     def _keep_sends(self, sent_ns: Nanoseconds) -> None:
-        """Keeps the sends for the check of arrivals. Where there are too many, all sends before a moment are kept."""
+        """Keeps the sends for the check of arrivals. If the sends are too many, all sends before some moment are
+        kept."""
         self._sends.append(sent_ns[sent_ns < self._sends_until_ns])
         while sum(map(len, self._sends)) > SENDS_MAX:
             self._sends_until_ns = int(np.median(np.concatenate(self._sends)))

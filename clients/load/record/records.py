@@ -1,9 +1,9 @@
 """Records of the hot loops: for every request the moments when it was due, sent and done, and its outcome.
 
-Raw and append-only, 17 to 25 bytes a request, in arrays that hold no objects; folded into histograms after the run
-(``recorder.py``). How a request ended is one byte (``plan/outcomes.py``).
+Records are raw and append-only. A record takes 17 to 25 bytes, in arrays that hold no objects. Records are folded into
+histograms after the run (``recorder.py``). A request's outcome is one byte (``plan/outcomes.py``).
 
-Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC and so the same in all processes.
+Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC. So all processes have the same clock.
 """
 
 from array import array
@@ -15,10 +15,10 @@ from stock_service.rpc.errors import Fault
 
 
 class Records:
-    """The requests of one connection, in the order in which they were done. One thread's.
+    """The requests of one connection, in the order in which they were done. For one thread.
 
-    ``due`` has a value for each request of an open loop. In a closed loop it is empty: a request is due when it is
-    sent. ``firsts`` has the places of the requests that were a connection's first. Connects are noted beside them: a
+    ``due`` has a value for each request of an open loop. In a closed loop ``due`` is empty: a request is due when it is
+    sent. ``firsts`` has the places of each connection's first request. Connects are recorded apart from requests: a
     failed attempt is an error of the run, not a request.
     """
 
@@ -34,7 +34,7 @@ class Records:
         self.connect_ns = array("q")  # how long that took
         self.unconnected: Counter[int] = Counter()  # failed attempts to connect, by outcome
         self.started = 0
-        """Requests begun, counted where they are sent and not where they are written down."""
+        """Requests begun, counted where a request is sent and not where its end is recorded."""
 
     def note_connect(self, began_ns: int, connected_ns: int) -> None:
         """Keeps the time that a connection took."""
@@ -46,8 +46,8 @@ class Records:
         self.unconnected[fault_outcome(fault)] += 1
 
     def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
-        """Keeps one request; the hot loops do the same in place. The outcome is written last: with it the request is
-        recorded."""
+        """Keeps one request; the hot loops do the same without a call. The outcome is written last: a request with an
+        outcome counts as recorded."""
         if due_ns is not None:
             self.due.append(due_ns)
         self.sent.append(sent_ns)
@@ -59,7 +59,7 @@ class Records:
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:
-        """Forgets all records, but keeps the arrays that the hot loops append to, and the count of begun requests."""
+        """Empties all records. The hot loops' arrays and the count of begun requests stay."""
         for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
             del column[:]
         self.unconnected.clear()
@@ -67,14 +67,16 @@ class Records:
 
 @dataclass(slots=True)
 class Deadline:
-    """Moment after which nothing is sent, on the clock; 0: at once. A signal handler sets it, the hot loops read it."""
+    """Moment on the clock after which nothing is sent; 0 for an end at once. A signal handler sets the moment, and the
+    hot loops read it."""
 
     ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Moment at which all clients connect, and the measured part, which ends before ``end_ns``; on the clock."""
+    """Moments on the clock: when all clients connect, and when the measured window begins and ends. ``end_ns`` lies
+    outside the window."""
 
     connect_ns: int
     start_ns: int

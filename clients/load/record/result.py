@@ -1,8 +1,8 @@
-"""The result of one load run: the sum of what all clients measured.
+"""The result of one load run: the sum of all clients' measurements.
 
 Histograms are merged and counts added. No value is averaged over clients. A ``LoadResult`` has the counts and times.
-Every other number of a run is computed from these alone. So the values of ``to_json`` are enough to compute every
-number again, and to merge results.
+All other numbers of a run are computed from the counts and times alone. So a program can compute every number again
+from the values of ``to_json``, and can merge results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ from clients.load.record.records import Window
 from clients.load.record.times import Distribution, Times, total
 
 ALL = "all"
-"""Key of all request types together."""
+"""The name in ``requests`` for all request types together."""
 
 CLIENT_CPU_LIMIT = 0.8
-"""Share of a core from which the load side takes part in the times that it measures."""
+"""Share of a core from which the clients' own work visibly lengthens the measured times."""
 
 CLIENT_LOST = "client_lost"
 """Kind of error of a client process that ended without a report."""
@@ -32,10 +32,11 @@ CLIENT_LOST = "client_lost"
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """One request type: the requests due in the window. Times are of all these requests, up to an error where there was
-    one; None without requests.
+    """The requests of one type that were due in the window. Times include failed requests, up to the error. A time is
+    None without requests.
 
-    Response time is from when a request was due; service time from when it was sent, in a closed loop the same.
+    A response time begins when the request was due. A service time begins when the request was sent. In a closed loop
+    the two times are equal.
     """
 
     count: int
@@ -43,14 +44,15 @@ class RequestResult:
     outcomes: Mapping[str, int]
     """Answered requests by ``Status`` name."""
     errors: Mapping[str, int]
-    """Requests without a valid answer, by kind. Their times, up to that end, are in the times below."""
+    """Requests without a valid answer, by kind. The times below include these requests, up to the error."""
     throughput_hz: float
-    """Answers to these requests, whenever they came, for each second of the window; see ``LoadResult.answered_hz``."""
+    """Answers to these requests, divided by the window's seconds. Answers after the window count. See
+    ``LoadResult.answered_hz``."""
     response: HdrHistogram
     """Times in nanoseconds. ``service`` is in nanoseconds, too."""
     service: HdrHistogram
     out_of_range: int
-    """Requests that took under 1 ns or over 60 s: counted, but in no time here."""
+    """Requests that took under 1 ns or over 60 s: counted here, and left out of all times."""
     mean_us: float | None
     """Mean response time. The next values are of the response time, too."""
     p50_us: float | None
@@ -67,51 +69,53 @@ class RequestResult:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """One load run. Values are of the measured window, unless they say otherwise."""
+    """The result of one load run. A value is of the measured window, unless its description names another period."""
 
     rate_hz: float | None
-    """Declared rate; None in a closed loop."""
+    """Declared rate, in requests a second; None in a closed loop."""
     connections_per_client: int
     duration_s: float
-    """Duration of the measured window; shorter than planned where it was interrupted."""
+    """Duration of the measured window; shorter than planned in an interrupted run."""
     parts: Mapping[str, RequestReport]
     """Every type of the mix; see ``requests``."""
     connects: Times
-    """Times of making a connection: all for kept connections, those in the window for others."""
+    """Times of making a connection. For kept connections, all connects of the run; for a connection per request, the
+    connects in the window."""
     first_calls: Times
-    """The first request on each connection; it is in no latency."""
+    """Times of the first request on each connection, which no latency includes."""
     late: Times
-    """In an open loop: how long after it was due each request was sent."""
+    """In an open loop: the lateness of each request, from due to sent."""
     think: Times
     """In a closed loop: from each reply to the next request on that connection."""
     began: int
     """Requests of the whole run, counted where they are sent."""
     recorded: int
-    """Requests of the whole run, counted where they are folded. Fewer mean that some were lost."""
+    """Requests of the whole run, counted where they are folded. Fewer folded than sent requests mean that requests were
+    lost."""
     arrivals: tuple[ArrivalCheck, ...]
-    """In an open loop, of each client process in order: whether its sends followed the declared process. A client that
-    sent too little to tell has none."""
+    """In an open loop: a check of each client process's sends against the declared process, in order of the clients. A
+    client with too few sends has no check."""
     started_clients: int
     """Client processes that reached the barrier."""
     served_clients: int
     """Number of sending connections that got a reply; see ``sending_connections``."""
     sending_connections: int
-    """Connections that got a reply. In a closed loop: in the window. In an open one: in the whole run, as some may have
-    no turn in the window."""
+    """Connections that got a reply. In a closed loop, replies in the window count. In an open loop, replies in the
+    whole run count, since some connections may have no turn in the window."""
     client_cpu_each_s: tuple[float, ...]
     """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
     errors: Mapping[str, int]
-    """Errors by kind, in the whole run: those of connecting and of the warm-up included."""
+    """Errors of the whole run, by kind. Errors of connecting and of the warm-up are included."""
     interrupted: bool
     cores: int | None
-    """Number of cores that the client processes may use between them; None: not known."""
+    """Number of cores that the client processes together may use; None for an unknown number."""
     unanswered: int
-    """Requests that were under way, or due and not sent, at an interruption. No latency has them, though they would
-    have been the longest."""
+    """Requests that were under way, or due and not sent, at an interruption. No latency includes these requests, though
+    their times would have been the longest."""
     raw: RawRecords | None = None
-    """Raw times of every request, where the plan asked for them; not kept in JSON."""
+    """Raw times of every request, if the plan asked for raw times; left out of JSON."""
     kept: Kept | None = None
-    """Operations of the whole run, where the plan asked for them; not kept in JSON."""
+    """Operations of the whole run, if the plan asked for a history; left out of JSON."""
 
     @property
     def loop(self) -> Literal["closed", "open"]:
@@ -126,12 +130,12 @@ class LoadResult:
 
     @property
     def starved_clients(self) -> int:
-        """Client processes without a reply. They are in no latency."""
+        """Client processes without a reply. No latency includes these processes."""
         return self.started_clients - self.served_clients
 
     @property
     def starved_connections(self) -> int:
-        """Connections without a reply. Each was sent at least a first call."""
+        """Connections without a reply. Each of these connections sent at least a first call."""
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
@@ -146,20 +150,20 @@ class LoadResult:
 
     @property
     def completed(self) -> int:
-        """Replies that came within the window, at whatever time they were due."""
+        """Replies that came within the window, for requests due at any time."""
         return sum(part.completed for part in self.parts.values())
 
     @property
     def throughput_hz(self) -> float:
-        """Answers a second, of all types. An open loop counts those that came within the window. A server that is far
-        behind may still answer all that was due in it, but later."""
+        """Answers a second, of all request types. In an open loop, only answers within the window count. A slow server
+        may still answer all requests that were due in the window, but after the window."""
         if self.loop == "open" and self.duration_s:
             return self.completed / self.duration_s
         return self.requests[ALL].throughput_hz
 
     def answered_hz(self, name: str) -> float:
-        """Throughput as the screen and ``--fail-if`` have it, of one request type or of ``all``. It counts replies that
-        came within the window; a closed loop counts the replies to what was sent in it."""
+        """Throughput of one request type or of ``all``, as the screen and ``--fail-if`` use it. In an open loop,
+        replies within the window count. In a closed loop, replies to requests sent in the window count."""
         if name == ALL or self.loop == "closed" or not self.duration_s:
             return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
         return self.parts[name].completed / self.duration_s
@@ -197,25 +201,26 @@ class LoadResult:
 
     @property
     def client_cores_share(self) -> float:
-        """The client processes' share of all the cores that they may use; 0 where it is not known how many."""
+        """The client processes' share of all the cores that they may use; 0 for an unknown number of cores."""
         return self.client_cpu_s / self.duration_s / self.cores if self.cores and self.duration_s else 0.0
 
     @property
     def think_us(self) -> float | None:
-        """In a closed loop: from a reply to the next request of the same connection, mean."""
+        """In a closed loop: the mean time from a reply to the next request of the same connection."""
         return self.think.sum_ns / self.think.count / 1000 if self.think.count else None
 
     @property
     def n_over_x_us(self) -> float | None:
-        """In a closed loop: sending connections ÷ throughput, which its mean latency and think time must add up to."""
+        """In a closed loop: sending connections ÷ throughput, which must equal the sum of the mean latency and the
+        think time."""
         if self.loop == "open" or not self.throughput_hz:
             return None
         return self.sending_connections / self.throughput_hz * 1e6
 
     @property
     def little_ratio(self) -> float | None:
-        """In a closed loop: throughput × (response + think time) ÷ sending connections. By Little's law 1, where clock
-        and counting are right and every connection sent all the time."""
+        """In a closed loop: throughput × (response + think time) ÷ sending connections. By Little's law the ratio is 1
+        if clock and counts are right, and if every connection sent all the time."""
         n_over_x_us, response_us = self.n_over_x_us, self.requests[ALL].mean_us
         if n_over_x_us is None or response_us is None or self.think_us is None:
             return None
@@ -223,10 +228,12 @@ class LoadResult:
 
     @property
     def off_schedule(self) -> str | None:
-        """In an open loop: how some client's sends differed from the declared process, or how many were never made.
+        """In an open loop: how some client's sends differed from the declared process, or the number of due requests
+        that were never sent.
 
-        None where none did, as far as can be seen: a client that sent too little is not checked. The client may have
-        been too slow, or the server without room for more calls."""
+        None if the check found no difference. A client with too few sends is not checked. A difference has two possible
+        causes: the client was too slow, or the server had no room for more calls.
+        """
         for check in self.arrivals:
             if check.faults:
                 return check.faults[0]
@@ -237,9 +244,10 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """True where clients of a closed loop were so busy that the latency is that of client and server together.
+        """True where clients of a closed loop were so busy that the measured latency includes the clients' own time.
 
-        One client may be, or all on their cores together. In an open loop lateness shows it: its senders wait awake.
+        Either one client was busy, or all clients together on their cores. In an open loop lateness shows busy clients:
+        the senders of an open loop wait awake, so that their processor time is always high.
         """
         return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 
@@ -252,7 +260,8 @@ def combine(
     interrupted: bool = False,
     cores: int | None = None,
 ) -> LoadResult:
-    """The result of a run from what its processes reported, in whatever order; ``lost`` ended without a report."""
+    """The result of a run from the reports of its processes, in any order. ``lost`` is the number of processes that
+    ended without a report."""
     reports = sorted(reports, key=lambda report: report.client)
     recorded = [report.recorded for report in reports if report.recorded is not None]
     spans = [span for each in recorded for span in each.spans]
@@ -290,15 +299,15 @@ def combine(
 
 
 def to_json(result: LoadResult) -> dict[str, object]:
-    """All that was counted and timed, but for raw times, in values that ``json`` writes; histograms in HdrHistogram's
-    own V2 form."""
+    """All counts and times, without raw times, in values that ``json`` writes. Histograms are in HdrHistogram's own V2
+    form."""
     document: dict[str, object] = msgspec.to_builtins(replace(result, raw=None, kept=None), enc_hook=_encoded)
     del document["raw"], document["kept"]
     return document
 
 
 def from_json(document: object) -> LoadResult:
-    """The reverse of ``to_json``. ValidationError of msgspec for anything else."""
+    """The reverse of ``to_json``. Raises msgspec's ValidationError for any other document."""
     return msgspec.convert(document, LoadResult, dec_hook=_decoded)
 
 
@@ -310,7 +319,7 @@ def _encoded(value: object) -> object:
 
 
 def _decoded(_: type, value: Any) -> Times:
-    """The reverse. What it raises msgspec turns into a ValidationError, where it is a ValueError or TypeError."""
+    """The reverse of ``_encoded``. msgspec turns a ValueError or TypeError of this function into a ValidationError."""
     try:
         return Times.from_json(value)
     except KeyError as error:
@@ -323,7 +332,7 @@ def _served(span: Span, loop: str) -> bool:
 
 
 def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestReport:
-    """One request type of several processes or hosts."""
+    """The sum of one request type's reports from several processes or hosts."""
     response = total([report.response for report in reports])
     service = None if loop == "closed" else total([report.timed_service for report in reports])
     outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
@@ -331,7 +340,7 @@ def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestRepor
 
 
 def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
-    """One request type, or several together."""
+    """The result of one request type, or of several types together."""
     response = total([report.response for report in reports])
     closed = all(report.service is None for report in reports)
     service = response if closed else total([report.timed_service for report in reports])

@@ -1,4 +1,4 @@
-"""Times as distributions: HDR histograms of nanoseconds, and what can be said of them.
+"""Times as distributions: HDR histograms of nanoseconds, and the statistics of these distributions.
 
 A histogram goes from 1 ns to 60 s with three digits: a bucket is 0.1 % wide at most. A value outside is counted, never
 dropped or clipped. Histograms are merged, count by count; percentiles are never averaged. Mean, standard deviation,
@@ -27,23 +27,24 @@ Nanoseconds = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
 
 _BUCKET_BITS = 11
-"""Values of so many bits are kept exactly, longer ones to so many bits: what three digits need (2·10³ < 2¹¹)."""
+"""Number of bits to which a value is kept. A value with more bits is rounded to this number. Three digits need 11 bits
+(2·10³ < 2¹¹)."""
 
 _NUMBERS = ("count", "out_of_range", "sum_ns", "squares", "min_ns", "max_ns")
 
 
 class Times:
-    """A distribution of times in nanoseconds. One thread's. Pickles, its histogram compressed.
+    """A distribution of times in nanoseconds. For one thread. A pickled distribution has its histogram compressed.
 
-    Of HdrHistogram's buckets, those that have a value are kept: of a thousand values some 10 KiB, where an
-    ``HdrHistogram`` takes 432 KiB.
+    Only HdrHistogram's buckets with a value are kept. A thousand values take some 10 KiB; an ``HdrHistogram`` takes 432
+    KiB.
     """
 
     __slots__ = ("_counts", "_places", "count", "max_ns", "min_ns", "out_of_range", "squares", "sum_ns")
 
     def __init__(self) -> None:
         self._places: Places = np.empty(0, dtype=np.intp)  # of the buckets that have a value, ascending
-        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each of these; never changed where it lies
+        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each such bucket; never changed in place
         self.count = 0
         """Values within the range."""
         self.out_of_range = 0
@@ -70,7 +71,7 @@ class Times:
         self.max_ns = max(self.max_ns, int(kept.max()))
 
     def merge(self, other: "Times") -> None:
-        """Adds all that another has, as if it had been recorded here."""
+        """Adds all values of another distribution, as if they had been recorded here."""
         self._add(other._places, other._counts)
         self.count += other.count
         self.out_of_range += other.out_of_range
@@ -80,7 +81,7 @@ class Times:
         self.max_ns = max(self.max_ns, other.max_ns)
 
     def encoded(self) -> str:
-        """The histogram in HdrHistogram's own compressed form (V2, base64), which its tools read."""
+        """The histogram in HdrHistogram's own compressed form (V2, base64), which HdrHistogram's tools read."""
         return str(self.histogram().encode(), "ascii")
 
     def histogram(self) -> HdrHistogram:
@@ -95,7 +96,7 @@ class Times:
     def buckets(self) -> tuple[Nanoseconds, Nanoseconds, Nanoseconds]:
         """Every bucket that has a value, ascending: its lowest and highest value in nanoseconds, and its count.
 
-        As HdrHistogram lays its counts out; its own iterators take a thousand times as long.
+        The order is HdrHistogram's order of its counts. HdrHistogram's own iterators take a thousand times as long.
         """
         places, half_bits = self._places, _BUCKET_BITS - 1
         shifts = np.maximum((places >> half_bits) - 1, 0)
@@ -103,13 +104,13 @@ class Times:
         return lowest, lowest + (1 << shifts) - 1, self._counts
 
     def to_json(self) -> dict[str, object]:
-        """As values that ``json`` writes."""
+        """The distribution as values that ``json`` writes."""
         numbers: dict[str, object] = {name: getattr(self, name) for name in _NUMBERS}
         return numbers | ({"histogram": self.encoded()} if self.count else {})
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> "Times":
-        """The reverse of ``to_json``. KeyError, ValueError or TypeError for anything else."""
+        """The reverse of ``to_json``. Raises KeyError, ValueError or TypeError for any other document."""
         times = Times()
         for name in _NUMBERS:
             setattr(times, name, document[name])
@@ -122,7 +123,7 @@ class Times:
         return times
 
     def distribution(self) -> "Distribution":
-        """Its moments and percentiles."""
+        """Statistics of these times: mean, standard deviation, least, greatest, and percentiles."""
         if not self.count:
             return Distribution(0, self.out_of_range)
         mean_ns = self.sum_ns / self.count
@@ -145,7 +146,7 @@ class Times:
         )
 
     def _add(self, places: Places, counts: Nanoseconds) -> None:
-        """Adds counts to buckets, ascending, each named once."""
+        """Adds counts to buckets. ``places`` is ascending and has each bucket once."""
         if not len(self._places):
             self._places, self._counts = places, counts
         elif len(places):
@@ -166,28 +167,28 @@ class Times:
 
 
 def _counts_of(histogram: HdrHistogram) -> Nanoseconds:
-    """A histogram's own counters, where they are."""
+    """A histogram's own array of counters, and not a copy."""
     return np.frombuffer(histogram.counts, dtype=np.int64, count=histogram.counts_len)
 
 
 def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
-    """Buckets and counts of what ``HdrHistogram.encode`` gave. Raises as its ``decode_and_add`` does."""
+    """Buckets and counts of a text of ``HdrHistogram.encode``. Raises the errors of ``HdrHistogram.decode_and_add``."""
     histogram = HdrHistogram.decode(encoded)
     if (histogram.lowest_trackable_value, histogram.highest_trackable_value, histogram.significant_figures) != _RANGE:
         other, histogram = histogram, HdrHistogram(*_RANGE)
         histogram.add(other)
     counts = _counts_of(histogram)
-    places = np.flatnonzero(counts != 0)  # of booleans it is three times as quick
+    places = np.flatnonzero(counts != 0)  # on booleans, flatnonzero is three times as quick
     return places, counts[places]
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Statistics of a set of times, in microseconds; None where there are none."""
+    """Statistics of a set of times, in microseconds; None for an empty set."""
 
     count: int
     out_of_range: int = 0
-    """Values under 1 ns or over 60 s, which are in no figure here."""
+    """Values under 1 ns or over 60 s, which no statistic here includes."""
     mean_us: float | None = None
     stddev_us: float | None = None
     min_us: float | None = None
@@ -199,7 +200,7 @@ class Distribution:
 
 
 def total(parts: Sequence[Times]) -> Times:
-    """The sum of several histograms, bucket by bucket. Of one histogram it is that histogram, not a copy."""
+    """The sum of several histograms, bucket by bucket. For a single histogram, that histogram itself and not a copy."""
     if len(parts) == 1:
         return parts[0]
     merged = Times()

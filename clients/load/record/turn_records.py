@@ -1,7 +1,7 @@
 """Records of one client process over its turns: every request's moments, and processor clocks around each turn.
 
-Raw, for whoever folds it: which requests counted follows from the turns' moments. Times are nanoseconds of the clock
-that all processes share; a request's outcome is one byte (``records.py``).
+The records are raw. The program that folds them finds the counted requests by the turns' moments. Times are nanoseconds
+of the clock that all processes share; a request's outcome is one byte (``records.py``).
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class Requests:
     """Requests of one connection, in the order in which they ended."""
 
     line: int
-    """Which loads share the connection: the line's number (``turn_lines.py``)."""
+    """Number of the connection's line, which is the loads that share the connection (``turn_lines.py``)."""
     sent_ns: Numbers
     done_ns: Numbers
     outcomes: npt.NDArray[np.uint8]
     begun: int
-    """Number of requests begun, counted where they are sent and not where they are recorded."""
+    """Number of requests begun, counted where a request is sent and not where its end is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,20 @@ class TurnRecords:
     """Report of one client process after its turns."""
 
     client: int
-    """Its number; the price updater's is the number of clients."""
+    """Number of the client process. The price updater has the number of clients as its own number."""
     requests: tuple[Requests, ...]
-    """Of each connection."""
+    """Requests of each connection."""
     client_cpu_ns: Numbers
-    """Processor time of this process in each turn; 0 where it had no part."""
+    """Processor time of this process in each turn; 0 for a turn in which this process did not send."""
     server_cpu_ns: Numbers
-    """Processor time of the turn's server from the turn's begin to its end; 0 where it was not read."""
+    """Processor time of the turn's server from the turn's begin to its end; 0 where the clock was not read."""
     wire_bytes: Numbers
-    """Bytes that the loopback carried meanwhile, headers included; 0 where they were not read."""
+    """Bytes that the loopback carried from the turn's begin to its end, headers included; 0 where the counter was not
+    read."""
 
 
 def taken(line: int, records: Records) -> Requests:
-    """Takes the records out, and empties them."""
+    """The requests of these records, which are then emptied."""
     requests = Requests(
         line,
         np.array(records.sent, dtype=np.int64),

@@ -1,7 +1,7 @@
-"""A load run whose history is checked: what the stocks stand at before it and after it, and what is to be said of it.
+"""A load run whose history is checked: the state of the stocks before the run and after it, and the run's history.
 
-Nobody else may change those stocks during the run. Their limits are those of the replies, unless they are given: no
-reply says what a limit is, but each refusal says what it is not.
+No other program may change these stocks during the run. The stocks' limits are taken from the replies, unless the
+caller gives them. No reply states a limit, but each refusal rules out some limits.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ class Beginning:
     """State of a plan's stocks before its run."""
 
     stocks: tuple[Stock, ...]
-    """Stocks that the server has, with the largest limit there is."""
+    """Stocks that the server has, with the largest possible limit."""
     before: Mapping[str, int]
     """The number of each stock's last commit."""
 
 
 def begin(plan: LoadPlan) -> Beginning:
-    """Looks every stock of the plan up. Blocks for a timeout each at most; raises a Fault."""
+    """Looks up every stock of the plan. Blocks for a timeout per stock at most; raises a Fault."""
     stocks, before = [], {}
     for operation in _looked_up(plan):
         reply, name = operation.reply, operation.request.name
@@ -42,13 +42,14 @@ def begin(plan: LoadPlan) -> Beginning:
 
 
 def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapping[str, int] | None = None) -> History:
-    """The history of a run that has ended; looks every stock up once more. ``limits``: those known, by stock.
+    """The history of a run that has ended. This function looks up every stock once more. ``limits``: the known limits,
+    by stock.
 
-    Blocks for a timeout each at most.
+    Blocks for a timeout per stock at most.
     """
     assert result.kept is not None
     operations = [*result.kept.operations]
-    with suppress(Fault):  # a server that is gone leaves what was told until then
+    with suppress(Fault):  # if the server is gone, the replies so far remain
         operations += _looked_up(plan)
     known = limits or {}
     stocks = [

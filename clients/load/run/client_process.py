@@ -1,11 +1,11 @@
-"""One client process: connects when told, sends through the warm-up and the measured window, and reports.
+"""A client process: connects at the given moment, sends through the warm-up and the measured window, and reports.
 
-What it is told and what it reports are values over a pipe (``run_client``). SIGINT is for the parent alone. SIGTERM
-means to send no more and to report what there is. Garbage collection is off while it runs: nothing here makes cycles,
-and a collection would be taken for the server's latency.
+The process gets its orders and sends its report over a pipe (``run_client``). SIGINT is for the parent alone. After
+SIGTERM the process sends no more requests and reports its records so far. Garbage collection is off in the process: the
+code makes no cycles, and a collection would lengthen the measured latency.
 
-The lean client drives all its kept connections in the main thread (``send/lanes.py``). Any other connection has a
-thread, which blocks in its calls (``send/driver.py``): those of the transport's own client, and one per request.
+The lean client drives all its kept connections in the main thread (``send/lanes.py``). A connection of the transport's
+own client has a thread, which blocks in its calls (``send/driver.py``). The same holds for a connection per request.
 """
 
 import gc
@@ -34,29 +34,32 @@ from clients.load.send.lean import connecting, lean_codec, lean_context
 from stock_service.rpc.errors import Fault
 
 READY = "ready"
-"""First message of a client: it waits at the barrier."""
+"""First message of a client: the client waits at the barrier."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""Time after the window for which clients wait before they fold: the last of ten replies of a busy server takes as
-long."""
+"""Time after the window for which clients wait before they fold their records. The last of ten replies of a busy server
+takes this time."""
 
 _INTERRUPTED_S = 1.0
-"""Seconds for which an interrupted process waits for the calls that its threads are in."""
+"""Seconds for which an interrupted process waits for the calls under way in its threads."""
 
 
 class Interrupted(BaseException):
-    """SIGTERM came: raised wherever the main thread is. Not an Exception, so that nothing takes it for a fault."""
+    """SIGTERM came. The signal handler raises this error at any place in the main thread. The class does not derive
+    from Exception, so that handlers of faults do not catch it."""
 
 
 class Stopping:
-    """Handler of SIGTERM: no more is sent, and Interrupted is raised in the main thread, now or after the held part."""
+    """Handler of SIGTERM: stops all sending, and raises Interrupted in the main thread, at once or after a held
+    block."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
         self._held = self._came = False
 
     def __call__(self, *_: object) -> None:
-        """The signal's handler. A mask would not do: grpcio's threads would take the signal all the same."""
+        """Handles the signal. A signal mask in the main thread would not hold the signal back: grpcio's threads would
+        take it."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.deadline.ns = 0
         self._came = True
@@ -65,7 +68,8 @@ class Stopping:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Nothing in the block is done by half. Raises Interrupted at its end if the signal came meanwhile."""
+        """Holds Interrupted back, so that the block is never half done. Raises Interrupted at the block's end if the
+        signal came meanwhile."""
         self._held = True
         try:
             yield
@@ -76,27 +80,28 @@ class Stopping:
 
 
 class Load(Protocol):
-    """The connections of one process, all prepared but for connecting."""
+    """The connections of one process, prepared, but not yet connected."""
 
     def record_in(self, recorder: Recorder) -> None:
-        """Sets the recorder of its records; to be called once, before all else."""
+        """Sets the recorder of the load's records. To be called once, before any other method."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
 
     def run_until(self, at_ns: int) -> None:
-        """Sends, and returns at about that time."""
+        """Sends requests, and returns at about this moment."""
 
     def settle(self) -> None:
-        """After the window: waits for the replies under way, then for those of the other clients."""
+        """After the window: waits for the replies under way, then for the other clients' replies."""
 
     def end(self, interrupted: bool) -> int:
-        """Folds all records, and closes unless it was interrupted; how many requests were then under way, or due and
-        not sent."""
+        """Folds all records, and closes the connections unless the run was interrupted. Gives the number of requests
+        that were under way, or due and not sent."""
 
 
 def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
-    """The process: says READY, gets a Window, sends a ClientReport. Ends quietly if the parent is gone."""
+    """Runs the process: sends READY, gets a Window, sends a ClientReport. Ends without an error if the parent is
+    gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then sends SIGTERM
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when all is measured
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until it is listened to
@@ -108,7 +113,7 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
         report = prepared.measure(window)
         pipe.send(report)
         if report.interrupted:
-            os._exit(0)  # no tidying up behind a signal: it may have cut through grpcio while that held a lock
+            os._exit(0)  # no cleanup after a signal: grpcio may have held a lock at that moment
     except (EOFError, BrokenPipeError):
         return
     finally:
@@ -116,7 +121,7 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
 
 
 class Client:
-    """One client, its requests drawn and encoded. To be used once, in the main thread."""
+    """One client, whose requests are drawn and encoded. To be used once, in the main thread."""
 
     def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
         self._plan = plan
@@ -126,7 +131,7 @@ class Client:
         self._load = _load(plan, client, self._stopping, progress, self._checked)
 
     def measure(self, window: Window) -> ClientReport:
-        """Runs through the window. Blocks until its end, and until the replies under way have come."""
+        """Runs through the window. Blocks until the window's end, and until the replies under way have come."""
         interrupted = False
         began_ns = ended_ns = 0  # on the process's clock; 0: not yet
         before = signal.getsignal(signal.SIGTERM)
@@ -159,7 +164,7 @@ class Client:
 
 
 def settle(plan: LoadPlan) -> None:
-    """Sets the process up: its cores, its descriptors, no garbage collection."""
+    """Prepares the process: sets its cores and its limit of descriptors, and turns garbage collection off."""
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
     if plan.real_time:
@@ -173,7 +178,7 @@ def settle(plan: LoadPlan) -> None:
 
 
 _SPIN_NS = 150_000
-"""Before a request is due a client's only thread that sends waits awake: a sleep may end 0.1 ms late."""
+"""Time before a due request for which a client's only sending thread waits awake: a sleep may end 0.1 ms late."""
 
 
 def _load(
@@ -183,7 +188,8 @@ def _load(
     progress: MutableSequence[int],
     checked: CheckedWorkload | None = None,
 ) -> Load:
-    """The connections that the plan gives a client; they send what is ``checked``, where there is such."""
+    """The connections that the plan gives a client. In a checked run the connections send the requests of
+    ``checked``."""
     deadline = stopping.deadline
     workload, numbers = Workload(plan), range(plan.connections_per_client)
     if plan.client == "lean" and plan.connection == "kept-alive":
@@ -207,7 +213,7 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """Surroundings of a connection's driver; connections of all clients are numbered through."""
+    """Surroundings of a connection's driver; connections are numbered over all clients."""
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
     return Surroundings(
@@ -222,7 +228,7 @@ def _around(
 
 
 def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
-    """When the requests of a part of the load are due, from a beginning on; None in a closed loop."""
+    """Function that gives the due moments of a part of the load, from a start on; None in a closed loop."""
     return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
 
 
@@ -251,11 +257,11 @@ class _Threads:
         ]
 
     def run_until(self, at_ns: int) -> None:
-        """See ``Load.run_until``. The threads need no telling."""
+        """See ``Load.run_until``. The threads send without a call of this method."""
         _sleep_until(at_ns)
 
     def settle(self) -> None:
-        """See ``Load.settle``. Raises what a thread raised."""
+        """See ``Load.settle``. Raises the error of a thread that has failed."""
         self._pool.shutdown()
         for future in self._futures:
             future.result()
@@ -264,7 +270,7 @@ class _Threads:
         _let_others_end(self._recorder.window)
 
     def end(self, interrupted: bool) -> int:
-        """See ``Load.end``. A thread that is still in a call then is left there."""
+        """See ``Load.end``. A thread that still waits for a call is left waiting."""
         unanswered, until_ns = 0, _due_until(self._recorder.window)
         if interrupted:
             self._pool.shutdown(wait=False)
@@ -279,7 +285,7 @@ class _Threads:
 
 
 def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
-    """One thread of ``_Threads``."""
+    """Runs one thread of ``_Threads``."""
     if driver.first_call(recorder.window.end_ns):
         while driver.drive():
             recorder.fold(driver.records, span)
@@ -304,7 +310,7 @@ class _Multiplexed:
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:
-        """See ``Load.run_until``. Where records must be folded, see ``Lanes.settle``."""
+        """See ``Load.run_until``. ``Lanes.settle`` describes the folding of records meanwhile."""
         while self._lanes.drive(at_ns):
             self._lanes.settle()
             with self._stopping.held_back():
@@ -323,7 +329,7 @@ class _Multiplexed:
             self._lanes.close()
             return 0
         return self._lanes.unsent + sum(
-            span.cut(len(lane.waiting) + 1)  # one more, which may be neither under way nor written down
+            span.cut(len(lane.waiting) + 1)  # plus 1: a request that may be neither under way nor recorded
             for lane, span in zip(self._lanes.lanes, self._spans, strict=True)
         )
 
@@ -333,12 +339,13 @@ class _Multiplexed:
 
 
 def _let_others_end(window: Window) -> None:
-    """Waits until the last replies of the other clients have come: folding on their core would make those late."""
+    """Waits until the last replies of the other clients have come: folding on their core would make these replies
+    late."""
     _sleep_until(window.end_ns + _LAST_REPLIES_NS)
 
 
 def _due_until(window: Window) -> int:
-    """Until when a run that is interrupted now had requests due."""
+    """The moment until which requests were due, for a run that is interrupted now."""
     return min(time.perf_counter_ns(), window.end_ns)
 
 

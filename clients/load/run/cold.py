@@ -1,8 +1,9 @@
-"""A cold run: a client process made for it alone, one connection, so many calls, and nothing kept.
+"""A cold run: a client process of its own, one connection, and a given number of calls. Later runs keep nothing of a
+cold run.
 
-The process comes from the fork server that every load run here uses, and is reaped before this returns. Ctrl-C is the
-parent's: the process never gets it, and is killed. Left out: what is concluded, and a warm server, which is the
-caller's.
+The process comes from the fork server that every load run here uses, and is reaped before ``run`` returns. Ctrl-C is
+for the parent: the process never gets the signal, and the parent kills the process. Left out: conclusions from the
+times, and a warm server, which the caller provides.
 """
 
 from clients.load.plan.load_plan import LoadPlan
@@ -12,7 +13,7 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room, warm
 from stock_service.rpc.errors import Unavailable, UsageError
 
 CALLS_MAX = 1_000_000
-"""Calls of a run, at most: some minutes on gRPC."""
+"""Largest number of calls of a run: some minutes on gRPC."""
 
 START_S = 60.0
 """Longest time for a process to begin and to connect; a few milliseconds are usual."""

@@ -1,8 +1,9 @@
-"""One client process of a cold run: connects, makes its calls one after the other, says what it saw, and ends.
+"""One client process of a cold run: connects, makes its calls one after the other, reports the times, and ends.
 
-The process is forked from one that has the modules loaded, and loads the transport's own library first. So no import is
-in any time here. Nothing else was done before: neither the library nor the interpreter's caches of this code are warm.
-Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every load client here.
+The process is forked from a process that has the modules loaded. First it loads the transport's own library. So no time
+here includes an import. The process has made no call before: the library and the interpreter's caches of this code are
+cold. Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every load client
+here.
 """
 
 import time
@@ -19,7 +20,8 @@ from stock_service.rpc.errors import Fault
 
 
 def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
-    """The process: sends a ColdRun, or in words why it could not connect. Ends quietly if the parent is gone."""
+    """Runs the process: sends a ColdRun, or a text with the reason why the process could not connect. Ends without an
+    error if the parent is gone."""
     settle(plan)
     try:
         try:
@@ -34,7 +36,8 @@ def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
 
 
 def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
-    """Connects, and makes so many calls. Blocks until the last is answered. Raises the Fault of connecting."""
+    """Connects, and makes this number of calls. Blocks until the last call is answered. Raises the Fault of
+    connecting."""
     requests, records, clock_ns = Workload(plan).requests(0, 0), Records(), time.perf_counter_ns
     connect = connecting(plan)
     began_ns = clock_ns()

@@ -1,12 +1,12 @@
-"""The client processes of a load run: started together, told when to begin, watched, gathered, always reaped.
+"""The client processes of a load run: their common start, their progress, their reports, and their end.
 
-Each process says when it stands at the barrier. When all do, the window is set, on a clock that all share
-(CLOCK_MONOTONIC), and all connect at once. The barrier stands before connecting: a client which the server keeps
-waiting cannot stop the run.
+Each process reports when it stands at the barrier. When all processes stand there, the window is set, on a clock that
+all share (CLOCK_MONOTONIC). Then all processes connect at once. The barrier comes before connecting: a client that the
+server keeps waiting cannot stop the run.
 
-Ctrl-C ends the run early and keeps what was measured, as often as it comes: ``LoadResult.interrupted``. A terminal
-sends it to the clients too; they ignore it. Programs that call ``run`` need the usual ``if __name__ == "__main__"``
-guard.
+Ctrl-C ends the run early and keeps the measurements so far (``LoadResult.interrupted``), also when Ctrl-C comes several
+times. A terminal sends Ctrl-C to the clients too, which ignore it. Programs that call ``run`` need the usual ``if
+__name__ == "__main__"`` guard.
 """
 
 import os
@@ -32,20 +32,21 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room
 from clients.load.send import lean
 
 LEAD_NS = 5_000_000
-"""From telling the clients to the moment they connect: long enough for the last to have heard it."""
+"""Time between the clients' order to connect and the moment of connecting. In this time the last client hears the
+order."""
 
 READY_S = 60.0
 """Longest time for all clients to reach the barrier; ten take a tenth of a second, 512 some seconds."""
 
 FOLD_S = 30.0
-"""Longest time for a client's report after its last reply; a million records take 0.1 s. That reply comes within two
-timeouts: a request may be sent late by one, and answered within another."""
+"""Longest time for a client's report after its last reply; a million records take 0.1 s. The last reply comes within
+two timeouts: a request may be sent one timeout late, and the reply may take another timeout."""
 
 INTERRUPTED_S = 5.0
-"""As ``FOLD_S``, after Ctrl-C."""
+"""Longest time for a client's report after Ctrl-C, as ``FOLD_S``."""
 
 PROGRESS_S = 0.2
-"""Between two calls of whoever watches."""
+"""Time between two calls of the watch."""
 
 Phase = Literal["starting", "standing", "warm-up", "measuring", "finishing"]
 
@@ -55,39 +56,42 @@ class Progress:
     """Progress of a run."""
 
     phase: Phase
-    """``standing`` is said once: all clients that live stand at the barrier, and are let go when this call returns."""
+    """Phase of the run. The phase ``standing`` is reported once, when all living clients stand at the barrier. The
+    clients may go on when this call of the watch returns."""
     requests: int
     """Requests done so far, warm-up included, to within some dozen for each connection."""
     elapsed_s: float
-    """Since connecting."""
+    """Time since the clients connected."""
     remaining_s: float
-    """Until the window ends."""
+    """Time until the window ends."""
 
 
 Watch = Callable[[Progress], None]
-"""Called in the thread of ``run`` about five times a second, and within a millisecond or so of each change of phase."""
+"""Function that is called in the thread of ``run`` about five times a second, and within a millisecond or so of each
+change of phase."""
 
 
 def warm() -> None:
-    """Makes ready what all runs share: the fork server, and the array of counts. May be repeated."""
+    """Prepares the parts that all runs share: the fork server, and the array of counts. May be repeated."""
     processes.warm()
     _counts()
 
 
 @cache
 def _counts() -> MutableSequence[int]:
-    """Counts of the requests that each connection of a run has done; one array for all runs, one after the other."""
+    """Counts of the requests that each connection of a run has done; all runs use the same array, one run after the
+    other."""
     counts: MutableSequence[int] = RawArray("q", CONNECTIONS_MAX)
     return counts
 
 
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
-    """Runs a plan. Blocks for its warm-up, its window, and the last replies; not in two threads at once.
+    """Runs a plan. Blocks for its warm-up, its window, and the last replies. Not for two threads at the same time.
 
-    Raises the Fault of connecting if no client could connect. Raises UsageError where it may not have so many
-    descriptors, or the transport has no such client. A client process that dies is counted among the errors
-    (``client_lost``). No process is left behind, whatever happens. Ctrl-C ends the run early and is not raised; so does
-    a KeyboardInterrupt of ``progress``, or of another signal's handler.
+    Raises the Fault of connecting if no client could connect. Raises UsageError if the system allows too few
+    descriptors, or if the transport has no such client. A client process that dies is counted among the errors
+    (``client_lost``). After an error, too, no process is left behind. Ctrl-C ends the run early, and KeyboardInterrupt
+    is not raised. A KeyboardInterrupt of ``progress``, or of another signal's handler, has the same effect.
     """
     lean.check(plan)
     make_room(plan.clients)
@@ -101,7 +105,7 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Nobody watches."""
+    """Does nothing: the watch of a run without a display."""
 
 
 class _Fleet:
@@ -114,14 +118,15 @@ class _Fleet:
         self._counts[: plan.connections] = [0] * plan.connections
         self._window = Window(0, 0, 0)
         self._processes = Processes()
-        self._waiting: list[Pipe] = []  # of those that have yet to report
+        self._waiting: list[Pipe] = []  # of processes that have not reported yet
         self._reports: list[ClientReport] = []
         self._interrupted = False  # or about to be
         self._ending = False
 
     @contextmanager
     def interrupts_noted(self) -> Iterator[None]:
-        """Ctrl-C, and SIGTERM where somebody listens to it, are noted, and looked at where nothing is lost by it."""
+        """Notes Ctrl-C, and SIGTERM if the program handles SIGTERM. The run looks at the noted interrupt at a point
+        where no record is lost."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         listened_to = {number: was for number, was in before.items() if callable(was)}
         if threading.current_thread() is not threading.main_thread():
@@ -148,7 +153,7 @@ class _Fleet:
             end_ns = start_ns + int(plan.duration_s * 1e9)
             self._window = Window(connect_ns, start_ns, end_ns)
             for pipe in self._waiting:
-                with suppress(BrokenPipeError):  # it has died, and is counted when it is listened to
+                with suppress(BrokenPipeError):  # the process has died; _gather counts it as lost
                     pipe.send(self._window)
             self._gather("warm-up", start_ns)
             self._gather("measuring", end_ns)
@@ -166,11 +171,12 @@ class _Fleet:
         return combine(plan, self._window, self._reports, lost, self._interrupted, cores)
 
     def reap(self) -> None:
-        """Ends every process that still runs, and waits for all. Those that have reported are ending by themselves."""
+        """Ends every process that still runs, and waits for all. A process that has reported ends by itself."""
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
-        """Starts the processes, and waits until all stand at the barrier. One that dies first is lost."""
+        """Starts the processes, and waits until all stand at the barrier. A process that dies before it stands there is
+        lost."""
         for client in range(self._plan.clients):
             self._look_for_interrupt()
             self._waiting.append(self._processes.start(run_client, self._plan, client, self._counts))
@@ -187,7 +193,7 @@ class _Fleet:
             self._drop(pipe)
 
     def _gather(self, phase: Phase, until_ns: int) -> None:
-        """Listens for reports until then, or until all have come, and has the run watched."""
+        """Listens for reports until this moment, or until all reports have come. Calls the watch meanwhile."""
         self._say(phase)
         while self._waiting and (left_ns := until_ns - time.perf_counter_ns()) > 0:
             for pipe in wait(self._waiting, min(left_ns / 1e9, PROGRESS_S)):
@@ -200,17 +206,17 @@ class _Fleet:
                 self._say(phase)
 
     def _end_early(self) -> None:
-        """Ends the run now: the window with it. Blocks for a moment."""
+        """Ends the run and its window now. Blocks for a moment."""
         now_ns = time.perf_counter_ns()
         self._ending = True
-        if not self._window.end_ns:  # none has been told to begin
+        if not self._window.end_ns:  # no client has got the window
             return
         self._window = replace(self._window, end_ns=max(self._window.start_ns, min(now_ns, self._window.end_ns)))
         self._processes.terminate()
         self._gather("finishing", now_ns + int(INTERRUPTED_S * 1e9))
 
     def _drop(self, pipe: Pipe) -> None:
-        """Listens to a client no more."""
+        """Stops listening to a client."""
         self._waiting.remove(pipe)
         pipe.close()
 
@@ -223,7 +229,7 @@ class _Fleet:
         self._look_for_interrupt()
 
     def _look_for_interrupt(self) -> None:
-        """Raises KeyboardInterrupt after a Ctrl-C, but not while its run is ended. Called where nothing is half
-        done."""
+        """Raises KeyboardInterrupt after a Ctrl-C, but not while the run is ending. Called only at points between whole
+        steps."""
         if self._interrupted and not self._ending:
             raise KeyboardInterrupt

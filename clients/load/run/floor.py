@@ -1,10 +1,11 @@
-"""The load client's floor: what it reads of a server that does nothing (``null_server.py``), on this machine, now.
+"""The load client's floor: the times that the client measures on a server that does nothing (``null_server.py``), on
+this machine, now.
 
-A response time holds the client's own work, the kernel's and the loopback's. No server can be read as faster than that.
-The floor is half a second of a closed loop on one connection. Stated beside a result, it says how much of a time is not
-the server's.
+A response time includes the work of the client, the kernel and the loopback. No server can show a shorter time than
+this floor. The floor is measured for half a second, in a closed loop on one connection. Beside a result, the floor
+shows the part of a response time that the server does not cause.
 
-The null server runs on the cores that the client may not use, where there are any.
+The null server runs on the cores that the client may not use, if the machine has such cores.
 """
 
 import os
@@ -31,10 +32,10 @@ WARM_UP_S = 0.2
 DURATION_S = 0.5
 
 READY_S = 15.0
-"""Longest time for the null server's ready line; it takes a tenth of a second."""
+"""Longest time for the null server's ready line; the ready line takes a tenth of a second."""
 
 STOP_S = 5.0
-"""Longest time for it to end before it is killed."""
+"""Longest time for the null server to end before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,10 @@ class Floor:
 
 
 def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
-    """Measures it, the client on the cores ``cpus`` (None: on any). Blocks for about a second.
+    """Measures the floor, with the client on the cores ``cpus`` (None for any core). Blocks for about a second.
 
-    Not during another run of ``fleet``. Raises Unavailable where there is no null server for the transport, or it does
-    not start or answer, and KeyboardInterrupt after Ctrl-C.
+    Not during another run of ``fleet``. Raises Unavailable if the transport has no null server, or if the null server
+    does not start or answer. Raises KeyboardInterrupt after Ctrl-C.
     """
     if answers_of(transport) is None:
         raise Unavailable(f"nothing but its own library speaks {load(transport).LABEL}")
@@ -57,12 +58,12 @@ def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
         try:
             return _once(transport, client, cpus)
         except Unavailable:
-            continue  # a machine that is busy with something else for a second: once more
+            continue  # the machine was busy for a second: try again
     return _once(transport, client, cpus)
 
 
 def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
-    """One try. As ``floor``."""
+    """Measures the floor once, as ``floor`` does."""
     with null_server(transport, cpus) as where:
         plan = LoadPlan(
             transport=transport,
@@ -86,7 +87,8 @@ def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 
 @contextmanager
 def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterator[Address]:
-    """A null server in a process of its own: where it listens. It is gone after the block, and with this process.
+    """Starts a null server in a process of its own, and gives its address. The null server ends with the block, or with
+    this process.
 
     Raises Unavailable.
     """
@@ -102,7 +104,7 @@ def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterat
     try:
         others = _other_cores(not_on)
         if others:
-            os.sched_setaffinity(process.pid, others)  # it has one thread
+            os.sched_setaffinity(process.pid, others)  # the null server has one thread
         descriptor = process.stdout.fileno()
         line = os.read(descriptor, 100).decode() if select.select([descriptor], [], [], READY_S)[0] else ""
         if not line.startswith("ready "):
@@ -119,7 +121,8 @@ def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterat
 
 
 def _other_cores(not_on: Collection[int] | None) -> set[int]:
-    """The cores that are left beside those; none where it does not matter or cannot be chosen."""
+    """The cores of this process outside ``not_on``. Empty if ``not_on`` is None, or if the system cannot choose
+    cores."""
     if not_on is None or not hasattr(os, "sched_setaffinity"):
         return set()
     return os.sched_getaffinity(0) - set(not_on)

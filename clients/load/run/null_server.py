@@ -1,13 +1,13 @@
-"""A server that does nothing: every request gets the same valid reply to Lookup, as cheaply as Python can send it.
+"""A server that does nothing: every request gets the same valid reply to Lookup, at the least cost that Python allows.
 
     python -m clients.load.run.null_server --transport sockets --port 0
 
-What a client measures of it is the client's own share of every time: the floor (``floor.py``). One thread sleeps in
-epoll. A request's method and message are not looked at. A reply is constant, but for its call or stream number. Each
-transport says itself what that is in bytes (``null_answers``). It keeps the process contract: ``ready HOST:PORT``, and
-at SIGTERM or SIGINT what has arrived is answered before exit 0.
+A client's times on this server are the client's own share of every time: the floor (``floor.py``). One thread sleeps in
+epoll. The server reads no request's method or message. All replies are equal, apart from the call or stream number.
+Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract: it prints
+``ready HOST:PORT``, and after SIGTERM or SIGINT answers the requests that have arrived, and exits with 0.
 
-A client that does not read is cut off.
+The server closes the connection of a client that does not read.
 """
 
 import argparse
@@ -38,11 +38,12 @@ BACKLOG = 1024
 """Connections that may wait to be accepted: more than a load here opens at a time."""
 
 Answer = Callable[[], bool]
-"""Called when a descriptor can be read; says whether it stays open. May raise OSError, which closes it."""
+"""Function that is called when a descriptor can be read. True if the descriptor stays open. An OSError of the function
+closes the descriptor."""
 
 
 class _Connection:
-    """One connection: reads, has its protocol answer, writes."""
+    """One connection: reads requests, gets the replies from its protocol, writes the replies."""
 
     __slots__ = ("_descriptor", "_feed")
 
@@ -53,7 +54,7 @@ class _Connection:
             os.write(descriptor, answers.hello)
 
     def answer(self) -> bool:
-        """Reads once, and sends what there is to send."""
+        """Reads once, and sends the replies."""
         data = os.read(self._descriptor, READ_BYTES)
         if not data:
             return False
@@ -64,15 +65,15 @@ class _Connection:
 
 
 def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
-    """Maker of the transport's side of a new connection; None where that takes the transport's library."""
+    """Maker of the transport's side of a new connection; None for a transport that needs its own library."""
     return load(transport).null_answers(REPLY)
 
 
 class NullServer:
-    """Listens from when it is made. One thread's; to be served once."""
+    """The null server, which listens from its creation on. For one thread. ``serve`` may be called once."""
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
-        """``answers`` gives what speaks on a new connection. Raises OSError where it cannot listen."""
+        """``answers`` makes the protocol of a new connection. Raises OSError if the server cannot listen."""
         self._new_answers = answers
         self._listener = socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
         self._listener.setblocking(False)
@@ -84,16 +85,18 @@ class NullServer:
 
     @property
     def port(self) -> int:
-        """Port on which it listens."""
+        """Port on which the server listens."""
         return int(self._listener.getsockname()[1])
 
     @property
     def stop_descriptor(self) -> int:
-        """Writing a byte here ends ``serve``; safe from a signal handler and from any thread."""
+        """Descriptor that ends ``serve``: a byte written here is the signal. Safe from a signal handler and from any
+        thread."""
         return self._stop.fileno()
 
     def serve(self) -> None:
-        """Answers until it is stopped, and then what has arrived; closes everything. Blocks."""
+        """Answers requests until a byte on ``stop_descriptor``, then answers the requests that have arrived. Closes all
+        connections. Blocks."""
         goes_on = True
 
         def end() -> bool:
@@ -120,7 +123,7 @@ class NullServer:
             try:
                 if answers[descriptor]():
                     continue
-            except OSError:  # reset by the client, or it does not read
+            except OSError:  # reset by the client, or the client does not read
                 pass
             self._sockets.pop(descriptor).close()
             del answers[descriptor]
@@ -130,7 +133,7 @@ class NullServer:
         while True:
             try:
                 accepted, _ = self._listener.accept()
-            except OSError:  # none waits, one has gone again, or no descriptor is left: the listener stays
+            except OSError:  # no client waits, a client has left, or no descriptor is free
                 return True
             try:
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -155,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refuse(PROGRAM, f"--transport: got {options.transport!r}, allowed: one that is spoken without a library")
     server = NullServer(answers, options.port)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # what ends it is the byte that the interpreter writes
+        signal.signal(number, lambda *_: None)  # the byte that the interpreter writes ends serve
     signal.set_wakeup_fd(server.stop_descriptor)
     gc.disable()  # a collection would be taken for the client's time; nothing here makes cycles
     print(f"ready 127.0.0.1:{server.port}", flush=True)

@@ -1,28 +1,30 @@
-"""Real-time priority: while a process has it, no program without it may take its core (SCHED_FIFO, sched(7)).
+"""Real-time priority: a program without this priority cannot take the core of a process that has it (SCHED_FIFO,
+sched(7)).
 
-A client that waits awake for the next moment is otherwise a program like any other. Whatever else wakes on its core is
-given some milliseconds of it, the kernel's own work too. In these requests are sent late, and replies seen late. The
-priority is Linux's, and asks for the right to it: root, or CAP_SYS_NICE.
+Without real-time priority, a client that waits awake for the next moment shares its core. Another program that wakes on
+the core gets some milliseconds, and so does the kernel's own work. In these milliseconds the client sends requests late
+and sees replies late. Only Linux has this priority, which needs a permission: root, or CAP_SYS_NICE.
 
-It is no option. A process that never sleeps keeps all else off its core, the kernel's network thread too. Linux keeps a
-twentieth of the time for the others (``sched_rt_runtime_us``), in one piece of up to 50 ms. At high rates that makes a
-client later and not sooner.
+The load client has no option for this priority. A process that never sleeps keeps all other programs off its core, and
+also the kernel's network thread. Linux keeps a twentieth of the time for other programs (``sched_rt_runtime_us``), in
+one piece of up to 50 ms. At high rates this pause makes requests later, not earlier.
 """
 
 import os
 
 PRIORITY = 1
-"""The lowest of them: higher than all programs without."""
+"""The lowest real-time priority, which is above all programs without real-time priority."""
 
 
 def take_real_time() -> None:
-    """Gives it to this thread, and to all threads and processes that it starts. Raises OSError without the right."""
+    """Gives real-time priority to this thread, and to all threads and processes that this thread starts. Raises OSError
+    without the permission."""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
 
 
 def allowed() -> bool:
-    """True where this process has the right to it, seen by taking it for a moment. Raises OSError if it cannot go
-    back."""
+    """True where this process may have real-time priority. The test takes the priority for a moment. Raises OSError if
+    the process cannot go back."""
     if not hasattr(os, "sched_setscheduler"):
         return False
     before, parameter = os.sched_getscheduler(0), os.sched_getparam(0)

@@ -1,11 +1,12 @@
 """Processes of load clients: forked by one fork server, each with a pipe, always reaped.
 
-The fork server has the heavy modules loaded, so ten processes take a few milliseconds each. It stays for the next run,
-and ends with this program.
+The fork server has the heavy modules loaded, so ten processes take a few milliseconds each. The fork server stays for
+the next run, and ends with this program.
 
-The fork server ends when the last holder of its pipe is gone. It gives that pipe to all whom it forks, since they might
-fork too. Our processes do not fork, so they let it go. Then the fork server ends with the program that started it,
-however that ends. The processes end with the fork server, in the middle of whatever they do.
+The fork server ends when no process holds its pipe any more. The fork server gives this pipe to every process that it
+forks, since that process might fork too. Our client processes do not fork, so they close the pipe. So the fork server
+ends with the program that started it, also after a crash of the program. The client processes end with the fork server,
+at any point of their work.
 """
 
 import multiprocessing
@@ -33,26 +34,27 @@ REAP_S = 5.0
 """Longest time for a process that has reported to end before it is killed."""
 
 DESCRIPTORS_EACH = 4
-"""Descriptors that a client process takes here: its pipe, and three of ``multiprocessing``'s."""
+"""Descriptors of this program that a client process takes: its pipe, and three of ``multiprocessing``'s."""
 
 _DESCRIPTORS_BESIDE = 64
-"""Descriptors that whatever else a program does may take."""
+"""Descriptors for the other parts of a program."""
 
 
 def warm() -> None:
-    """Starts the fork server and has it load its modules, in the background. May be repeated."""
-    allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server begins with what is allowed here
+    """Starts the fork server, which loads its modules in the background. May be repeated."""
+    allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server inherits this limit
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
-    resource_tracker.ensure_running()  # which would unblock what is blocked below
+    resource_tracker.ensure_running()  # it would unblock the signals blocked below
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()  # it and all clients inherit the mask: a Ctrl-C is the parent's alone
+        forkserver.ensure_running()  # all clients inherit the mask: Ctrl-C is for the parent alone
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def make_room(clients: int) -> None:
-    """Sees to it that this process may have so many clients. Raises UsageError where the system does not let it."""
+    """Ensures that this process may have this number of clients. Raises UsageError if the system does not allow the
+    descriptors."""
     needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
     allowed = allow_descriptors(needed)
     if allowed < needed:
@@ -61,7 +63,8 @@ def make_room(clients: int) -> None:
 
 
 def allow_descriptors(needed: int) -> int:
-    """Raises this process's limit of descriptors to so many, if it may be; the limit, which is never lowered."""
+    """Raises this process's limit of descriptors to ``needed``, as far as the system allows. Gives the limit, which is
+    never lowered."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return needed
@@ -72,24 +75,25 @@ def allow_descriptors(needed: int) -> int:
 
 
 class Processes:
-    """Client processes, each with a pipe. One thread's. ``reap`` ends them."""
+    """Client processes, each with a pipe. For one thread. ``reap`` ends the processes."""
 
     def __init__(self) -> None:
         self._processes: list[ForkServerProcess] = []
         self._pipes: list[Pipe] = []
 
     def __len__(self) -> int:
-        """Processes that were started since the last ``reap``."""
+        """Number of processes that were started since the last ``reap``."""
         return len(self._processes)
 
     def start(self, body: Callable[..., None], *arguments: object) -> Pipe:
-        """Starts a process that calls ``body`` with its end of a pipe and the arguments; this program's end of it."""
+        """Starts a process that calls ``body`` with one end of a pipe and the arguments. Gives the other end of the
+        pipe."""
         context = multiprocessing.get_context("forkserver")
         mine, its = context.Pipe()
         self._pipes.append(mine)
         name = f"load-client-{len(self)}"
         process = context.Process(target=run_forked, args=(body, its, *arguments), name=name)
-        self._processes.append(process)  # before it starts: a Ctrl-C from then on finds it here
+        self._processes.append(process)  # before the start, so that a Ctrl-C finds the process here
         process.start()
         its.close()
         return mine
@@ -100,8 +104,8 @@ class Processes:
             process.terminate()
 
     def reap(self, within_s: float) -> None:
-        """Closes all pipes, and waits until every process has ended. One that runs for longer is killed; after a Ctrl-C
-        meanwhile, all are. May be repeated."""
+        """Closes all pipes, and waits until every process has ended. A process that runs longer than ``within_s`` is
+        killed. A Ctrl-C meanwhile kills all processes. May be repeated."""
         for pipe in self._pipes:
             pipe.close()
         started = [process for process in self._processes if process.pid is not None]
@@ -119,7 +123,7 @@ class Processes:
 
 
 def heard(pipe: Pipe, within_s: float = 0.0) -> object:
-    """Next message of a process; a text with the reason where none comes. Blocks until then."""
+    """Next message of a process; a text with the reason if no message comes. Blocks for ``within_s`` at most."""
     try:
         return pipe.recv() if pipe.poll(within_s) else f"a client process said nothing for {within_s:.0f} s"
     except (EOFError, ConnectionResetError):
@@ -127,7 +131,7 @@ def heard(pipe: Pipe, within_s: float = 0.0) -> object:
 
 
 def run_forked(process: Callable[..., None], *arguments: object) -> None:
-    """Calls what the process is to do, in a process that ends with its parent as soon as it has begun."""
-    end_with_parent()  # who is there, as long as the pipe is held
+    """Calls ``process`` in a forked process, which from its beginning ends with its parent."""
+    end_with_parent()  # the parent is alive while this process holds the pipe
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     process(*arguments)

@@ -1,14 +1,15 @@
-"""The highest rate at which a server still keeps a limit on its 99th percentile, by trial.
+"""The highest rate at which a server keeps a limit on its 99th percentile, found by trials.
 
-The search has three steps. It doubles the rate until a trial fails; where the first fails, it halves the rate until one
-passes. It halves the interval between the two (on the logarithm) until that is 5 % wide. It tries the rate found once
-more, and steps down by 5 % until some rate has passed twice: one pass may have been luck.
+The search has three steps. First it doubles the rate until a trial fails. If the first trial fails, the search halves
+the rate until a trial passes. Then the search halves the interval between the passed and the failed rate (on the
+logarithm) until the interval is 5 % wide. Last, the search tries the found rate once more, and steps down by 5 % until
+some rate has passed twice: one pass may have been luck.
 
-A trial that failed while the client itself was late says little of the server. It is repeated once before it counts.
-The last step repeats none: a second chance would let luck in.
+A trial that failed while the client itself was late says little of the server. The search repeats this trial once
+before the trial counts. The last step repeats no trial, since a repetition would again let a rate pass by luck.
 
-Left out: what a trial is. The caller measures it in an open loop, since a closed one slows down with the server and
-shows no limit.
+Left out: the measurement of a trial. The caller measures a trial in an open loop, since a closed loop slows down with
+the server and shows no limit.
 """
 
 import math
@@ -16,13 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 STEP = 1.05
-"""Precision of the answer: within 5 %."""
+"""Precision of the answer: the found rate is within 5 % of the highest rate."""
 
 TRIALS_MAX = 40
-"""From 10/s by doubling to a million takes 18, halving the interval 4, proving some more; repeated ones count too."""
+"""Largest number of trials. Doubling from 10/s to a million takes 18 trials, and halving the interval takes 4. The last
+step takes some more. Repeated trials count."""
 
 HALVINGS_MAX = 4
-"""The first rate is halved so often, at most, where it fails. At half the rate a trial lasts twice as long."""
+"""Largest number of times that a failed first rate is halved. At half the rate a trial lasts twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class Trial:
     said: str
     """Result of the trial, in a few words."""
     late_sends: bool = False
-    """Requests were sent late, or off their schedule: what was seen may not be the server's limit."""
+    """True where requests were sent late or off their schedule. The cause may then be the client, and not the
+    server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +46,15 @@ class Found:
     """Result of the search."""
 
     rate_hz: float | None
-    """None: no rate, from the least on, kept the limit twice."""
+    """The highest rate that kept the limits; None if no rate kept the limits twice."""
     trials: tuple[Trial, ...]
     late_sends: bool
-    """True where requests were sent late in the failed trial: then the client was the limit, as far as can be told."""
+    """True where requests were sent late in the failed trial. The client was then probably the limit."""
 
 
 def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float, high_hz: float) -> Found:
-    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``. Blocks for as long as the trials do, at
-    most ``TRIALS_MAX`` of them."""
+    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``. Blocks for the time of the trials, which
+    are at most ``TRIALS_MAX``."""
     trials: list[Trial] = []
 
     def attempt(rate_hz: float) -> Trial:
@@ -80,7 +83,7 @@ def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float,
         else:
             failed = tried
     while best_hz >= least_hz and len(trials) < TRIALS_MAX:
-        trials.append(trial(best_hz))  # once only, whatever it fails by: this is the proof
+        trials.append(trial(best_hz))  # without a repetition: this trial is the proof
         if not trials[-1].kept:
             failed = trials[-1]
             best_hz /= STEP

@@ -1,7 +1,8 @@
-"""One client process of a block: made once, it holds a connection to every server and follows the turns.
+"""One client process of a block: one process for all turns, with a connection to every server.
 
-Over a pipe it says CONNECTED, gets turns, and sends back what it wrote down of them, until it gets None. The last
-process is the price updater, where a load has one. Garbage collection is off meanwhile, as in every load client here.
+Over a pipe the process sends CONNECTED, gets turns, and sends back its records of the turns. The process ends when it
+gets None in place of turns. If a load has a price updater, the last process is this updater. Garbage collection is off
+in the process, as in every load client here.
 """
 
 import random
@@ -31,22 +32,23 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 CONNECTED = "connected"
-"""First message of a process: it has all its connections."""
+"""First message of a process: the process has all its connections."""
 
 _READ_BEFORE_NS = 500_000
-"""The server's processor clock is read so long before a turn's end: mostly all is answered by then."""
+"""Time before a turn's end at which the server's processor clock is read. By this moment usually all requests are
+answered."""
 
 _FOREVER = 2**62
 
 
 class Part(Protocol):
-    """Part of a process in the turns."""
+    """The task of a process in the turns: client or price updater."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
 
     def follow(self, turns: Sequence[Turn]) -> TurnRecords:
-        """Sends in its turns. Blocks until the last has ended."""
+        """Sends requests in the turns of this process. Blocks until the last turn has ended."""
 
     def close(self) -> None:
         """Closes all connections."""
@@ -55,7 +57,7 @@ class Part(Protocol):
 def run_turn_client(
     pipe: Pipe, loads: tuple[TurnLoad, ...], client: int, updater: bool, board: MutableSequence[int]
 ) -> None:
-    """The process. Ends quietly if the parent is gone."""
+    """Runs the process. Ends without an error if the parent is gone."""
     connections = sum(line.plan.connections_per_client for line in lines(loads))
     settle(replace(loads[0].plan, connections_per_client=connections))
     part: Part = Updater(loads, client) if updater else Client(loads, client, Board(board))
@@ -80,7 +82,7 @@ def run_turn_client(
 
 
 class Client:
-    """A client's part: see ``Part``."""
+    """The task of a client in the turns: see ``Part``."""
 
     def __init__(self, loads: Sequence[TurnLoad], client: int, board: Board) -> None:
         self._loads = loads
@@ -110,7 +112,7 @@ class Client:
             client_cpu_ns[number] = time.process_time_ns() - own_ns
             if before is not None:
                 wait_until(turn.end_ns - _READ_BEFORE_NS, time.perf_counter_ns, time.sleep)
-                if time.perf_counter_ns() < turn.end_ns:  # later, it would have the next turns in it
+                if time.perf_counter_ns() < turn.end_ns:  # a later value would include the next turns
                     server_cpu_ns[number] = processes_cpu_ns(pids) - before[0]
                     wire_bytes[number] = loopback_bytes() - before[1]
         records = [
@@ -133,7 +135,7 @@ class Client:
             yield from senders
 
     def _send(self, turn: Turn) -> None:
-        """One turn, on all of this process's connections to its server."""
+        """Sends through one turn, on all of this process's connections to the turn's server."""
         line = self._line_of[turn.load]
         places = line.places(self._loads[turn.load].plan.clients)
         senders = self._senders[line.number]
@@ -183,9 +185,10 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
 
 
 class Updater:
-    """The price updater's part: Updates at random moments, drawn over each load's own time. See ``Part``.
+    """The price updater, which sends Updates at random moments. See ``Part``.
 
-    Its turns are laid end to end, so that its pace is the same however they are cut.
+    The moments are drawn over each load's own time: the load's turns are laid end to end. So the updater's rate is the
+    same for turns of any length.
     """
 
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:
@@ -203,7 +206,7 @@ class Updater:
         self._requests = {number: Workload(plan).requests(client, 0) for number, plan in self._plans.items()}
         self._rng = random.Random(f"{loads[0].plan.seed}/updater")
         self._left_ns = dict.fromkeys(self._line_of, 0)
-        """By load: until the next update, of the load's own time."""
+        """For each load, the time until the next update, counted in the load's own turns."""
 
     def open(self) -> None:
         """See ``Part.open``."""

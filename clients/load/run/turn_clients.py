@@ -1,7 +1,7 @@
-"""The client processes of a block: started together, given turns, listened to, always reaped.
+"""The client processes of a block: their common start, their turns, their reports, and their end.
 
-They come from the fork server that every load run here uses. Ctrl-C is the parent's: they never get it, and end with
-the block. Left out: what is said of their records.
+The processes come from the fork server that every load run here uses. Ctrl-C is for the parent: the processes never get
+the signal, and end with the block. Left out: conclusions from their records.
 """
 
 import time
@@ -26,12 +26,14 @@ REPORT_S = 30.0
 
 
 class TurnClients:
-    """The processes. One thread's. Leaving ``with`` ends them."""
+    """The client processes of a block. For one thread. The end of the ``with`` block ends the processes."""
 
     def __init__(self, loads: Sequence[TurnLoad]) -> None:
-        """Starts them; each connects to every server that it has a load on. Blocks until all have.
+        """Starts the processes. Each process connects to every server of its loads. Blocks until all processes are
+        connected.
 
-        Raises Unavailable where one cannot connect or dies, UsageError where this process may not have so many files.
+        Raises Unavailable if a process cannot connect or dies. Raises UsageError if the system allows this process too
+        few files.
         """
         self._loads = tuple(loads)
         self._clients = max(each.plan.clients for each in loads)
@@ -56,7 +58,7 @@ class TurnClients:
             raise
 
     def begin(self, turns: Sequence[Turn]) -> None:
-        """Has them follow these turns, whose moments are on the clock. Returns at once."""
+        """Gives these turns to the processes. The moments of the turns are on the clock. Returns at once."""
         self._end_ns = turns[-1].end_ns
         for pipe in self._pipes:
             pipe.send(tuple(turns))
@@ -76,12 +78,12 @@ class TurnClients:
         return reports
 
     def end(self) -> None:
-        """Ends every process, and waits for all. May be repeated."""
+        """Ends every process, and waits until all have ended. May be repeated."""
         for pipe in self._pipes:
             try:
                 pipe.send(None)
             except OSError:
-                pass  # it has died
+                pass  # the process has died
         self._processes.reap(REAP_S)
         self._pipes = []
 

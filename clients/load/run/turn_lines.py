@@ -1,4 +1,5 @@
-"""Which loads of a block share connections, and who sends on them: a **line** for each server and kind of client."""
+"""Lines: the loads of a block that share connections, and the senders on these connections. A **line** exists for each
+server and kind of client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +10,16 @@ from clients.load.plan.turns import TurnLoad
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Loads of one server, by one kind of client, with as many connections each: they share these."""
+    """Loads of one server by one kind of client, with the same number of connections. The loads of a line share the
+    connections."""
 
     number: int
     loads: tuple[int, ...]
-    """The loads' places."""
+    """Places of the loads among all loads of the block."""
     plan: LoadPlan
-    """Of the load with the most clients."""
+    """Plan of the load with the most clients."""
     first_place: int
-    """On the board."""
+    """First place of this line on the board."""
 
     @property
     def multiplexed(self) -> bool:
@@ -30,16 +32,16 @@ class Line:
         return 1 if self.multiplexed else self.plan.connections_per_client
 
     def place(self, client: int, sender: int) -> int:
-        """One sender's place on the board."""
+        """The place of one sender on the board."""
         return self.first_place + client * self.senders + sender
 
     def places(self, clients: int) -> range:
-        """The places of so many clients, from the first on."""
+        """The places of the first ``clients`` clients on the board."""
         return range(self.first_place, self.place(clients, 0))
 
 
 def lines(loads: Sequence[TurnLoad]) -> tuple[Line, ...]:
-    """Every line of these loads; each load is in one."""
+    """All lines of these loads. Each load is in one line."""
     by_key: dict[tuple[object, ...], list[int]] = {}
     for place, each in enumerate(loads):
         plan = each.plan

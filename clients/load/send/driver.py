@@ -1,23 +1,26 @@
 """One connection and one request at a time, over any transport: send, wait for the reply, send the next.
 
-It drives the transport's own client, and either kind of client with a connection per request. The lean client's kept
-connections are driven by ``lanes.py``.
+The driver drives the transport's own client. With a connection per request, the driver drives both kinds of client.
+``lanes.py`` drives the lean client's kept connections.
 
-The hot loop takes two times, calls, looks the reply up among those known to be valid, and appends three numbers.
-Everything else is prepared before it or folded after it. Service time is from just before the call to just after it,
-the client's share included. With a connection per request it includes connecting, but not closing.
+For each request the hot loop reads the clock twice, makes the call, looks the reply up among the known valid replies,
+and appends three numbers. All other work is done before the loop or after it. Service time begins just before the call
+and ends just after it, so it includes the client's own work. With a connection per request, service time includes
+connecting, but not closing.
 
-In an open loop each connection has a part of the schedule and waits for the next moment on it. A reply that comes later
-than that makes the next send late. Its response time counts from when it was due (as in wrk2).
+In an open loop each connection has a part of the schedule and waits for the next moment on it. A reply that comes after
+this moment makes the next send late. The late request's response time begins when the request was due (as in wrk2).
 
-A fault is recorded and never retried: the next request is a new one. The connection is made anew outside its time.
+A fault is recorded and never retried: the next request is a new one. The connection is made anew, and the next
+request's time does not include this.
 
-The first call on a connection is marked, answered or failed: it pays for what happens only once. The very first call
-may wait until the run ends: a client that the server keeps waiting is starved, which is no error. In an open loop only
-the very first call is marked, and it comes before the schedule. After a fault every request belongs to the schedule.
+The first call on a connection is marked, answered or failed: its time includes work that happens only once. The very
+first call may wait until the run ends: a client that the server keeps waiting is starved, and starvation is not an
+error. In an open loop only the very first call is marked, and this call comes before the schedule. After a fault every
+request belongs to the schedule.
 
-An interrupted run is folded while a thread may still be in a call. So the outcome is written down last: with it a
-request counts as recorded.
+An interrupted run is folded while a thread may still be in a call. So the outcome is recorded last: a request with an
+outcome counts as recorded.
 """
 
 import ssl
@@ -34,63 +37,64 @@ from stock_service.rpc.errors import DeadlineExceeded, Fault
 from stock_service.rpc.transports import Connection
 
 BLOCK = 16
-"""Requests between two looks at whether records must be folded, and two signs of progress."""
+"""Requests between two checks if records must be folded, and between two reports of progress."""
 
 PAUSE_S = 0.01
-"""After a fault: each connection asks a server that refuses, or is gone, a hundred times a second at most."""
+"""Pause after a fault. A connection asks a server that refuses, or that is gone, a hundred times a second at most."""
 
 LATE_NS = 20_000_000
 """Time after the deadline for which a request that was due before it is still sent."""
 
 STARVED_NS = 100_000_000
-"""A first call given up so long before the run's end still counts as starved: timers are not that exact."""
+"""Tolerance of timers. A first call that is given up this long before the run's end still counts as starved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Clock, limits and shared state that a sender gets from outside, so that tests need no clock."""
+    """Clock, limits and shared state that the caller gives to a sender, so that tests need no real clock."""
 
     deadline: Deadline
     timeout_s: float
     records_max: int
-    """Records held before the hot loop stops to have them folded."""
+    """Largest number of records before the hot loop stops for folding."""
     progress: MutableSequence[int]
-    """Counts of requests done, for the watcher of the run: this sender's is at ``place``."""
+    """Counts of finished requests, for the progress of the run. This sender's count is at ``place``."""
     place: int
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
     due_ns: Callable[[int], Iterator[int]] | None = None
-    """An open loop's moments from a start on; None: a closed loop, where the next request is due at once."""
+    """An open loop's moments from a start on; None for a closed loop, where the next request is due at once."""
     spin_ns: int = 0
     """Time before a moment in which the clock is read without pause: a pause may end 0.1 ms late."""
     context: ssl.SSLContext | None = None
-    """Encryption of lanes; None: they are plain."""
+    """Encryption of lanes; None for lanes without TLS."""
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """True where a first call ended because the run did: the server never took it up."""
+    """True where a first call ended because the run ended: the server never answered the call."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
 def _not_sent(request: Request) -> bool:
-    """Says so to whoever keeps a history; False."""
+    """Drops a request that was never sent from the kept history. Always False."""
     if isinstance(request.check, Asked):
         request.check.not_sent()
     return False
 
 
 class Pace:
-    """The schedule of one connection in an open loop. One thread's."""
+    """The schedule of one connection in an open loop. For one thread."""
 
     def __init__(self, moments: Iterator[int], around: Surroundings) -> None:
         self._moments = moments
         self._around = around
         self._next_ns = next(moments)
         self.due_ns = 0
-        """When the request is due that ``wait`` waited for."""
+        """Due moment of the request for which ``wait`` waited."""
 
     def wait(self) -> bool:
-        """Blocks until the next request is due; False where that is past the deadline, or it is too late to send."""
+        """Blocks until the next request is due; False if the request is due after the deadline, or is too late to be
+        sent."""
         around, due_ns = self._around, self._next_ns
         now_ns = around.clock_ns()
         if due_ns >= around.deadline.ns or now_ns >= around.deadline.ns + LATE_NS:
@@ -105,7 +109,8 @@ class Pace:
         return True
 
     def write_off(self, records: Records, requests: Iterator[Request]) -> None:
-        """Records what was due before the deadline and never sent: an earlier reply took too long, or never came."""
+        """Records the requests that were due before the deadline and never sent: an earlier reply took too long, or
+        never came."""
         now_ns = self._around.clock_ns()
         while self._next_ns < self._around.deadline.ns:
             records.started += 1
@@ -113,17 +118,18 @@ class Pace:
             self._next_ns = next(self._moments)
 
     def unsent(self, until_ns: int) -> int:
-        """Number of requests that were due before then and never sent, of a run that was interrupted. To be asked
+        """Number of requests that were due before ``until_ns`` and never sent, in an interrupted run. To be called
         once."""
         count = 0
         while self._next_ns < until_ns:
             count += 1
-            self._next_ns = next(self._moments, until_ns)  # none where the schedule itself was cut through
+            self._next_ns = next(self._moments, until_ns)  # no moment if the interruption came inside the schedule
         return count
 
 
 class Driver:
-    """One kept connection, or with ``per_request`` a new one for each. One thread's; whoever made it closes it."""
+    """One kept connection, or with ``per_request`` a new connection for each request. For one thread. The caller that
+    makes the driver closes it."""
 
     def __init__(
         self,
@@ -132,7 +138,8 @@ class Driver:
         surroundings: Surroundings,
         per_request: bool = False,
     ) -> None:
-        """``connect`` makes a connection within so many seconds, or raises a Fault."""
+        """``connect`` takes a timeout in seconds. ``connect`` makes a connection within this time, or raises a
+        Fault."""
         self.records = Records()
         self._requests = requests
         self._new_connection = connect
@@ -144,7 +151,7 @@ class Driver:
         self._folded = 0
 
     def connect(self) -> None:
-        """Makes the connection, or sees that one can be made. Raises a Fault."""
+        """Makes the connection, or tests that a connection can be made. Raises a Fault."""
         if self._per_request:
             self._new_connection(self._around.timeout_s).close()
         else:
@@ -153,9 +160,9 @@ class Driver:
             self._pace = Pace(self._around.due_ns(self._around.clock_ns()), self._around)
 
     def first_call(self, end_ns: int) -> bool:
-        """Makes the first call, waiting for the reply until ``end_ns``; whether there was one.
+        """Makes the first call, and waits for the reply until ``end_ns``. True where a reply came.
 
-        A first call that ends in a fault is recorded, marked as such, and the next call is the first.
+        A first call that ends in a fault is recorded and marked as a first call. The next call is then the first call.
         """
         clock_ns = self._around.clock_ns
         for request in self._requests:
@@ -180,7 +187,8 @@ class Driver:
         return False
 
     def drive(self) -> bool:
-        """Sends until the deadline, or until the records must be folded; whether it stopped for that. The hot loop."""
+        """Sends until the deadline, or until the records must be folded. True where the records must be folded. This
+        function is the hot loop."""
         around, records, pace, per_request = self._around, self.records, self._pace, self._per_request
         clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
@@ -215,19 +223,20 @@ class Driver:
             else:
                 if self._unused:
                     self._unused = False
-                    if pace is None:  # what was due belongs to the schedule, whatever connection it is on
+                    if pace is None:  # in an open loop the request belongs to the schedule
                         records.note_first()
         self._folded += len(records.outcomes)
         return True
 
     def write_off(self) -> None:
-        """Records what an open loop's schedule had due and was not sent. After the last ``drive``."""
+        """Records the requests of an open loop that were due and were not sent. To be called after the last
+        ``drive``."""
         if self._pace is not None:
             self._pace.write_off(self.records, self._requests)
 
     def unsent(self, until_ns: int) -> int:
-        """Number of requests that an open loop's schedule had due until then and that were not sent. After the last
-        ``drive``."""
+        """Number of requests of an open loop that were due before ``until_ns`` and were not sent. To be called after
+        the last ``drive``."""
         return 0 if self._pace is None else self._pace.unsent(until_ns)
 
     def close(self) -> None:
@@ -242,7 +251,7 @@ class Driver:
         self.records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
 
     def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
-        """Records a fault, leaves its connection, and the server alone for a moment."""
+        """Records a fault, closes the connection, and waits for a moment."""
         if isinstance(request.check, Asked):
             request.check.failed(fault)
         self._note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault), due_ns)
@@ -252,8 +261,8 @@ class Driver:
         self._around.pause(PAUSE_S)
 
     def _call(self) -> Callable[[str, bytes, float], bytes] | None:
-        """Function that makes a call. A lost connection is made anew; None if the deadline came first. Failures are
-        counted."""
+        """Function that makes a call. A lost connection is made anew; None if the deadline came first. Failed attempts
+        to connect are counted."""
         if self._per_request:
             return self._call_on_a_new_one
         clock_ns, deadline = self._around.clock_ns, self._around.deadline
@@ -266,7 +275,7 @@ class Driver:
         return None if self._connection is None else self._connection.call
 
     def _call_on_a_new_one(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        """A call, and connecting before it. The connection is left open, so that closing it is in no time."""
+        """Makes a connection, then a call. The connection is left open, so that no time includes closing it."""
         clock_ns = self._around.clock_ns
         began_ns = clock_ns()
         self._connection = self._new_connection(timeout_s)

@@ -1,13 +1,13 @@
 """One connection of the lean client with several calls under way: its sends, its replies, and its records.
 
-It is as lean as Python allows. Requests are encoded before the run, except for their call number. A reply's payload is
-looked up among the known valid ones.
+The code is as lean as Python allows. Requests are encoded before the run, except for their call number. A reply's
+payload is looked up among the known valid payloads.
 
 A call that has begun ends in one record: a reply, a fault, a timeout, or a lost connection. Only a first call that is
 never answered leaves no record.
 
-A connection's first call is marked, answered or failed, since it pays for things that happen only once. It may take as
-long as the run does. A request of a schedule is never a first call.
+A connection's first call is marked, answered or failed, since it pays for things that happen only once. A first call
+may take until the run ends. A request of a schedule is never a first call.
 
 Left out: the moments of sending and connecting, which ``lanes.py`` decides.
 """
@@ -29,14 +29,16 @@ Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
 """A request, encoded; the known valid replies; the check of other replies; the number of its type's outcome 0."""
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
-"""A call under way: when it was due and sent, and the rest of ``Ready``."""
+"""A call under way: the moments when it was due and sent, and the rest of ``Ready``."""
 
 _NEXT, _NONE = -1, 0
-"""Values in the place of a first call's number: the next call is the first, or the first call was made."""
+"""Values of ``first_call`` without a first call under way: the next call will be the first call, or the first call has
+been answered."""
 
 
 class Lane:
-    """One connection, made again after a loss. For one thread. The caller that makes this lane disconnects it."""
+    """One connection, which is made anew after a loss. For one thread. The caller that makes this lane disconnects
+    it."""
 
     __slots__ = (
         "_clock_ns",
@@ -61,19 +63,20 @@ class Lane:
         watched: dict[int, "Lane"],
         open_loop: bool,
     ) -> None:
-        """``watched`` is updated: the connected lanes by descriptor, for the thread that polls ``epoll``."""
+        """``watched`` has the connected lanes by descriptor, for the thread that polls ``epoll``. The lane updates
+        ``watched``."""
         self.requests = requests
         self.records = Records()
         self.codec: Codec
         self.waiting: dict[int, Waiting] = {}  # by call number, oldest first
-        self.first_call = _NEXT  # of this connection, until it is answered
-        self.resting = False  # in a closed loop: not to send until it is woken
+        self.first_call = _NEXT  # number of the first call, until its reply
+        self.resting = False  # in a closed loop: the lane waits for _wake
         self._clock_ns = clock_ns
         self._epoll = epoll
         self._watched = watched
         self._open_loop = open_loop
         self._socket: socket.socket | None = None
-        self._unsent = b""  # what the kernel had no room for
+        self._unsent = b""  # bytes for which the kernel had no room
 
     @property
     def connected(self) -> bool:
@@ -96,7 +99,7 @@ class Lane:
         return not self.waiting or (len(self.waiting) == 1 and self.first_call in self.waiting)
 
     def connect(self, address: Address, codec: Codec, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
-        """Makes the connection, over TLS where there is a ``context``.
+        """Makes the connection, over TLS if ``context`` is given.
 
         Blocks for ``timeout_s`` at most; raises Unavailable, DeadlineExceeded.
         """
@@ -112,15 +115,15 @@ class Lane:
             self.write(codec.hello)
 
     def disconnect(self) -> None:
-        """Closes the connection. May be repeated. For a lane without calls under way, or whose calls do not matter any
-        more."""
+        """Closes the connection. May be repeated. For a lane without calls under way, or a lane whose calls do not
+        matter any more."""
         if self._socket is not None:
             self._watched.pop(self._socket.fileno(), None)
-            self._socket.close()  # which also takes it out of the epoll set
+            self._socket.close()  # the close also removes the socket from the epoll set
             self._socket = None
 
     def send(self, due_ns: int | None = None) -> None:
-        """Sends the next request; without ``due_ns`` it is due now. The lane must have ``room``. Part of the hot
+        """Sends the next request; a request without ``due_ns`` is due now. The lane must have ``room``. Part of the hot
         loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
@@ -132,7 +135,7 @@ class Lane:
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Takes the bytes that have come; whole replies are stamped ``done_ns``. True where a call ended. Part of the
+        """Reads the bytes that have come. Whole replies get the time ``done_ns``. True where a call ended. Part of the
         hot loop."""
         if self._socket is None:  # lost by a flush, of the same event
             return False
@@ -148,7 +151,7 @@ class Lane:
             return False
         except (Fault, OSError) as error:
             if isinstance(error, Fault):
-                self.write(codec.take_outgoing())  # what tells the server why
+                self.write(codec.take_outgoing())  # bytes that tell the server the reason
             self._lose(error, done_ns)
             return True
         if codec.preceded and completed and not self._open_loop:  # epoll may have woken for bytes before the reply
@@ -181,7 +184,7 @@ class Lane:
         return bool(completed)
 
     def write(self, data: bytes) -> None:
-        """Gives bytes to the kernel, and keeps those that it has no room for."""
+        """Gives bytes to the kernel, and keeps the bytes for which the kernel has no room."""
         if self._unsent:
             self._unsent += data
             return
@@ -193,7 +196,7 @@ class Lane:
         except BlockingIOError:
             sent = 0
         except (BrokenPipeError, ConnectionResetError):
-            return  # what the server said before it closed is still to be read, and then the end
+            return  # the server's last bytes and the end can still be read
         except OSError as error:
             self._lose(error, self._clock_ns())
             return
@@ -202,7 +205,7 @@ class Lane:
             self._epoll.modify(connected.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
-        """Gives the kernel the bytes that it had no room for."""
+        """Gives the kept bytes to the kernel."""
         if self._socket is not None:
             data, self._unsent = self._unsent, b""
             self._epoll.modify(self._socket.fileno(), select.EPOLLIN)
@@ -237,6 +240,6 @@ class Lane:
         self.disconnect()
 
     def _note(self, ended: Waiting, now_ns: int, outcome: int) -> None:
-        """Records a call that ended in a fault; ``outcome`` is that of the first request type."""
+        """Records a call that ended in a fault; ``outcome`` is the fault's outcome for the first request type."""
         due_ns, sent_ns, _, _, first = ended
         self.records.note(sent_ns, now_ns, first + outcome, due_ns if self._open_loop else None)

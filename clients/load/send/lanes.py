@@ -1,26 +1,28 @@
-"""Kept connections in one thread: the lean client, in a closed loop or an open one, on one connection or many.
+"""Kept connections in one thread: the lean client, in a closed loop or an open loop, on one connection or many.
 
 A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns. A
-request that is due is sent on the next lane that has room, however many are unanswered. Where no lane has room,
-requests wait in the backlog and are sent late. Their response time counts from when they were due.
+due request is sent on the next lane that has room, for any number of unanswered requests. If no lane has room, requests
+wait in the backlog and are sent late. The response time of a late request begins when the request was due.
 
-In a closed loop a reply's time is when epoll said that something had come: one look at the clock for all lanes. So no
-reply is charged for replies that are read before it. In three cases this moment is not that of the reply:
+In a closed loop a reply's time is the moment when epoll reported new bytes: one reading of the clock for all lanes. So
+a reply's time does not include the reading of other lanes' replies. In three cases this moment is not the moment of the
+reply:
 
-- Other bytes stood before the reply. Epoll may have woken for them, so the reply's time is when it was read.
-- A reply came in pieces that were read together. Its time may be that of the first piece.
-- The reply came while others were being read. Its time is late, as in any client of one thread. So the client's
-  processor share stands beside its latency.
+- Other bytes stood before the reply. Epoll may have reported these other bytes, so the reply's time is the moment when
+  the reply was read.
+- A reply came in pieces that were read together. The reply's time may be the moment of the first piece.
+- The reply came while other replies were being read. The reply's time is late, as in any client of one thread. So the
+  client's processor share stands beside its latency.
 
-In an open loop several replies may come on one connection, some after epoll's look. There a reply's time is when it was
-read.
+In an open loop several replies may come on one connection, some after epoll's report. So in an open loop a reply's time
+is the moment when the reply was read.
 
 The thread spins for the last millisecond before a request is due, since epoll waits in whole milliseconds. A lane's
-first call is sent when it is connected, and is not part of the schedule. A lane without calls under way is read like
-any other. So a server that asks whether an idle connection is still there (HTTP/2's PING) is answered.
+first call is sent when the lane is connected, and is not part of the schedule. A lane without calls under way is also
+read. So the lane answers a server that tests an idle connection (HTTP/2's PING).
 
-Left out: connecting without blocking. While a lost connection is made anew, the others wait. So do not trust the
-latency of a run with errors; the summary says that it had some.
+Left out: connecting without blocking. While a lost connection is made anew, the other connections wait. So do not trust
+the latency of a run with errors; the summary shows the errors.
 
 Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (both start times).
 """
@@ -40,7 +42,7 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec
 
 SWEEP_NS = 50_000_000
-"""Time between two looks for requests that timed out and connections to be made anew."""
+"""Time between two checks for requests that timed out and for lost connections."""
 
 _SPIN_NS = 1_100_000
 """Time before a request is due from which the thread spins: epoll's timeout is in whole milliseconds, rounded up."""
@@ -49,7 +51,7 @@ _EVENTS_OPEN = 8
 """Connections read before an open loop looks again for due requests: some 0.1 ms."""
 
 _BURST = 16
-"""Most due requests that are sent before replies are looked at again: some 0.1 ms."""
+"""Most due requests that are sent before the thread reads replies again: some 0.1 ms."""
 
 _FOREVER_NS = 2**62
 
@@ -68,7 +70,7 @@ class Lanes:
     ) -> None:
         """One lane for each list of ``drawn``, which has the requests that the lane repeats.
 
-        ``due_ns`` gives an open loop's moments from a start; None: a closed loop.
+        ``due_ns`` gives an open loop's moments from a start on; None for a closed loop.
         """
         self._address = address
         self._codec = codec
@@ -104,8 +106,8 @@ class Lanes:
             self._due_ns = next(self._due)
 
     def drive(self, until_ns: int) -> bool:
-        """Runs the lanes until this moment, or until the records must be folded. True where it stopped for the
-        records."""
+        """Runs the lanes until this moment, or until the records must be folded. True where the records must be
+        folded."""
         poll, clock_ns = self._epoll.poll, self._around.clock_ns
         events_max = -1 if self._schedule is None else _EVENTS_OPEN
         now_ns = clock_ns()
@@ -121,23 +123,23 @@ class Lanes:
         return False
 
     def settle(self) -> None:
-        """Prepares the folding of records: a closed loop waits for the replies under way, so that no reply is stamped
-        late.
+        """Prepares the folding of records: a closed loop waits for the replies under way, so that no reply gets a late
+        time.
 
-        An open loop goes on: requests that come due meanwhile are sent late, and count as late.
+        An open loop goes on: requests that become due meanwhile are sent late, and count as late.
         """
         if self._schedule is None:
             self._gate.ns = 0
             self._drain()
 
     def resume(self) -> None:
-        """Sends again after ``settle``, once the records are folded."""
+        """Continues sending after ``settle``, when the records are folded."""
         self._gate.ns = self._around.deadline.ns
         if self._schedule is None:
             self._wake(self._around.clock_ns())
 
     def finish(self) -> None:
-        """Waits for the replies under way, except those of starved connections.
+        """Waits for the replies under way, except the replies to starved connections.
 
         An open loop first sends the requests that were due before the deadline. Requests that cannot be sent within the
         timeout are recorded as never sent. Blocks for twice the timeout at most.
@@ -154,19 +156,19 @@ class Lanes:
             lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
 
     def sequences(self, workload: Workload, drawn: Iterable[list[int]]) -> list[Iterator[Ready]]:
-        """Requests of another workload for each lane: an endless sequence for each list, to be the lane's
-        ``requests``."""
+        """Requests of another workload for each lane: an endless sequence for each list of ``drawn``. A sequence can
+        become the ``requests`` of a lane."""
         ready = list(self.ready(workload.population))
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """Requests for a lane that are not known before. Each is encoded when it is sent."""
+        """Requests for a lane that are not known before the run. Each request is encoded when it is sent."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
 
     def oldest_sent_ns(self) -> int:
-        """Moment of the oldest send that is not answered yet; far in the future where all are answered."""
+        """Moment of the oldest send without a reply. A moment far in the future if all sends have replies."""
         sent = [next(iter(lane.waiting.values()))[1] for lane in self.lanes if lane.waiting]
         return min(sent, default=_FOREVER_NS)
 
@@ -184,7 +186,7 @@ class Lanes:
     # ---- sending
 
     def _send_next(self, lane: Lane, now_ns: int) -> None:
-        """Sends a lane's next request without a schedule, or lets it rest. Part of the hot loop."""
+        """Sends a lane's next request without a schedule, or lets the lane rest. Part of the hot loop."""
         if now_ns >= self._gate.ns or not lane.room:
             lane.resting = True
         elif not lane.resting:
@@ -222,7 +224,7 @@ class Lanes:
         return None
 
     def _patience_s(self, now_ns: int, until_ns: int) -> float:
-        """Longest time for which epoll may wait: 0 where a request will be due before it could wake."""
+        """Longest time for which epoll may wait: 0 if a request will be due before epoll could wake."""
         if self._backlog:
             return 0.0
         left_ns = min(until_ns, self._next_sweep_ns, self._due_ns - _SPIN_NS) - now_ns
@@ -279,7 +281,7 @@ class Lanes:
         return full
 
     def _connect_again(self, lane: Lane) -> None:
-        """Connects a lost lane; a failed attempt is counted, and the next sweep tries again."""
+        """Connects a lost lane; a failed attempt is counted. The next sweep tries again."""
         try:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
         except Fault as fault:
@@ -288,7 +290,7 @@ class Lanes:
             self._send_next(lane, self._around.clock_ns())
 
     def _wake(self, now_ns: int) -> None:
-        """In a closed loop: lets every connected lane that rests send again, or rest on behind the gate."""
+        """In a closed loop: wakes every connected lane that rests. After the gate's moment a lane rests on."""
         for lane in self.lanes:
             if lane.resting and lane.connected and not lane.waiting:
                 lane.resting = False

@@ -1,5 +1,5 @@
-"""Kinds of client of a load on each transport: the lean client, from the transport's codec, or the transport's own
-client."""
+"""The two kinds of client of a load, for each transport. The lean client is made from the transport's codec. The other
+kind is the transport's own client."""
 
 import ssl
 from collections.abc import Callable
@@ -31,15 +31,16 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
-    """Encryption of each new connection; None: no encryption. Raises UsageError for unusable files."""
+    """Encryption of each new connection; None for connections without TLS. Raises UsageError for unusable files."""
     return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
-    """Function that makes a connection by the plan's kind of client; loads that client's library, if it has one.
+    """Function that makes a connection by the plan's kind of client; loads the client's library, if the client has a
+    library.
 
     The function takes its timeout in seconds, blocks for this time at most, and raises a Fault. The lean client tells
-    the server the plan's timeout with each request, for any duration of the connect. Raises UsageError where the
+    the server the plan's timeout with each request, independent of the time for connecting. Raises UsageError where the
     transport has no such client.
     """
     if plan.client == "library":
@@ -58,8 +59,8 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError where the transport has no such client, or its library is missing; also for metadata on a
-    transport without metadata."""
+    """Raises UsageError where the transport has no such client, or the client's library is missing. Raises UsageError
+    also for metadata on a transport without metadata."""
     if plan.credentials.metadata:
         load(plan.transport).codec(plan.address, metadata=plan.credentials.metadata)
     connecting(plan)

@@ -1,13 +1,14 @@
 """Sending by turns: one connection of a load, kept through the turns of a block. The hot loop of every comparison.
 
-In its turn a connection sends a request, waits for the reply, and sends the next. Its requests are uncounted at first,
-then counted, then uncounted again until every connection of the load has its last counted reply. So the load is the
-same from the first counted request to the last one's reply. The counted requests are found afterwards, from the
-recorded moments.
+In its turn a connection sends a request, waits for the reply, and sends the next. First the requests are not counted,
+then they are counted. Then uncounted requests follow, until every connection of the load has its last counted reply. So
+the load is constant from the first counted request to the last counted reply. The counted requests are found
+afterwards, from the recorded moments.
 
 ``Blocking`` drives one connection with blocking calls, of either kind of client. ``Multiplexed`` drives many lean
-connections in one thread, by ``lanes``. It could drive a single connection too, but epoll would take 1 to 2 µs more of
-the client's processor time for each request: 4 to 10 %. Left out: open loops, which need longer than a turn to settle.
+connections in one thread, by ``lanes``. ``Multiplexed`` could also drive a single connection, but epoll would cost 1 to
+2 µs more of the client's processor time for each request: 4 to 10 %. Left out: open loops, which need more time than a
+turn to become steady.
 """
 
 import time
@@ -24,17 +25,19 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 SPIN_NS = 200_000
-"""Time before a turn in which the clock is watched awake: a sleep may end 0.1 ms late."""
+"""Time before a turn in which the sender reads the clock without sleeping: a sleep may end 0.1 ms late."""
 
 _LOOK_NS = 500_000
-"""Time for which many lean connections are driven between two looks, while others still wait for counted replies."""
+"""Time for which many lean connections are driven between two checks of the board, while other connections still wait
+for counted replies."""
 
 
 class Board:
     """Board on which the connections of all processes mark that their counted requests of a turn are answered.
 
-    In memory that all processes share: a value for each connection, the begin of the last turn that it has finished.
-    Each connection writes only its own place. A value is read and written at once.
+    The board is in memory that all processes share. The board has a value for each connection: the begin of the last
+    turn that the connection has finished. Each connection writes only its own place. The machine reads and writes a
+    value in one step.
     """
 
     def __init__(self, places: MutableSequence[int]) -> None:
@@ -60,7 +63,7 @@ class Sender(Protocol):
         them."""
 
     def recorded(self) -> Sequence[Records]:
-        """Records so far, of each connection. Cleared by the code that folds them."""
+        """Records so far, of each connection. The code that folds the records clears them."""
 
     def close(self) -> None:
         """Closes the connections. May be repeated."""
@@ -182,7 +185,8 @@ class Multiplexed:
 
 
 def wait_until(at_ns: int, clock_ns: Callable[[], int], pause: Callable[[float], None]) -> None:
-    """Sleeps until a moment, and watches the clock shortly before it. Returns at once where it is past."""
+    """Sleeps until shortly before a moment, then reads the clock until the moment. Returns at once if the moment is
+    past."""
     left_ns = at_ns - clock_ns()
     if left_ns > SPIN_NS:
         pause((left_ns - SPIN_NS) / 1e9)

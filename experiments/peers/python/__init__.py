@@ -1,1 +1,1 @@
-"""Servers in Python as anybody would write them, clients like those of other languages, and ours without a GIL."""
+"""Python peers: servers in plain style, clients like the clients in other languages, and our server without a GIL."""

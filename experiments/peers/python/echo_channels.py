@@ -1,8 +1,9 @@
-"""Socket APIs in Python, as the study of socket APIs uses them: each as its library's own guide has it.
+"""Socket APIs in Python, as the study of socket APIs uses them: each written as in the guide of its library.
 
-They do what ``experiments/peers/c/sockets/`` does in C. A server asks its channel for a message, for ``wait_s`` at
-most, and sends one back before it asks again. A client sends one and asks for its reply. Each is one thread's. Over
-``berkeley`` four bytes of length, big-endian, stand before a message, and a server has one connection at a time.
+``experiments/peers/c/sockets/`` does the same in C. A server asks its channel for a message, waits for ``wait_s`` at
+most, and sends a message back before it asks again. A client sends a message and asks for the reply. A channel is for
+one thread. Over ``berkeley`` a message follows its length in four bytes, big-endian, and a server has one connection at
+a time.
 """
 
 import socket
@@ -13,39 +14,40 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 MESSAGE_BYTES_MAX = 1_000_000
-"""Under the 1 MiB that NNG allows by default."""
+"""Largest message, in bytes: below the 1 MiB that NNG allows by default."""
 
 READ_BYTES, LENGTH_BYTES, BACKLOG = 1 << 16, 4, 128
 
 LINGER_MS = 1000
-"""A side of ZeroMQ that has sent and closes still delivers, for so long at most."""
+"""Longest time for which ZeroMQ delivers sent messages after the close."""
 
 
 class Gone(Exception):
-    """A message that could not be sent, or a peer that has left for good: says why."""
+    """A message could not be sent, or the peer has left and will not come back. The error's message states the
+    reason."""
 
 
 class Channel(Protocol):
-    """A side of a socket API."""
+    """One side of a connection by a socket API: server or client."""
 
     def listen(self, host: str, port: int) -> None:
-        """Serves there."""
+        """Serves at this address."""
 
     def connect(self, host: str, port: int) -> None:
-        """Asks whoever serves there. Raises Gone where an API knows at once that nobody does."""
+        """Connects to the server at this address. Raises Gone if the API knows at once that no server listens."""
 
     def send(self, message: bytes) -> None:
-        """Raises Gone."""
+        """Sends a message. Raises Gone."""
 
     def receive(self) -> bytes | None:
-        """The next message; None where none comes in time. Raises Gone."""
+        """The next message; None if no message comes in time. Raises Gone."""
 
     def close(self) -> None:
-        """Returns once the sent messages are on their way."""
+        """Closes the channel. Returns when the sent messages are on their way."""
 
 
 class Berkeley:
-    """See ``Channel``: TCP, as the kernel has it."""
+    """See ``Channel``: TCP by the kernel's socket interface."""
 
     def __init__(self, _is_server: bool, wait_s: float) -> None:
         self._wait = struct.pack("@ll", int(wait_s), int(wait_s % 1 * 1e6))
@@ -93,7 +95,8 @@ class Berkeley:
             return None
 
     def _message(self) -> bytes | None:
-        """Raises BlockingIOError where it does not come in time, and OSError."""
+        """The next message; None at the connection's end. Raises BlockingIOError if the message does not come in time,
+        and OSError."""
         assert self._connection is not None
         while True:
             end = LENGTH_BYTES + int.from_bytes(self._held[:LENGTH_BYTES])
@@ -110,7 +113,7 @@ class Berkeley:
             self._held += came
 
     def _left(self, why: str) -> None:
-        """A server waits for the next connection. In a client it raises Gone."""
+        """Handles the loss of the peer: a server waits for the next connection. In a client it raises Gone."""
         if self._listener is None:
             raise Gone(why)
         assert self._connection is not None
@@ -142,7 +145,7 @@ class ZeroMq:
         self._socket.bind(f"tcp://{host}:{port}")
 
     def connect(self, host: str, port: int) -> None:
-        """See ``Channel``. It is made in the background."""
+        """See ``Channel``. ZeroMQ makes the connection in the background."""
         self._socket.connect(f"tcp://{host}:{port}")
 
     def send(self, message: bytes) -> None:
@@ -166,7 +169,7 @@ class ZeroMq:
 
 
 REAPED_S = 0.2
-"""Time in which libnng's own thread has ended the connections of a socket that was closed."""
+"""Time that libnng's own thread needs to end the connections of a closed socket."""
 
 
 class Nng:
@@ -207,17 +210,19 @@ class Nng:
         return message
 
     def close(self) -> None:
-        """See ``Channel``. Waits: libnng panics if the process ends while its own thread still ends a connection."""
+        """See ``Channel``. Then waits, since libnng panics if the process ends while libnng's own thread still ends a
+        connection."""
         self._socket.close()
         time.sleep(REAPED_S)
 
 
 CHANNELS: dict[str, Callable[[bool, float], Channel]] = {"berkeley": Berkeley, "zeromq": ZeroMq, "nng": Nng}
-"""By the API's name: whether it is the server's, and how long it waits for a message."""
+"""Makers of channels, by the API's name. The arguments are: True for a server, and the longest wait for a message in
+seconds."""
 
 
 def channel(api: str, is_server: bool, wait_s: float) -> Channel:
-    """A side of an API. Where its library is missing the process ends, with a line on it and exit code 2."""
+    """A channel of this API. If the API's library is missing, the process prints a line and ends with exit code 2."""
     try:
         return CHANNELS[api](is_server, wait_s)
     except ModuleNotFoundError as error:

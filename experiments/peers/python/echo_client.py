@@ -1,11 +1,12 @@
-"""Sends messages one after another, each when the last has come back, and times them: what ``client.c`` does in C.
+"""Sends messages one after another, each after the last reply, and measures the times, as ``client.c`` does in C.
 
     python -m experiments.peers.python.echo_client --api berkeley|zeromq|nng --address HOST:PORT
         [--size BYTES] [--count N] [--timeout-s S]
 
-A time begins just before the send and ends when the whole reply is here. Every reply is compared with what was sent,
-outside the time. It prints the lines of the C client: ``connect``, ``first call``, which holds the connecting of an API
-that connects later, and ``call`` for each other. A lost server, or a wrong reply: exit 1. A bad option: 2.
+A time begins just before the send and ends when the whole reply has come. After the time every reply is compared with
+the sent message. The client prints the lines of the C client: ``connect``, ``first call`` and ``call``. If an API
+connects only at the first call, ``first call`` includes the connecting. The exit code is 1 for a lost server or a wrong
+reply, and 2 for a bad option.
 """
 
 import gc
@@ -23,7 +24,7 @@ NUMBER_BYTES = 8
 
 
 def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:
-    """When each message was sent, and how long it took, in nanoseconds. Raises Gone."""
+    """The moment at which each message was sent, and the time until its reply, in nanoseconds. Raises Gone."""
     rest = bytes(size - NUMBER_BYTES)
     sent_ns, took_ns = list[int](), list[int]()
     for place in range(count):
@@ -42,7 +43,7 @@ def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Sends all; gives the exit code."""
+    """Sends all messages; gives the exit code."""
     parser = Parser(PROGRAM, "Sends messages over a socket API, and says how long each took to come back.")
     parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
     parser.add_argument("--address", type=address, required=True, metavar="HOST:PORT", help="of the server")
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=integer(1, 10_000_000), default=1000, metavar="N", help="messages")
     parser.add_argument("--timeout-s", type=number(0.01, 3600), default=5.0, metavar="S", help="for each reply")
     options = parser.parse_args(arguments)
-    gc.disable()  # as in every load client here: a collection is none of the call's
+    gc.disable()  # as in every load client here: a collection is not part of a call
     asked = channel(options.api, False, options.timeout_s)
     began_ns = time.perf_counter_ns()  # the library is loaded by now
     try:

@@ -2,9 +2,9 @@
 
     python -m experiments.peers.python.echo_server --api berkeley|zeromq|nng [--host HOST] [--port N] [--grace-s S]
 
-It prints ``ready HOST:PORT`` once it serves. SIGTERM or SIGINT: what has come by then is answered, exit 0; 1 where that
-takes longer than ``--grace-s``. A second signal ends it at once with exit 1. A bad option, or a port that is taken: one
-line, exit 2.
+The server prints ``ready HOST:PORT`` when it serves. After SIGTERM or SIGINT the server answers the messages that have
+arrived, and exits with 0. If this takes longer than ``--grace-s``, the exit code is 1. A second signal ends the server
+at once with exit code 1. For a bad option or a taken port, the server prints one line and exits with 2.
 """
 
 import os
@@ -20,20 +20,21 @@ from stock_service.rpc.process.command_line import Parser, integer, number
 PROGRAM = "python -m experiments.peers.python.echo_server"
 
 WAIT_S = 0.05
-"""Between two looks for a signal."""
+"""Time between two checks for a signal."""
 
 DRAIN_S = 0.05
-"""After a signal: messages that were on their way have come by then."""
+"""Time after a signal in which messages on their way arrive."""
 
 SETTLE_S = 0.05
-"""Before the close: NNG drops what it has not yet sent."""
+"""Pause before the close, since NNG drops unsent messages at a close."""
 
 GRACE_S_LEAST = 0.25
 """Seconds that a server with nothing to finish takes to end."""
 
 
 class Ending:
-    """Signals so far: after the first no more is served, after any other one nothing is finished."""
+    """State of the server's end. After the first signal the server finishes its work. A second signal ends the server
+    at once."""
 
     def __init__(self, grace_s: float) -> None:
         self.asked = False
@@ -54,7 +55,7 @@ class Ending:
 
 
 def serve(served: Channel, ending: Ending) -> None:
-    """Sends messages back until it is told to end, and for a moment more. Blocks."""
+    """Sends messages back until a signal, and for a moment more. Blocks."""
     until_s = float("inf")
     while time.monotonic() < until_s:
         message = served.receive()
@@ -69,7 +70,7 @@ def serve(served: Channel, ending: Ending) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves until it is ended; gives the exit code."""
+    """Serves until a signal ends the server; gives the exit code."""
     parser = Parser(PROGRAM, "Sends every message back, over a socket API.")
     parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
     parser.add_argument("--host", default="127.0.0.1", help="an address 127.… of this machine (default: 127.0.0.1)")

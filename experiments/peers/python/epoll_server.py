@@ -1,18 +1,19 @@
-"""Looks stocks up over the sockets protocol, as anybody would write it for speed in Python: one thread with epoll.
+"""Looks up stocks over the sockets protocol, in plain Python written for speed: one thread with epoll.
 
     python -m experiments.peers.python.epoll_server --port 0
 
-It is the server in C (``experiments/peers/c/stock_server.c``) once more, in Python and with protobuf's messages. It has
-no pool, no lock, no queue, no deadlines, no limits but a frame's, and nothing of our server. What these cost is the
-difference of the two. It answers Lookup alone, of the default four stocks; any other method is the fault UNIMPLEMENTED.
-A connection whose peer does not read its replies is not read either.
+This server does the same as the server in C (``experiments/peers/c/stock_server.c``), in Python and with protobuf's
+messages. The server has no pool, no lock, no queue, no deadlines, no limit but a frame's size, and no code of our
+server. The cost of these parts is the difference between our server and this server. The server answers Lookups of the
+default four stocks. Any other method gets the fault UNIMPLEMENTED. A connection whose peer does not read its replies is
+not read either.
 
-With ``--fdatasync`` it is the least that a durable server with one commit a request does: every request writes two
-pages to a file in the working folder, and gets an empty reply once they are on the disk.
+With ``--fdatasync`` the server does only the necessary work of a durable server with one commit a request. Every
+request writes two pages to a file in the working folder, and gets an empty reply when the pages are on the disk.
 
-It prints ``ready HOST:PORT`` once it serves. SIGTERM or SIGINT: no more connections, what has come is answered within
-``--grace-s``, exit 0; 1 where that was too short, or a second signal came. A bad option, or a port that is taken: one
-line, exit 2.
+The server prints ``ready HOST:PORT`` when it serves. After SIGTERM or SIGINT the server accepts no more connections,
+answers the requests that have arrived within ``--grace-s``, and exits with 0. The exit code is 1 if this time was too
+short, or if a second signal came. For a bad option or a taken port, the server prints one line and exits with 2.
 """
 
 import argparse
@@ -34,14 +35,14 @@ from stock_service.v1 import stock_pb2
 METHOD = b"/stock_service.v1.StockService/Lookup"
 
 STOCKS = {"GameStart": 1599, "FishCo": 4250, "BoarCo": 875, "MenhirCo": 10120}
-"""Prices in cents, by name."""
+"""Prices in cents, by the stock's name."""
 
 FRAME_BYTES_MAX, READ_BYTES, EVENTS_MAX, BACKLOG = 1 << 20, 1 << 16, 256, 4096
 
 GRACE_S_MAX = 3600.0
 
 LINGER_S = 0.05
-"""After the last reply, for clients to hang up first: then nothing is reset."""
+"""Time after the last reply in which clients close their connections first. So no connection is reset."""
 
 PAGES, PAGE_BYTES = 512, 4096
 """Size of the file of ``--fdatasync``."""
@@ -55,7 +56,7 @@ _request_at, _pack_reply = _REQUEST.unpack_from, _REPLY.pack
 
 
 class Lost(Exception):
-    """A connection whose bytes are no frames, or that its peer has closed."""
+    """The peer has closed the connection, or has sent bytes that are not frames."""
 
 
 def lookup(payload: bytes) -> bytes:
@@ -68,7 +69,7 @@ def lookup(payload: bytes) -> bytes:
 
 
 def answer(method: bytes, payload: bytes) -> tuple[int, bytes]:
-    """A request's code and its reply."""
+    """The fault code and the reply of a request."""
     if method != METHOD:
         return UNIMPLEMENTED, b"no such method here"
     try:
@@ -78,7 +79,7 @@ def answer(method: bytes, payload: bytes) -> tuple[int, bytes]:
 
 
 class Disk:
-    """A file of ``PAGES`` pages in the working folder, which is gone with the process."""
+    """A file of ``PAGES`` pages in the working folder. The file disappears with the process."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(dir=".")  # noqa: SIM115  # open as long as the process
@@ -96,11 +97,11 @@ class Disk:
 
 
 Answer = Callable[[bytes, bytes], tuple[int, bytes]]
-"""Gives a request's code and its reply, from its method and its payload."""
+"""Function that takes a request's method and payload, and gives the fault code and the reply."""
 
 
 def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
-    """The replies to all whole requests, and how many bytes these were. Raises Lost."""
+    """The replies to all whole requests, and the number of bytes of these requests. Raises Lost."""
     replies, start, end = b"", 0, len(data)
     while end - start >= _REQUEST_BYTES:
         length, call, _, method_bytes = _request_at(data, start)
@@ -116,7 +117,8 @@ def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
 
 
 class Connection:
-    """A client's connection. ``held`` is of a frame that is not whole; ``unsent`` waits for the peer to read."""
+    """A client's connection. ``held`` has the bytes of an incomplete frame. ``unsent`` has replies that wait for the
+    peer to read."""
 
     __slots__ = ("accepted", "answer", "ended", "held", "unsent")
 
@@ -126,7 +128,7 @@ class Connection:
         self.ended = False  # True once this side has ended the connection, while stopping
 
     def serve(self) -> None:
-        """Reads once, answers, sends in one go. Raises Lost."""
+        """Reads once, answers the whole requests, and sends the replies together. Raises Lost."""
         try:
             data = self.accepted.recv(READ_BYTES)
         except BlockingIOError:
@@ -136,7 +138,7 @@ class Connection:
         if not data:
             raise Lost
         if self.ended:
-            return  # its end was said: what still comes is not answered
+            return  # our side has ended: later requests get no reply
         if self.held:
             data = self.held + data
         replies, taken = cut(data, self.answer)
@@ -146,7 +148,7 @@ class Connection:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what it can. Raises Lost."""
+        """Sends as many bytes as the kernel takes. Raises Lost."""
         try:
             sent = self.accepted.send(self.unsent)
         except BlockingIOError:
@@ -157,7 +159,7 @@ class Connection:
 
 
 class Server:
-    """All connections. One thread's."""
+    """All connections. For one thread."""
 
     def __init__(self, listener: socket.socket, signals: socket.socket, answer: Answer) -> None:
         self._listener, self._signals, self._answer = listener, signals, answer
@@ -168,10 +170,11 @@ class Server:
             self._epoll.register(each, select.EPOLLIN)
 
     def run(self, grace_s: float) -> bool:
-        """Serves until a signal, and then until nothing is owed; whether that was in time."""
+        """Serves until a signal, and then until no request is incomplete and all replies are sent. True for an end in
+        time."""
         while self._turn(-1):
             pass
-        self._take()  # they had come before it
+        self._take()  # clients that connected before the signal
         self._epoll.unregister(self._listener)
         self._listener.close()
         until_s, ended_s = time.monotonic() + grace_s, 0.0
@@ -182,11 +185,11 @@ class Server:
                 return True
             if owing and now_s >= until_s:
                 return False
-            if not self._turn(0.001):  # a second signal ends it at once
+            if not self._turn(0.001):  # a second signal ends the server at once
                 return False
 
     def _turn(self, wait_s: float) -> bool:
-        """Does what there is to do; whether no signal has come."""
+        """Handles the events that have come. True where no signal has come."""
         connections = self._connections
         goes_on = True
         for fd, _ in self._epoll.poll(wait_s, EVENTS_MAX):
@@ -211,7 +214,7 @@ class Server:
             del self._connections[fd]
             connection.accepted.close()  # which epoll then forgets
             return
-        if owed != bool(connection.unsent):  # it is read or written to, never both
+        if owed != bool(connection.unsent):  # the server reads from or writes to a connection, never both
             self._epoll.modify(fd, select.EPOLLIN if owed else select.EPOLLOUT)
 
     def _take(self) -> None:
@@ -226,11 +229,12 @@ class Server:
             self._epoll.register(accepted, select.EPOLLIN)
 
     def _end_those_that_may(self) -> int:
-        """Ends our side of every connection that owes nothing; how many owe something."""
+        """Ends our side of every connection without an incomplete request or unsent replies. Gives the number of the
+        other connections."""
         owing = 0
         for fd, connection in list(self._connections.items()):
             if not connection.ended and not connection.unsent:
-                self._serve(fd, connection)  # what came just now
+                self._serve(fd, connection)  # requests that came just now
             if connection.ended or fd not in self._connections:
                 continue
             if connection.held or connection.unsent:
@@ -242,13 +246,13 @@ class Server:
 
 
 def refuse(said: str) -> int:
-    """Says why there is no server; gives the exit code."""
+    """Prints the reason why the server cannot serve; gives the exit code."""
     print(f"epoll_server: {said}", file=sys.stderr)
     return 2
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses in one line."""
+    """Parser of the command line, which prints an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         """See ``argparse``."""
@@ -256,7 +260,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main() -> int:
-    """Serves until it is ended; gives the exit code."""
+    """Serves until a signal ends the server; gives the exit code."""
     parser = Parser(description="Looks stocks up over the sockets protocol: one thread with epoll.")
     parser.add_argument("--host", default="127.0.0.1", help="an address of this machine (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=50052, help="where to listen; 0: a free port")
@@ -281,7 +285,7 @@ def main() -> int:
     woken.setblocking(False)
     signal.set_wakeup_fd(woken.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the wake-up descriptor says it
+        signal.signal(number, lambda *_: None)  # the wake-up descriptor reports the signal
     server = Server(listener, signals, Disk().answer if options.fdatasync else answer)
     print("ready {}:{}".format(*listener.getsockname()), flush=True)
     if server.run(options.grace_s):

@@ -1,12 +1,14 @@
-"""A free-threaded CPython, one without a GIL, for our own server to run on: finds it, and installs what it needs.
+"""Finds a free-threaded CPython (without a GIL) for our own server, and installs the packages that the server needs.
 
-``find`` prints its version, or exits with 1 where there is none. It is the one that ``STOCK_SERVICE_FREE_THREADED``
-names, or the first of ``NAMES`` on the PATH. ``build FOLDER`` makes a virtual environment of it, with protobuf and the
-messages of gRPC's health service: the server imports nothing else on sockets. Protobuf has no C code for such a Python,
-so it installs the one in Python.
+``find`` prints the interpreter's version, or exits with 1 if the machine has no such interpreter.
+``STOCK_SERVICE_FREE_THREADED`` names the interpreter; without this variable, the first of ``NAMES`` on the PATH is
+used. ``build FOLDER`` makes a virtual environment of the interpreter, with protobuf and the messages of gRPC's health
+service. On sockets the server imports no other package. Protobuf has no C code for a free-threaded Python, so ``build``
+installs protobuf's Python code.
 
-A C extension that is not made for it would turn its GIL on again. So ``build`` ends by importing all of the server, and
-refuses where the GIL is then on. ``make peers`` runs both. This file imports the standard library alone.
+A C extension that is not made for a free-threaded Python would turn the GIL on again. So ``build`` ends with the import
+of the whole server, and fails if the GIL is then on. ``make peers`` runs ``find`` and ``build``. This file imports the
+standard library alone.
 """
 
 import os
@@ -18,13 +20,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 VARIABLE = "STOCK_SERVICE_FREE_THREADED"
-"""Names the interpreter, by its path or by its name on the PATH."""
+"""Environment variable that names the interpreter, by its path or by its name on the PATH."""
 
 NAMES = ("python3.15t", "python3.14t", "python3.13t")
-"""Names of such an interpreter where it is installed beside others."""
+"""Usual names of a free-threaded interpreter that is installed beside other interpreters."""
 
 ASK_S, INSTALL_S = 10.0, 300.0
-"""Longest time for an interpreter to say its version, and for each step of the installation."""
+"""Longest time for an interpreter to print its version, and for each step of the installation."""
 
 _ASK = (
     "import sys, sysconfig; sys.exit(1) if not sysconfig.get_config_var('Py_GIL_DISABLED') else "
@@ -43,7 +45,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def find(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
-    """The path of a free-threaded Python and what it says it is; None where there is none. Blocks for some 50 ms."""
+    """The path of a free-threaded Python and its version line; None if the machine has no such Python. Blocks for some
+    50 ms."""
     named = variables.get(VARIABLE)
     for name in (named,) if named else NAMES:
         path = shutil.which(name, path=variables.get("PATH"))
@@ -54,7 +57,7 @@ def find(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
 
 
 def _said(path: str) -> str | None:
-    """Version line of an interpreter; None where it has a GIL, or is no interpreter."""
+    """Version line of an interpreter; None for an interpreter with a GIL, or for a path without an interpreter."""
     try:
         done = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, timeout=ASK_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -63,7 +66,8 @@ def _said(path: str) -> str | None:
 
 
 def build(path: str, folder: Path) -> int:
-    """Makes the virtual environment of an interpreter anew. Gives an exit code; what failed has said why."""
+    """Makes the virtual environment of an interpreter anew. Gives an exit code. A failed step has printed the
+    reason."""
     own = str(folder / "bin" / "python")
     install = (own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
     steps = (
@@ -80,7 +84,7 @@ def build(path: str, folder: Path) -> int:
 
 
 def main(words: list[str]) -> int:
-    """``find``, or ``build FOLDER``. Gives the process's exit code."""
+    """Runs ``find`` or ``build FOLDER``. Gives the process's exit code."""
     found = find()
     if found is None:
         return 1

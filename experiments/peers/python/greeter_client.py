@@ -1,15 +1,15 @@
-"""Calls the greeter with grpcio and says how long that took: synchronously, or asynchronously with ``grpc.aio``.
+"""Calls the greeter with grpcio and prints the times of the calls: synchronously, or asynchronously with ``grpc.aio``.
 
     python -m experiments.peers.python.greeter_client --address HOST:PORT [--mode sync|async] [--clients N] [--count N]
         [--in-flight N]
 
-It does what ``greeter_client.cpp`` does, and prints the same lines. Two things are Python's own. A client is a process,
-since threads of one interpreter would take turns. An asynchronous client is one of asyncio, as in gRPC's example.
+The program does the same as ``greeter_client.cpp``, and prints the same lines. Two parts differ in Python. A client is
+a process, since threads of one interpreter would take turns. An asynchronous client uses asyncio, as in gRPC's example.
 
-Each client has a channel of its own. All connect, and make their first call; then all begin at the same moment and make
-the others, ``--count`` in all for each. Every reply is checked. A failed call, or a wrong reply, ends it with exit code
-1, a bad option with 2. The processor time of the whole is that of all clients' processes, each from its begin to its
-last reply.
+Each client has a channel of its own. All clients connect and make their first call. Then all clients begin at the same
+moment and make their other calls; each client makes ``--count`` calls in total. Every reply is checked. A failed call
+or a wrong reply ends the program with exit code 1, a bad option with 2. The total processor time is the sum over all
+clients' processes, each from its begin to its last reply.
 """
 
 import argparse
@@ -34,32 +34,33 @@ from stock_service.rpc.process.command_line import Parser, integer
 PROGRAM = "python -m experiments.peers.python.greeter_client"
 
 CONNECT_S = 10.0
-"""Within which a client must have its connection."""
+"""Longest time for a client to connect."""
 
 START_S = 60.0
-"""Within which all clients must have made their first call."""
+"""Longest time for all clients to make their first call."""
 
 NAME, REPLY = "world", "Hello world"
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Values that one client measured; nanoseconds, moments by ``time.perf_counter_ns``."""
+    """Values that one client measured, in nanoseconds. Moments are by ``time.perf_counter_ns``."""
 
     connect_ns: int
     calls_ns: Sequence[int]
-    """The first call is the first."""
+    """Times of the calls. The first value is the time of the first call."""
     began_ns: int
-    """When the calls behind the first began."""
+    """Moment at which the calls after the first call began."""
     ended_ns: int
     thread_ns: int
-    """Processor time of the thread that calls, for these calls."""
+    """Processor time of the calling thread, for the calls after the first call."""
     process_ns: int
-    """Of its process, in which gRPC's own threads are."""
+    """Processor time of the client's process, which includes gRPC's own threads."""
 
 
 class Clock:
-    """The three clocks of the calls behind the first: begun behind the barrier, read at the last reply."""
+    """The three clocks of the calls after the first call. The clocks start after the barrier and are read at the last
+    reply."""
 
     def __init__(self, start: Barrier) -> None:
         start.wait(START_S)
@@ -80,7 +81,7 @@ def check(reply: HelloReply) -> None:
 
 
 def call_in_turn(address: str, count: int, start: Barrier) -> Seen:
-    """One call after the other, each waiting for its reply. Blocks until the last."""
+    """Makes one call after the other, and waits for each reply. Blocks until the last reply."""
     began_ns = time.perf_counter_ns()
     with grpc.insecure_channel(address) as channel:
         grpc.channel_ready_future(channel).result(CONNECT_S)
@@ -101,7 +102,7 @@ def call_in_turn(address: str, count: int, start: Barrier) -> Seen:
 
 
 async def call_at_once(address: str, count: int, in_flight: int, start: Barrier) -> Seen:
-    """So many calls under way: as soon as one is answered, the next is sent."""
+    """Keeps ``in_flight`` calls under way: after each reply the next call is sent."""
     began_ns = time.perf_counter_ns()
     async with grpc.aio.insecure_channel(address) as channel:
         await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
@@ -124,15 +125,16 @@ async def call_at_once(address: str, count: int, in_flight: int, start: Barrier)
 
 
 def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
-    """A client's process: sends what it saw, or in words what went wrong, and lets nobody wait for it."""
-    gc.disable()  # as in every load client here: a collection is none of the call's
+    """Runs a client's process: sends its measured values, or a text with the error. After an error the other clients do
+    not wait at the barrier."""
+    gc.disable()  # as in every load client here: a collection is not part of a call
     try:
         if options.mode == "sync":
             seen = call_in_turn(options.address, options.count, start)
         else:
             seen = asyncio.run(call_at_once(options.address, options.count, options.in_flight, start))
         pipe.send(seen)
-    except Exception as error:  # whatever it is, it ends the run, and is said by the parent
+    except Exception as error:  # any error ends the run, and the parent prints it
         start.abort()
         pipe.send(f"{type(error).__name__}: {error}")
     finally:
@@ -140,7 +142,7 @@ def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
 
 
 def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
-    """The lines: what each client saw, then its sum, and at last the sum of all."""
+    """The lines to print: each client's values and their sum, then the sum of all clients."""
     for client, one in enumerate(seen):
         yield {"what": "connect", "client": client, "ns": one.connect_ns}
         for number, ns in enumerate(one.calls_ns):
@@ -153,7 +155,7 @@ def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the clients; gives the exit code. Blocks until the last has ended."""
+    """Runs the clients; gives the exit code. Blocks until the last client has ended."""
     parser = Parser(PROGRAM, "Calls the greeter, and says how long that took.")
     parser.add_argument("--address", required=True, metavar="HOST:PORT", help="of the server")
     parser.add_argument("--mode", choices=("sync", "async"), default="sync", help="one call at a time, or by asyncio")
@@ -174,7 +176,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: argparse.Namespace) -> list[Seen | str]:
-    """Values of each client, or the message of its failure. Each is forked before gRPC has begun anything."""
+    """Values of each client, or the message of its failure. Each client is forked before this process uses gRPC."""
     context = multiprocessing.get_context("fork")
     start = context.Barrier(options.clients)
     ours: list[Pipe] = []

@@ -1,9 +1,11 @@
-"""Services as strangers write them: the greeter of gRPC's examples on grpcio alone, whose requests take various things.
+"""Services as strangers write them: the greeter of gRPC's examples on grpcio alone, with a kind of work in each
+request.
 
     python -m experiments.peers.python.shapes_server --shape connections --workers 10 --port 50051
 
-``recommend`` is tried on them. Nothing of this project is in them: a ``ThreadPoolExecutor``, no reflection, no ready
-line. What a request does is a function below, and its docstring says it. SIGTERM ends the server.
+These services test the command ``recommend``. The services use no code of this project. A service has a
+``ThreadPoolExecutor``, no reflection, and no ready line. The work of a request is a function below, whose docstring
+describes the work. SIGTERM ends the server.
 """
 
 import argparse
@@ -28,7 +30,7 @@ _DATABASE = threading.local()
 
 
 def helloworld() -> None:
-    """Nothing: `SayHello` of gRPC's examples."""
+    """Does no work, as `SayHello` of gRPC's examples."""
 
 
 def route_guide() -> None:
@@ -38,43 +40,43 @@ def route_guide() -> None:
 
 
 def lock() -> None:
-    """Waits 3 ms with a lock that all share."""
+    """Waits 3 ms while holding a lock that all requests share."""
     with _LOCK:
         time.sleep(0.003)
 
 
 def wait_and_lock() -> None:
-    """Waits 10 ms, then 2.5 ms with a lock that all share."""
+    """Waits 10 ms, then 2.5 ms while holding a lock that all requests share."""
     time.sleep(0.010)
     with _LOCK:
         time.sleep(0.0025)
 
 
 def connections() -> None:
-    """Waits 9 ms with one of 3 connections."""
+    """Waits 9 ms while holding one of 3 connections."""
     with _THREE:
         time.sleep(0.009)
 
 
 def many_connections() -> None:
-    """Waits 30 ms with one of 12 connections."""
+    """Waits 30 ms while holding one of 12 connections."""
     with _TWELVE:
         time.sleep(0.030)
 
 
 def bimodal() -> None:
-    """Waits 5 ms, or one time in five 50 ms, and sums up 15,000 squares."""
+    """Waits 5 ms, and in one of five requests 50 ms. Then sums up 15,000 squares."""
     time.sleep(0.050 if random.random() < 0.2 else 0.005)
     sum(number * number for number in range(15_000))
 
 
 def bimodal_computing() -> None:
-    """Sums up 4,000 squares, or one time in twenty 150,000."""
+    """Sums up 4,000 squares, and in one of twenty requests 150,000 squares."""
     sum(number * number for number in range(150_000 if random.random() < 0.05 else 4_000))
 
 
 def documents() -> None:
-    """Writes 300 objects as JSON, and reads them."""
+    """Writes 300 objects as JSON, and reads the JSON."""
     json.loads(json.dumps(_ORDER))
 
 
@@ -84,7 +86,7 @@ def compression() -> None:
 
 
 def database() -> None:
-    """Sums up 5,000 rows of a SQLite database, one connection a thread."""
+    """Sums up 5,000 rows of a SQLite database, with one connection for each thread."""
     if not hasattr(_DATABASE, "connection"):
         _DATABASE.connection = sqlite3.connect(":memory:")
         _DATABASE.connection.execute("CREATE TABLE trades (price REAL)")
@@ -93,7 +95,7 @@ def database() -> None:
 
 
 def backend() -> None:
-    """Waits for another service, 12 ms on average and exponentially, and sums up 10,000 squares."""
+    """Waits as for another service, with exponential times of 12 ms on average. Then sums up 10,000 squares."""
     time.sleep(random.expovariate(1 / 0.012))
     sum(number * number for number in range(10_000))
 
@@ -118,7 +120,7 @@ SHAPES = {
 
 
 class Greeter(greeter_pb2_grpc.GreeterServicer):
-    """Says hello, once the shape's work is done."""
+    """Says hello after the shape's work."""
 
     def __init__(self, shape: str) -> None:
         self._work = SHAPES[shape]
@@ -132,7 +134,7 @@ class Greeter(greeter_pb2_grpc.GreeterServicer):
 
 
 def main() -> None:
-    """Serves until it is ended."""
+    """Serves until a signal ends the server."""
     parser = argparse.ArgumentParser(description="The greeter of gRPC's examples, whose requests take various things.")
     parser.add_argument("--shape", choices=SHAPES, required=True, help="what a request does")
     parser.add_argument("--workers", type=int, default=10, help="threads of the pool (default: 10)")

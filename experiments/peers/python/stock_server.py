@@ -1,10 +1,11 @@
-"""The stock service as anybody would write it with grpcio: a servicer on a ``ThreadPoolExecutor``, and nothing of ours.
+"""The stock service in grpcio's usual style: a servicer on a ``ThreadPoolExecutor``, without code of our server.
 
     python -m experiments.peers.python.stock_server --port 0
 
-What our own server on grpcio adds, and what it gains, is measured against this one. It has grpcio's defaults, ten
-threads as in grpcio's examples, and the default four stocks, whose volume has no limit here. It keeps no retries: a
-``request_id`` is ignored. It prints ``ready HOST:PORT``; SIGTERM and Ctrl-C end it after the calls that have begun.
+Our own server on grpcio is compared with this server. This server has grpcio's defaults, ten threads as in grpcio's
+examples, and the default four stocks, whose volume has no limit here. The server ignores a ``request_id``, so that a
+repeated trade has a second effect. The server prints ``ready HOST:PORT``. SIGTERM and Ctrl-C end the server after the
+calls that have begun.
 """
 
 import argparse
@@ -21,7 +22,7 @@ GRACE_S = 5.0
 
 
 class StockService(stock_pb2_grpc.StockServiceServicer):
-    """Looks stocks up, trades them, sets their prices. One lock guards all."""
+    """Looks stocks up, trades them, sets their prices. One lock guards all stocks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,7 +79,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
 
 
 def main() -> None:
-    """Serves until it is ended."""
+    """Serves until a signal ends the server."""
     parser = argparse.ArgumentParser(description="The stock service on grpcio alone.")
     parser.add_argument("--workers", type=int, default=10, help="threads of the pool (default: 10)")
     parser.add_argument("--port", type=int, default=50051, help="where to listen, on 127.0.0.1; 0: a free port")
