@@ -49,7 +49,7 @@ STOCK = Study(
         "socket_trade": Part(
             title="Trade on sockets, beside Lookup and beside gRPC",
             sweep=sweeps.socket_trade,
-            pictures=figures.over_clients("socket_trade", "Trade and Lookup on sockets", "mix"),
+            pictures=figures.over_clients("socket_trade", "Trade and Lookup on sockets, Trade on gRPC", "mix"),
             answers=extensions.socket_trade,
         ),
         "pool_by_clients": Part(
