@@ -15,9 +15,10 @@ from tests.raw_service import raw
 CALLS = 31
 
 
+@pytest.mark.alone
 def test_a_request_takes_so_many_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request of a single client takes this number of turns of the loop, from wait to wait. Other wake-ups add a turn
-    now and then."""
+    now and then; where no core is free, several wake-ups share a turn."""
     turns, begun = [0], []
     run_once = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
 

@@ -62,6 +62,7 @@ def test_waiting_takes_the_time_and_no_processor() -> None:
     assert cpu_ms < ASKED_MS / 5
 
 
+@pytest.mark.alone
 def test_bytecode_takes_the_processor_time_that_was_asked_for() -> None:
     """Bytecode takes the asked processor time, and at most some microseconds more."""
     assert ASKED_MS <= clocked_ms(Work(cpu_ms=ASKED_MS))[1] < 1.1 * ASKED_MS
