@@ -208,8 +208,9 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
     """Runs one window with a program that is not our client.
 
-    Bytes are as if they could not be read, and so is the server's processor time where the program does not say how
-    many requests it made in all: they are of the warm-up too. Its own time is what it says. Raises ProgramFailed.
+    Bytes count as not read. The server's processor time includes the warm-up: where the program does not say how many
+    requests it made in all, that time counts as not read, too. The program says its own processor time. Raises
+    ProgramFailed.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]

@@ -33,7 +33,7 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
 
 GROWING = ("executor", "locking")
-"""Factors whose levels a new part of the service adds to. A recording may lack the latest levels."""
+"""Factors whose tables grow at their end by new parts of the service. A recording may lack the latest levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +129,10 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without the executors and locking strategies that the recording lacks: they came later. The other arms
-    stand as often in a round; a group may have had room for the second server of an A/A pair, and has none now."""
-    has = {(name, arm.setting[name]) for arm in recorded.arms for name in GROWING}
-    later = {arm for arm in design.arms if any((name, arm.setting[name]) not in has for name in GROWING)}
+    """The design without the executors and locking strategies behind the last one that the recording has: they came
+    later. The other arms stand as often in a round. A group may have had room for the second server of an A/A pair, and
+    may have none now."""
+    later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
     if not later:
         return design
     kept = ((each, tuple(arm for arm in each.arms if arm not in later)) for each in design.groups)
@@ -143,6 +143,13 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
     with suppress(ValueError):  # of a sweep that would decide nothing
         return replace(design, groups=groups, comparisons=compared)
     return design
+
+
+def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
+    """Arms of a design whose level stands behind every recorded level in the factor's table."""
+    place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
+    last = max(place[arm.setting.text(factor)] for arm in recorded.arms)
+    return (arm for arm in design.arms if place[arm.setting.text(factor)] > last)
 
 
 def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:

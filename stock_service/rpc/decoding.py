@@ -1,7 +1,7 @@
 """Decoder of messages that keeps the numbers of enums whole.
 
-A field of an enum holds 32 bits. protobuf cuts a longer number to 32 bits, in every language: it reads 2^32 + 1 as 1,
-and so an unknown side as BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses ``NO_MEMBER``
+A field of an enum holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. It reads 2^32 + 1 as 1:
+an unknown side becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses ``NO_MEMBER``
 like any other number that is not in the enum.
 
 Left out: enums that are repeated, in a oneof, or in a message within the message; and other fields of 32 bits.

@@ -3,12 +3,12 @@
 Integers of 64 bits are numbers too, though protobuf's own mapping writes them as text. An enum is written as its
 number, and may be given by name. Bytes are base64. Every field without presence is written, also a zero.
 
-Reading is strict: an unknown field, a value of another type or out of its range, and a number that is not finite are
-InvalidRequest. msgspec reads the text, and checks it against the types that ``_shape`` finds in a descriptor. protobuf
-checks the ranges of integers and the names of enums. ``_fault`` looks for the wrong field only after msgspec or
-protobuf has refused a text, so that reading a valid text stays fast. Left out: maps, extensions, protobuf's well-known
-types, and a check for a name that comes twice in one object (the last one counts). Every function may be called from
-any thread.
+Reading is strict. It raises InvalidRequest for an unknown field, for a value of another type or out of its range, and
+for a number that is not finite. msgspec reads the text, and checks it against the types that ``_shape`` finds in a
+descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` looks for the wrong field only
+after msgspec or protobuf has refused a text, so that reading a valid text stays fast. Left out: maps, extensions,
+protobuf's well-known types, and a check for a name that comes twice in one object (the last one counts). Every function
+may be called from any thread.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Sessions with the PostgreSQL of a store: its tables, its checks at the start, and the statements of a group commit.
 
-A group is one transaction of three trips, READ COMMITTED, with its locks in one order: ``lock`` has the row of
-``state``, and with it the turn among all replicas; ``stocks`` locks the rows of the stocks by name, and reads the ids
-that others wrote; ``commit`` writes all and commits. Each statement sees all commits from before it began. So each
-statement after the first lock sees all groups before this one.
+A group is one transaction of three trips, READ COMMITTED, with its locks in one order. ``lock`` locks the row of
+``state``, and so has the turn among all replicas. ``stocks`` locks the rows of the stocks in the order of their names,
+and reads the ids that others wrote. ``commit`` writes all changes and commits. Each statement sees all commits from
+before it began. So each statement after the first lock sees all groups before this one.
 
 A session has the last request ids in memory, as a catalog on a file does. It reads new ids by their number: one range
 of the primary key, for any ids. Numbers are given under the lock, so any statement sees all ids up to some number. A

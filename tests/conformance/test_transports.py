@@ -28,6 +28,9 @@ HELD_TOGETHER: set[Check] = {
 ON_EVERY_EXECUTOR: set[Check] = {*HELD_TOGETHER, transport_lifecycle.check_stop_under_load}
 """Checks in which executors differ: a task waits, or is refused at a stop. ``executors.py`` has the others."""
 
+ALONE = {transport_lifecycle.check_stop_under_load}
+"""Checks with as much load as a server takes: where no core is free, the server refuses a part as Overloaded."""
+
 CHECKS = (*transports.CHECKS, *transport_lifecycle.CHECKS)
 
 
@@ -43,7 +46,8 @@ CASES = [
         check,
         kind,
         id=f"{check.__name__.removeprefix('check_')}-{kind}",
-        marks=[pytest.mark.slow] if kind.transport in GRPC and check in SLOW_ON_GRPC else [],
+        marks=[pytest.mark.slow] * (kind.transport in GRPC and check in SLOW_ON_GRPC)
+        + [pytest.mark.alone] * (check in ALONE),
     )
     for check in CHECKS
     for kind in kinds_for(check)

@@ -158,7 +158,7 @@ def _place(of: Beside, over: str) -> float:
     return float(of.clients if over == "clients" else of.workers)
 
 
-LIMITS = {"gil": "interpreter", "cores": "cores", "lock": "lock", "workers": "pool"}
+LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
 """Words for the resource that is busy first."""
 
 

@@ -68,7 +68,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _times(judgement: Judgement, connections: int, client: str) -> str:
-    """A sentence on a load, then one on every server's calls beside grpcio's; empty where none was compared."""
+    """A sentence on a load, then one on each server's calls beside grpcio's; empty where none was compared."""
     found = points(judgement.sweep, judgement.blocks)
     shown = []
     for server in SERVERS:
@@ -76,9 +76,9 @@ def _times(judgement: Judgement, connections: int, client: str) -> str:
         if one is not None:
             point = found.get((arm_of(server, connections, client), ALL))
             at_least = "at least " * bool(point and point.load_limited)
-            shown.append(f"{server.replace(',', ' on', 1)} {at_least}{_multiple(one.typical)}")
+            shown.append(f"{server.replace(',', ' on', 1)}: {at_least}{_multiple(one.typical)}.")
     load = f"The load: {connections} connection{'s' * (connections > 1)}, {BLOCKS[client]}."
-    return f"{load} Calls a second ÷ the calls of grpcio on threads: {', '.join(shown)}." if shown else ""
+    return " ".join((load, "The calls of grpcio on threads count as 1.", *shown)) if shown else ""
 
 
 def _multiple(of: Estimate) -> str:

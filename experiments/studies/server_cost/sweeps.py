@@ -1,8 +1,8 @@
 """Sweeps of the study ``server_cost``: processor time of a request, servers by turns; and each server measured alone.
 
-One lean client with 16 kept connections loads each server. gRPC stands there on both executors: the static pool, where
-the transport alone differs from sockets, and the ``ThreadPoolExecutor`` that its users have. The echo stands beside
-Lookup on the transport's own executor. The pairs whose ratio is near 1 have four times the slices.
+One lean client with 16 kept connections loads each server. gRPC is measured on both executors. On the static pool the
+transport alone differs from sockets. The ``ThreadPoolExecutor`` is that of gRPC's users. The echo stands beside Lookup
+on the transport's own executor. The pairs whose ratio is near 1 have four times the slices.
 
 The part ``split`` tells apart where that time goes (``split.py``), on three servers with one executor. The part
 ``languages`` has our stock service beside those in Go and Rust. The part ``options`` has it with TLS, with a token,

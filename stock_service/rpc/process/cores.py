@@ -1,9 +1,9 @@
 """Choice of the cores that a server's threads run on: ``--cpus``.
 
-The GIL lets one thread of a process compute at a time. On two cores it goes back and forth between them, and each time
-a thread must wake on the other core: a server is then 1.5 to 3 times slower than on one. Work that releases the GIL,
-such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the server all cores where
-that is faster:
+The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores. Each
+time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Work that
+releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the server
+all cores where that is faster:
 
 - When the server's threads have filled the core or waited for the core, all cores are tried until the next look.
 - In one second, threads that hold the GIL compute for one second in all. More computing outside the kernel means that

@@ -9,7 +9,7 @@ a fresh interpreter with the parent's own command line and two more options: the
   A child that is not ready yet is killed: it has accepted nothing.
 - A second signal to the parent kills all children at once: exit 1. A signal to every process counts as one signal,
   since each child handles only its first signal.
-- If a child ends by itself, one line reports the end, the other children are stopped as by a signal, and the exit code
+- If a child ends by itself, one line reports its end. The other children are stopped as by a signal. The exit code
   is 1.
 - If the parent is killed, its children are killed too (``lifeline.py``).
 

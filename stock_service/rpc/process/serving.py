@@ -3,9 +3,9 @@
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error.
 - SIGTERM or SIGINT: the health's status becomes NOT_SERVING, and the server serves for ``--drain-s`` more. Then the
   server takes no more connections, closes idle connections at once, and finishes accepted requests within
-  ``--grace-s``. Then exit 0, or 1 if the time was too short or a file could not be written.
-- A second signal, or a failure of the server: exit 1 at once.
-- A bad option or file: one line, exit 2.
+  ``--grace-s``. The exit code is 0; it is 1 if the time was too short or a file could not be written.
+- A second signal, or a failure of the server, ends the process at once with exit code 1.
+- A bad option or file gives one line and exit code 2.
 
 A server of several processes keeps the contract too, by its parent: ``family.py``.
 """

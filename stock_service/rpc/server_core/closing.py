@@ -3,10 +3,10 @@
 **Lingering close.** If a connection is closed with unread bytes, the kernel resets the connection. The reset destroys
 replies that are still on their way, and on some systems also replies that the client has not read yet. So after the
 last reply the server half-closes the connection. Then the server reads and drops bytes until the client also ends the
-connection. A client that stays and sends nothing must not delay the server: its connection is closed once the client's
-kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. A connection whose client continues to send is
-closed after ``LINGER_S``. For a client that has not acknowledged all bytes, the server waits for the read timeout, or
-for the grace.
+connection. A client that stays and sends nothing must not delay the server. So its connection is closed once the
+client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. A connection whose client continues to
+send is closed after ``LINGER_S``. For a client that has not acknowledged all bytes, the server waits for the read
+timeout, or for the grace.
 
 **Idle eviction.** At the limit of connections, the connection that was idle for the longest time is closed for a new
 connection. So clients that connect and send nothing keep no other client out. A connection with a request under way, or

@@ -2,8 +2,8 @@
 
 ``ByteStream`` moves the bytes: over TCP here (``PlainStream``), over TLS in ``tls.py``. Nothing here blocks.
 ``receive`` and ``send`` are the socket's own functions, so that going through a stream costs a request nothing.
-``receive`` gives new bytes, and does not fill a buffer (``recv_into``): requests that are cut from them are kept beyond
-the next read, and would have to be copied out of a buffer.
+``receive`` gives new bytes, and does not fill a buffer (``recv_into``). Requests are cut from these bytes and live
+beyond the next read: from a buffer they would have to be copied.
 
 ``ServedConnection`` is the server's object for a connection. This module has the I/O of a connection;
 ``wire/served_stream.py`` has the state of a connection, with the threads that may change the state. The reading thread

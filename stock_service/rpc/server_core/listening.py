@@ -27,8 +27,8 @@ requests. To cut and refuse these requests takes no longer than a few requests o
 """
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
-"""Largest number of bytes of one recv, and the time to decompress gzip of one read above which this number applies:
-about one message at a time, if the message decompresses to 1 MiB.
+"""Largest number of bytes of one recv from a client whose gzip takes long to decompress; and the time for one read
+above which it takes long. The server then reads about one message at a time, if it decompresses to 1 MiB.
 """
 
 RECEIVE_BYTES = 32768

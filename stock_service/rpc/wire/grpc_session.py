@@ -22,8 +22,8 @@ A stream is a call. Its states:
 A call whose method streams (``Kind``) is *kept*: each message is a request, one at a time, and the end of the call is a
 request too. The call ends when the client ends it, or when the server drains.
 
-A call that arrives whole in two frames, HEADERS of a short plain block and DATA that ends the stream, is cut without
-these steps (``_cut_usual``): this is nearly every call of every client.
+A usual call arrives whole in two frames: HEADERS of a short plain block, and DATA that ends the stream. Nearly every
+call of every client is a usual call. It is cut without these steps (``_cut_usual``).
 
 Floods are bounded by ``patience.py``. The number of streams, the size of a message and the size of the header list
 bound the memory of a connection. Left out: a check that a client keeps within its windows, since no message can exceed
@@ -61,8 +61,8 @@ _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
 """Decompressed bytes for one credit, and the time that it takes to decompress them."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""Credits that a client may owe before it counts as toiling; credits that each call pays back, since clients also
-update windows and ping; and the largest number of credits that a client can owe.
+"""Three numbers of credits. A client that owes more than the first counts as toiling. Each call pays back the second,
+since clients also update windows and ping. A client can owe the third at most.
 """
 
 

@@ -1,10 +1,10 @@
 """Limit on frames that bring no work. The limit bounds every flood of frames. No I/O; the caller gives the time.
 
-A frame that carries no message costs a server time and its sender nearly nothing: PING, SETTINGS, RST_STREAM, PRIORITY,
-WINDOW_UPDATE, a DATA of a few bytes, HEADERS that come to nothing. Each costs one or more of a connection's credits; a
-credit is some 5 to 10 µs. Credits come back with time, with each answered call, and with bytes sent, as a client that
-takes much has to widen its windows. A client without credits floods the server. An answered call has paid for its own
-headers, of any length, known or new.
+A frame that carries no message costs a server time and its sender nearly nothing. Such frames are PING, SETTINGS,
+RST_STREAM, PRIORITY, WINDOW_UPDATE, a DATA of a few bytes, and HEADERS whose call fails. Each of them costs one or more
+of a connection's credits; a credit is some 5 to 10 µs. Credits come back with time, with each answered call, and with
+bytes sent, as a client that takes much has to widen its windows. A client without credits floods the server. An
+answered call has paid for its own headers, of any length, known or new.
 """
 
 from collections.abc import Callable

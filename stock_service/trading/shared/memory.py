@@ -1,10 +1,10 @@
 """Memory that processes share: a commit changes all of its words, or no word.
 
 A word is a signed integer of 64 bits. ``Memory.commit`` writes all new words into a journal, then their number, and
-then puts the words in their places. If a process is killed on the way, the next holder of the memory finishes its
-commit: it reads the number of words in the journal, and puts them in their places once more. Storing that number is the
-moment of the commit. The number is under 256, so storing it changes a single byte, which nothing can tear. A killed
-process has stored all that came before in its program and nothing that came after.
+then puts the words in their places. If a process is killed on the way, the next holder of the memory finishes the
+commit. It reads the number of words in the journal, and puts these words in their places once more. Storing that number
+is the moment of the commit. The number is under 256, so storing it changes a single byte, which nothing can tear. A
+killed process has stored all that came before in its program and nothing that came after.
 
 ``bytes`` are the same memory, for data that is written before the memory is shared.
 

@@ -224,8 +224,8 @@ class ConnectionServer(Generic[Request]):
     def _leave(self, connection: socket.socket) -> None:
         """Drops later bytes of the client until the connection may be closed; see ``closing.py``. Raises OSError.
 
-        When the server stops, the connection is not half-closed first: it is shut for reading already, and Linux resets
-        a connection that is shut both ways at the next byte that comes.
+        When the server stops, the connection is shut for reading already, so it is not half-closed. Linux resets a
+        connection that is shut both ways at the next byte that comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():

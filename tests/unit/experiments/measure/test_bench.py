@@ -202,6 +202,7 @@ def test_a_size_is_of_the_echos_message() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.alone
 def test_a_block_is_measured_on_real_servers() -> None:
     """On real servers slices are kept, every request is answered, and no gate refuses, for all arms."""
     arms = [
@@ -213,7 +214,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
             "sockets service=echo mix=echo",
         )
     ]
-    patient = Slices(lead_s=0.03, reserve_s=0.06)  # other tests run beside this one
+    patient = Slices(lead_s=0.03, reserve_s=0.06)  # other programs may run beside this test
     sweep = on_servers(patient, *arms, rounds=4)
     told: list[float] = []
     block = measure(sweep, 1, 1, bench(CATALOG), told.append)
@@ -227,7 +228,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
             if each == place and fate == KEPT
         ]
         assert kept, arm.name
-        assert block.arms[place].answered["all"].times.count > 0
+        assert block.arms[place].answered["all"].times.count > 10
         assert [refusal for refusal in gates.arm_refusals(sweep, block, arm) if refusal.gate != 3] == []
     assert block.arms[3].answered["echo"].outcomes
     stocks, _ = block.servers
