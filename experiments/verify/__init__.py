@@ -146,10 +146,11 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
 
 
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
-    """Arms of a design whose level stands behind every recorded level in the factor's table."""
+    """Arms of a design whose level stands behind every recorded level in the factor's table. A server that is not ours
+    has a level beside the table, which no later level replaces."""
     place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
-    last = max(place[arm.setting.text(factor)] for arm in recorded.arms)
-    return (arm for arm in design.arms if place[arm.setting.text(factor)] > last)
+    last = max(place.get(arm.setting.text(factor), -1) for arm in recorded.arms)
+    return (arm for arm in design.arms if place.get(arm.setting.text(factor), -1) > last)
 
 
 def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:
