@@ -112,6 +112,15 @@ def documents() -> list[Document]:
     return [Document(name, (ROOT / name).read_text(encoding="utf-8")) for name in DOCUMENTS]
 
 
+@cache
+def every_page() -> list[Document]:
+    """All pages that git knows, without the reports of recordings."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    names = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    found = [name for name in names if "/recorded/" not in name and (ROOT / name).exists()]
+    return [Document(name, (ROOT / name).read_text(encoding="utf-8")) for name in found]
+
+
 def split(command: str) -> list[str]:
     """A command's words, up to where the shell would take over or a comment begins."""
     words = shlex.split(command, comments=True)
@@ -261,9 +270,24 @@ def test_every_example_imports_what_exists() -> None:
     ] == []
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere() -> None:
     """A reader can follow the documents' links."""
-    assert [f"{document.name}: {fault}" for document in documents() for fault in links_lead_somewhere(document)] == []
+    assert [f"{page.name}: {fault}" for page in every_page() for fault in links_lead_somewhere(page)] == []
+
+
+@pytest.mark.slow
+def test_every_page_is_linked() -> None:
+    """A reader of the front page reaches every page by links, from page to page."""
+    pages = {page.name: page for page in every_page()}
+    reached, new = set[str](), {"README.md"}
+    while new:
+        reached |= new
+        linked = {
+            os.path.normpath(Path(name).parent / link.partition("#")[0]) for name in new for link in pages[name].links
+        }
+        new = (linked & pages.keys()) - reached
+    assert pages.keys() - reached == set()
 
 
 def test_every_name_is_in_the_documents() -> None:
