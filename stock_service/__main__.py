@@ -1,7 +1,7 @@
 """``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints the choices.
 
-``store`` looks after the file of a store, or makes one in a PostgreSQL. ``credentials FOLDER`` makes the files for
-trying a closed server.
+``store`` checks, copies or shows the file of a store, or makes a store in a PostgreSQL database. ``credentials FOLDER``
+makes the files for trying a server that admits only known callers.
 """
 
 import shlex
@@ -36,7 +36,7 @@ CHOICES: dict[str, Mapping[str, object]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs a command: serves, which does not return, lists, makes credentials, or looks after a store."""
+    """Runs a command: ``serve`` (which does not return), ``list``, ``credentials`` or ``store``."""
     if arguments[:1] == ["store"]:
         sys.exit(store_command.main(f"{PROGRAM} store", arguments[1:]))
     if arguments[:1] == ["credentials"]:

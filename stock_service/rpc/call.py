@@ -1,14 +1,14 @@
-"""A call: the request, and a transport's knowledge of the request, for a service's method.
+"""A call: a request, with the facts that the transport knows about the request, for a service's method.
 
-A call is made only for methods that ask for it (``Method.wants_call``). Other methods are given their request alone, so
-that a call costs them nothing. Left out: data that only one transport has. A method that needs such data would run on
+A call is made only for methods that ask for it (``Method.wants_call``). Other methods are given their request alone,
+and do not pay for a ``Call``. Left out: data that only one transport has. A method that needs such data would run on
 that transport alone.
 """
 
 from dataclasses import dataclass
 
 Metadata = tuple[tuple[str, str | bytes], ...]
-"""Pairs of a name, in lower case, and a value, in the order of their arrival. A name may come more than once."""
+"""Pairs of a name, in lower case, and a value, in the order of arrival. A name may come more than once."""
 
 NO_METADATA: Metadata = ()
 """No metadata, for transports that carry none."""
@@ -30,15 +30,15 @@ class ReplyMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request as it came. A value: any thread may keep it."""
+    """A request and the facts about the request. Immutable: any thread may keep a ``Call``."""
 
     payload: bytes
     """The request, encoded."""
     peer: str = ""
-    """Address of the sender, ``HOST:PORT``; empty where the transport does not tell it."""
+    """Address of the sender, ``HOST:PORT``; empty if the transport does not know the address."""
     deadline_ns: int | None = None
     """Time at which the client gives up, on ``time.monotonic_ns``; None for a client that never gives up."""
     metadata: Metadata = NO_METADATA
-    """Metadata of the request, without ``authorization``: a token is for the transport, and is not kept."""
+    """Metadata of the request, without ``authorization``: only the transport uses a token, and no token is kept."""
     reply: ReplyMetadata | None = None
     """Metadata of the reply, for the method to fill; None on a transport that carries no metadata."""

@@ -1,12 +1,14 @@
-"""A blocking client over any ``Codec``: one connection, one call at a time. The shortest way of a request in Python.
+"""A blocking client over any ``Codec``: one connection, one call at a time. No other client in Python takes fewer steps
+for a request.
 
 A call is one send and, mostly, one receive. Bytes that the protocol itself sends after a reply go with the next
 request: grpc-go sends a PING before every reply, which must be answered. Timeouts are the kernel's (SO_RCVTIMEO,
-SO_SNDTIMEO), set only when they change. Python's own timeouts would add a poll to every send and receive.
+SO_SNDTIMEO), set only when they change. Python's own timeouts would add a system call, poll(2), to every send and
+receive.
 
 Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, gets no answer
-before the next call. If the server has closed the connection by then, that call is Unavailable. The load client's lanes
-(``clients/load/send/lanes.py``) are always read.
+before the next call. If the server has closed the connection by then, the next call raises Unavailable. The load
+client's lanes (``clients/load/send/lanes.py``) also read between calls.
 """
 
 import socket
@@ -35,10 +37,10 @@ class CodecConnection:
         prepare: Prepare | None = None,
         greeting: tuple[str, bytes] | None = None,
     ) -> None:
-        """Makes no connection yet: ``open`` does, or the first call.
+        """Opens no connection: ``open`` or the first call opens the connection.
 
-        ``context`` is for TLS, and None for a plain connection. ``prepare`` replaces the codec's own ``prepare``, to
-        send the server another timeout. ``greeting`` is the path and the payload of a call with which each new
+        ``context`` is for TLS, and None for a plain connection. ``prepare`` replaces the codec's own ``prepare``, so
+        that the server is told another timeout. ``greeting`` is the path and the payload of a call with which each new
         connection begins, and which must not fail.
         """
         self._address, self._context = address, context
@@ -50,7 +52,7 @@ class CodecConnection:
         self._unsent = b""  # the protocol's own bytes, which wait for the next request
 
     def open(self, timeout_s: float) -> "CodecConnection":
-        """Connects, and returns itself. Blocks for ``timeout_s`` at most.
+        """Connects, and returns this object. Blocks for ``timeout_s`` at most.
 
         Raises Unavailable, DeadlineExceeded, and the greeting's Fault. Without a greeting, only the first call shows if
         the server speaks the codec's protocol.
@@ -109,7 +111,7 @@ class CodecConnection:
                         return reply
                     return self._last(reply, outgoing)
                 self._bound(deadline_s - time.monotonic())
-        except BlockingIOError as error:  # the kernel's word for a timeout
+        except BlockingIOError as error:  # the kernel reports a timeout so
             self._give_up(number, whole)
             raise DeadlineExceeded(f"no reply from {self._peer} within {timeout_s:g} s") from error
         except OSError as error:
@@ -150,9 +152,7 @@ class CodecConnection:
         self.close()
 
     def _give_up(self, number: int, whole: bool) -> None:
-        """Ends a call whose time is over. Where a part of the request may have been sent, also closes the
-        connection.
-        """
+        """Ends a call whose time is over. Also closes the connection if a part of the request may have been sent."""
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)
         try:
@@ -167,7 +167,9 @@ class CodecConnection:
         return Unavailable(f"connection to {self._peer} lost: {why}")
 
     def _bound(self, left_s: float) -> None:
-        """Bounds the next sends and receives by the rest of a call's time. Raises BlockingIOError if it is over."""
+        """Limits the next sends and receives to the rest of a call's time. Raises BlockingIOError if the time is
+        over.
+        """
         assert self._socket is not None
         if left_s <= 0:
             raise BlockingIOError

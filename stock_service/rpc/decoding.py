@@ -1,8 +1,8 @@
 """Decoder of messages that keeps the numbers of enums whole.
 
-A field of an enum holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. It reads 2^32 + 1 as 1:
-an unknown side becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses ``NO_MEMBER``
-like any other number that is not in the enum.
+A field of an enum holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. So protobuf reads 2^32 +
+1 as 1, and an unknown side becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses
+``NO_MEMBER`` like any other number that is not in the enum.
 
 Left out: enums that are repeated, in a oneof, or in a message within the message; and other fields of 32 bits.
 """
@@ -24,8 +24,8 @@ has.
 
 
 def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
-    """Makes the function that decodes messages of one kind. Call this once for each kind. Any thread may call the
-    function, which raises DecodeError.
+    """Makes the function that decodes messages of one kind. Call ``decoder`` once for each kind. Any thread may call
+    the function. The function raises DecodeError.
     """
     decode: Callable[[bytes], Kind] = kind.FromString
     enums = {field.number: field.name for field in cast(Descriptor, kind.DESCRIPTOR).fields if _is_enum(field)}
@@ -49,8 +49,8 @@ def _is_enum(field: FieldDescriptor) -> bool:
 
 
 def _varints(payload: bytes) -> dict[int, int]:
-    """The last number that was sent for each field, uncut. A message type without fields keeps every number as an
-    unknown field.
+    """Last number that was sent for each field, not cut to 32 bits. A message type without fields keeps every number as
+    an unknown field.
     """
     sent = UnknownFieldSet(Empty.FromString(payload))
     fields = (sent[index] for index in range(len(sent)))

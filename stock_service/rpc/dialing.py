@@ -1,7 +1,7 @@
-"""A blocking client's connection: TCP, or TLS over it, with the few methods of a socket that clients here use.
+"""A blocking client's connection over TCP or TLS, with only the socket methods that the clients of this project use.
 
-A connection over TLS is the standard library's socket. If the socket cannot receive or send in time, it raises
-BlockingIOError, as a plain socket does here. Use ``settimeout`` on the socket: with the kernel's timeouts (SO_RCVTIMEO,
+A connection over TLS is an ``ssl.SSLSocket``. If the socket cannot receive or send in time, it raises BlockingIOError,
+as the plain sockets of ``dial`` do. Use ``settimeout`` on the socket: with the kernel's timeouts (SO_RCVTIMEO,
 SO_SNDTIMEO) the socket would read again, for ever.
 """
 
@@ -19,11 +19,13 @@ _WAITS = (ssl.SSLWantReadError, ssl.SSLWantWriteError, TimeoutError)
 
 
 class TlsSocket(ssl.SSLSocket):
-    """A socket over TLS; see the module. One thread at a time. Raises OSError; ``ssl.SSLError`` is one kind of it."""
+    """A socket over TLS; see the module. For one thread at a time. Raises OSError, of which ``ssl.SSLError`` is a
+    subclass.
+    """
 
     def recv(self, size: int = READ_BYTES, flags: int = 0) -> bytes:
         """Receives the next bytes, of one record. Returns empty bytes when the server has ended the connection, with or
-        without TLS's own end: frames and messages themselves show if they are whole.
+        without TLS's closure alert. The length in a frame or message shows if the frame or message is whole.
         """
         try:
             return super().recv(size, flags)
@@ -31,7 +33,8 @@ class TlsSocket(ssl.SSLSocket):
             raise BlockingIOError from error
 
     def send(self, data: bytes, flags: int = 0) -> int:  # type: ignore[override]  # clients here send bytes
-        """Sends all bytes. After BlockingIOError the caller must give the same bytes again, and may append more bytes.
+        """Sends all bytes. After BlockingIOError the caller must call ``send`` again with the same bytes, and may
+        append more bytes.
 
         ``flags`` is MSG_DONTWAIT or 0.
         """
@@ -48,7 +51,7 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> socket.socket:
-    """Opens a connection without delays (TCP_NODELAY), over TLS with a ``context``. The connection has no timeout.
+    """Opens a connection without delays (TCP_NODELAY); with a ``context``, over TLS. The connection has no timeout.
 
     Blocks for about ``timeout_s`` at most. Raises Unavailable, DeadlineExceeded.
     """

@@ -1,4 +1,4 @@
-"""Errors of the project, as data.
+"""Error classes of the project, whose attributes hold the facts of an error.
 
     StockServiceError
     ├── UsageError            a bad option or file: option, given, allowed        → exit 2, one line
@@ -55,7 +55,7 @@ def _quoted(given: object) -> str:
 
 
 def short(text: str) -> str:
-    """A text in one line of a bounded length, for a message that quotes a user's text."""
+    """A text cut to one line of bounded length, for an error message that quotes a user's text."""
     return printable(text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…")
 
 
@@ -81,7 +81,7 @@ class FaultCode(IntEnum):
 
 
 class Fault(StockServiceError):
-    """A request that got no outcome. Raise one of the classes below, each of which fixes ``code``."""
+    """A request that got no outcome. Raise one of the subclasses below; each subclass has its own ``code``."""
 
     code: FaultCode
 
@@ -90,7 +90,7 @@ class Fault(StockServiceError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """The code and detail in one line: a client gets the detail from a server, and a server may send several
+        """The code and the detail in one line. A client gets the detail from a server, and the server may send several
         lines.
         """
         return f"{self.code.name}: {printable(' '.join(self.detail.split()))}"
@@ -109,13 +109,13 @@ class DeadlineExceeded(Fault):
 
 
 class NotFound(Fault):
-    """The request names something that is not there; an unknown stock is an outcome instead."""
+    """The request names something that does not exist. An unknown stock is an outcome, and not this fault."""
 
     code = FaultCode.NOT_FOUND
 
 
 class PermissionDenied(Fault):
-    """The caller is known, and its right is too small for this method; the request had no effect."""
+    """The caller is known, but has no right to this method. The request had no effect."""
 
     code = FaultCode.PERMISSION_DENIED
 
@@ -133,23 +133,25 @@ class UnknownMethod(Fault):
 
 
 class InternalFault(Fault):
-    """The handler raised something that is not a fault: a bug. Or the disk of the store failed."""
+    """The handler raised an exception that is not a fault, which is a bug; or the disk of the store failed."""
 
     code = FaultCode.INTERNAL
 
 
 class Unavailable(Fault):
-    """The server cannot be reached, or is stopping; a request that was sent may have had an effect."""
+    """The server cannot be reached, or is stopping. A request that was sent may have had an effect."""
 
     code = FaultCode.UNAVAILABLE
 
 
 class NotBegun(Unavailable):
-    """The server ends, or ended the connection, and reports that it has not begun the request: it had no effect."""
+    """The server is ending, or has ended the connection, and reports that it did not begin the request. The request had
+    no effect.
+    """
 
 
 class Unauthenticated(Fault):
-    """The request shows no credential where one is needed, or an unknown one; it had no effect."""
+    """The request shows no credential, but needs one, or shows an unknown credential. The request had no effect."""
 
     code = FaultCode.UNAUTHENTICATED
 

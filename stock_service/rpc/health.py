@@ -36,7 +36,9 @@ class Health:
         self._tell()
 
     def changed(self) -> None:
-        """Tells the watches that ``sick`` may give another answer now. Any thread may call this; it does not block."""
+        """Tells the watches that ``sick`` may give another answer now. Any thread may call ``changed``, which does not
+        block.
+        """
         self._tell()
 
     def tell(self, tell: Callable[[], object]) -> None:

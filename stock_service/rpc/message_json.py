@@ -1,9 +1,10 @@
-"""Protobuf messages as JSON and back, by their descriptors: an object of the fields, by the names in the ``.proto``.
+"""Conversion of protobuf messages to JSON and back, by the messages' descriptors. A message is a JSON object, with the
+field names of the ``.proto``.
 
-Integers of 64 bits are numbers too, though protobuf's own mapping writes them as text. An enum is written as its
-number, and may be given by name. Bytes are base64. Every field without presence is written, also a zero.
+Integers of 64 bits are JSON numbers; protobuf's own mapping writes them as text. An enum is written as its number, and
+may be read as a name. Bytes are base64. Every field without presence is written, even if its value is zero.
 
-Reading is strict. It raises InvalidRequest for an unknown field, for a value of another type or out of its range, and
+Reading is strict. Reading raises InvalidRequest for an unknown field, for a value of a wrong type or out of range, and
 for a number that is not finite. msgspec reads the text, and checks it against the types that ``_shape`` finds in a
 descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` looks for the wrong field only
 after msgspec or protobuf has refused a text, so that reading a valid text stays fast. Left out: maps, extensions,
@@ -62,7 +63,7 @@ _ALLOWED_WHOLE = {
 _FLOATS = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 
 _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
-"""Types whose values are texts in JSON. The variables of a path are texts too."""
+"""Types whose values are texts in JSON. Variables of a path may fill fields of these types."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")

@@ -1,7 +1,7 @@
 """Methods in bytes that count their requests. ``Method.answer`` gives such a method to a server with metrics.
 
-A method that counts is one function, and does not call the method that does not count: one more stack frame would cost
-more than the counting.
+A method that counts is a separate function, and does not call the method without counts: one more stack frame would
+cost more than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -65,7 +65,7 @@ def metered(
 
 
 def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[..., Awaitable[bytes]]:
-    """The same kind of method for an event loop. ``decode`` raises InvalidRequest."""
+    """A method that counts its requests on an event loop. ``decode`` raises InvalidRequest."""
 
     async def answer(payload: bytes, on_loop: OnLoop = on_loop) -> bytes:
         began_ns = 0 if meter.begin() & SKIPPED else now_ns()

@@ -1,9 +1,9 @@
 """Metrics of a server while it serves: requests, waits, refusals.
 
-A server without metrics is built from other functions, so that metrics cost its requests nothing. With metrics,
-counting is one call of C for each number. Only one request in ``ONE_IN`` is measured with a clock: its wait for a
-thread, its wait for the catalog's lock, and the time in its handler. These are the requests whose number is a multiple
-of ``ONE_IN``, so a steady load is sampled evenly.
+A server without metrics uses other functions, so that its requests do not pay for metrics. With metrics, each count is
+one call of a function in C. Only one request in ``ONE_IN`` is measured with a clock: its wait for a thread, its wait
+for the catalog's lock, and the time in its handler. These are the requests whose number is a multiple of ``ONE_IN``, so
+a steady load is sampled evenly.
 
 Left out: numbers that do not concern requests, and the endpoint that shows the numbers (``process/scraping.py``).
 """
@@ -28,10 +28,10 @@ Observe = Callable[[float], None]
 """Function that counts a time, in seconds, in a histogram. Any thread may call it."""
 
 ONE_IN = 64
-"""Number of requests of which one is measured with a clock. A power of 2."""
+"""One request in this number is measured with a clock. A power of 2."""
 
 SKIPPED = ONE_IN - 1
-"""Bits of a request's number that are 0 where the request is measured."""
+"""Bit mask: a request whose number has none of these bits is measured."""
 
 BOUNDS_S = tuple(float(f"{digit}e{power}") for power in range(-6, 1) for digit in (1, 2, 5))
 """Bounds of a histogram's buckets, in seconds: 1 µs to 5 s."""
@@ -49,7 +49,7 @@ now_ns = time.monotonic_ns
 
 
 class Tally:
-    """A number that grows. Any thread may call ``add`` and ``value``."""
+    """A counter. Any thread may call ``add`` and ``value``."""
 
     def __init__(self) -> None:
         self.add: Callable[[], int] = count().__next__  # atomic in CPython
@@ -96,7 +96,7 @@ class Meter:
             self._faults[code].add()
 
     def missed(self) -> None:
-        """Counts a request whose client gave up before the request was begun."""
+        """Counts a request whose client gave up before the request began."""
         self.failed(FaultCode.DEADLINE_EXCEEDED.name)
 
     def outcomes(self) -> dict[str, int]:

@@ -1,6 +1,6 @@
-"""Types of options, for argparse: each takes its values, and refuses any other in one line.
+"""Types of options, for argparse. Each type accepts its values, and refuses any other value with an error of one line.
 
-They are here, and not beside the parser, because a transport has options of its own too, and knows no process.
+The types are not in the parser's module, because transports also have options, and must not import ``process``.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def meant(given: str, known: Iterable[str]) -> str:
-    """A question after a mistyped word that suggests the most similar known word. Empty if no known word is similar."""
+    """A question that suggests the known word most similar to a mistyped word. Empty if no known word is similar."""
     from difflib import get_close_matches  # here, since a program without errors does not need it
 
     like = get_close_matches(given, tuple(known), n=1, cutoff=_LIKE)
@@ -74,5 +74,5 @@ def shown_address(address: tuple[str, int]) -> str:
 
 
 def family_of(host: str) -> socket.AddressFamily:
-    """The family of a host to listen on: IPv6 for an IPv6 address, IPv4 for all others, and for names."""
+    """Address family of a host to listen on: IPv6 for an IPv6 address, IPv4 for any other address and for a name."""
     return socket.AF_INET6 if ":" in host else socket.AF_INET

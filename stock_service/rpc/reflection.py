@@ -1,7 +1,9 @@
-"""Server reflection, ``grpc.reflection.v1alpha`` and ``v1``, whose messages are the same but for their package.
+"""Server reflection, ``grpc.reflection.v1alpha`` and ``v1``. The messages of both versions differ only in their
+package.
 
 Source: ``grpc/reflection/v1/reflection.proto``. The descriptors are those that protobuf has loaded. protobuf's
-descriptor pool finds services and messages by name, but not methods. ghz asks for methods, and this module finds them.
+descriptor pool finds services and messages by name, but not methods. The load tool ghz asks for methods, so this module
+finds methods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +26,7 @@ REFLECTION = tuple(f"/{service}/ServerReflectionInfo" for service in (_V1ALPHA, 
 
 
 def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
-    """Method of reflection for a server with this service, by its paths. Any trader may call it."""
+    """Reflection's method, by its paths, for a server with this service. Any trader may call the method."""
     names = sorted((service_name, HEALTH, _V1ALPHA))
 
     def reflect(asked: ServerReflectionRequest, _: Call) -> Iterator[ServerReflectionResponse]:

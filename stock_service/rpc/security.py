@@ -8,11 +8,12 @@
 
 A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``). The default
 is an admin's right. So only an admin may call a new method until its right is declared. A method without an entry in
-``Guard`` is never answered: a request is checked by the method that it was resolved to, never by the path in its bytes.
+``Guard`` is never answered. The check uses the method that a request was resolved to, and never the path in the
+request's bytes.
 
-A token itself is never kept and never compared: only the token's SHA-256 is. No error of this module has a token, or a
-part of a token. A head that shows a token is kept under the head's digest (``concealed``), and the head's meaning has
-only the token's digest.
+A token itself is never kept and never compared: the service keeps and compares only the token's SHA-256. No error of
+this module contains a token or a part of a token. A request's head that shows a token is kept under the head's digest
+(``concealed``). The decoded head has only the token's digest.
 """
 
 import re
@@ -27,7 +28,7 @@ from secrets import token_bytes
 from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated, UnknownMethod, UsageError
 
 CALLERS_MAX = 10_000
-"""Largest number of callers in a file: keeps a mistaken file from filling memory."""
+"""Largest number of callers in a file: so a mistaken file cannot fill the memory."""
 
 NAME_LENGTH_MAX = 64
 """Largest number of characters of a caller's name, and of a certificate's common name (X.520)."""
@@ -58,7 +59,7 @@ class Right(IntEnum):
     """Right of a caller. Each right includes the rights before it."""
 
     ANYONE = 0
-    """Right of a caller without a credential: to ask if the server serves."""
+    """Right of a caller without a credential: to ask for the server's health."""
     TRADER = 1
     """Right to look up and to trade."""
     ADMIN = 2
@@ -68,7 +69,7 @@ class Right(IntEnum):
 _RIGHTS = {"trader": Right.TRADER, "admin": Right.ADMIN}
 
 Shown = bytes | None
-"""Credential of a request: the digest of its token, None without a token, and ``UNREADABLE`` for a token that is not
+"""Credential of a request: the digest of its token; None without a token; ``UNREADABLE`` for a token that is not
 valid.
 """
 
@@ -81,13 +82,13 @@ Asked = tuple[bytes | None, Shown]
 
 
 def digest(token: bytes) -> bytes:
-    """The digest of a token, 32 bytes, under which the token is known here."""
+    """Digest of a token, 32 bytes. The service knows the token only by this digest."""
     return sha256(token).digest()
 
 
 def concealed(head: bytes) -> bytes:
-    """The key under which a head with a token is kept. The key reveals nothing of the head's bytes, and no client can
-    make bytes that equal the key. Takes some 0.6 µs.
+    """Key under which a head with a token is kept. The key reveals nothing of the head's bytes, and no client can make
+    a head whose bytes equal a key. Takes some 0.6 µs.
     """
     return blake2b(_KEY + head).digest()  # without HMAC: a hash of BLAKE2 cannot be extended
 
@@ -138,10 +139,10 @@ class Access:
         self.granted = set()  # assigned last: a thread that sees this set also sees the new callers
 
     def check(self, needed: Right, shown: Shown, certificate: str) -> None:
-        """Returns where a request may be answered, else raises Unauthenticated or PermissionDenied.
+        """Returns if a request may be answered; otherwise raises Unauthenticated or PermissionDenied.
 
-        ``certificate`` is the common name in its connection's certificate, or empty. An unknown token is refused even
-        where a certificate would suffice. Takes some microseconds.
+        ``certificate`` is the common name in the certificate of the request's connection, or empty. An unknown token is
+        refused even if the certificate would suffice. Takes some microseconds.
         """
         if needed is Right.ANYONE:
             return
@@ -171,13 +172,15 @@ class Guard:
     """Check of the callers of one server's methods. Any thread may use it."""
 
     def __init__(self, access: Access, rights: Mapping[bytes, Right]) -> None:
-        """``rights`` has the right that each answerable method needs, by its path."""
+        """``rights`` has the right that each method needs, by the method's path."""
         self.access = access
-        """The callers; a request in its ``granted`` needs no ``check``."""
+        """The callers. A request in ``access.granted`` needs no ``check``."""
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
-        """Returns where the method may be answered; raises Unauthenticated, PermissionDenied, UnknownMethod."""
+        """Returns if the method may be answered; otherwise raises Unauthenticated, PermissionDenied or
+        UnknownMethod.
+        """
         granted = self.access.granted
         if (path, shown) in granted:
             return

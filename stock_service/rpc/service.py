@@ -1,9 +1,9 @@
 """An RPC service free of any transport.
 
-A ``Service`` maps full method names to methods; a transport serves any service and knows none. A ``Method`` has its
-messages' types, so that its name is enough to decode and encode. On any transport a method is given the bytes of a
-protobuf message; a transport that speaks JSON turns JSON into such bytes (``message_json.py``). Decoding happens here,
-once, so that undecodable bytes are INVALID_ARGUMENT everywhere.
+A ``Service`` maps full method names to methods. A transport serves any service, and imports none. A ``Method`` has the
+types of its messages, so that the method's name is enough to decode and encode. On any transport a method gets the
+bytes of a protobuf message; a transport that speaks JSON converts JSON to such bytes (``message_json.py``). Decoding
+happens here, once, so that undecodable bytes are INVALID_ARGUMENT everywhere.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -55,11 +55,11 @@ class Route:
 class Method(Generic[Request, Response]):
     """One method: its request and response types, and the function from request to response, which may raise a Fault.
 
-    Any threads may call ``function`` at once. With ``wants_call`` it takes the ``Call`` as well, after the request.
-    ``route`` is the method's address, with messages in JSON, on transports with routes. ``on_loop`` is a coroutine
-    function with the same effect as a ``function`` that waits: an event loop serves other calls during the wait.
-    Transports without a loop do not use ``on_loop``. ``right`` is the right that a caller needs on a server that knows
-    its callers.
+    Any number of threads may call ``function`` at once. With ``wants_call``, the ``Call`` is the second argument of
+    ``function``. ``route`` is the method's address, with messages in JSON, on transports with routes. ``on_loop`` is
+    for a ``function`` that waits: a coroutine function with the same effect, so that an event loop serves other calls
+    during the wait. Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a
+    server that knows its callers.
     """
 
     request_type: type[Request]
@@ -73,7 +73,7 @@ class Method(Generic[Request, Response]):
     """Meter that counts the method's requests; None for a method without counts."""
 
     def answer(self) -> Answer:
-        """The method in bytes, for a method that wants no call. Make this function once, before serving.
+        """The method as a function of bytes, for a method that wants no call. Make this function once, before serving.
 
         The answer raises InvalidRequest for bytes that do not decode.
         """
@@ -89,7 +89,7 @@ class Method(Generic[Request, Response]):
         return lambda call: answer(call.payload, lambda request: function(request, call))
 
     def _answering(self) -> Callable[..., bytes]:
-        """The method in bytes. Its second argument is a function to call instead of ``function``."""
+        """The method as a function of bytes. The second argument is a function to call instead of ``function``."""
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request], Response], self.function)
         if self.meter is not None:
@@ -105,7 +105,9 @@ class Method(Generic[Request, Response]):
         return answer
 
     def answer_on_loop(self) -> AwaitedAnswer:
-        """For a method with ``on_loop`` a coroutine function of a call; for others the function of ``answer``."""
+        """For a method with ``on_loop``, a coroutine function of a call; for any other method, the function of
+        ``answer``.
+        """
         assert self.on_loop is not None
         decode = _strict_decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
@@ -128,8 +130,8 @@ class Method(Generic[Request, Response]):
 class StreamMethod(Generic[Request, Response]):
     """A method that answers a request with several messages, one by one as the client takes them.
 
-    ``function`` may be a generator. If the client leaves, the thread that notices this closes the generator. Then the
-    generator's work must be short. With ``talks`` a client may send several requests in one call; the server answers
+    ``function`` may be a generator. If the client leaves, the thread that notices this closes the generator: the
+    generator must then end quickly. With ``talks`` a client may send several requests in one call; the server answers
     them one after the other. ``right`` is the same as for a ``Method``.
     """
 
@@ -142,8 +144,8 @@ class StreamMethod(Generic[Request, Response]):
     """Meter, as for a ``Method``; each request of a call is counted."""
 
     def answer_stream(self) -> StreamAnswer:
-        """The method in bytes. Make this function once, before serving. Raises InvalidRequest for bytes that do not
-        decode.
+        """The method as a function of bytes. Make this function once, before serving. The function raises
+        InvalidRequest for bytes that do not decode.
         """
         decode = _strict_decoder(self.request_type)
         if self.meter is not None:
@@ -163,7 +165,7 @@ class Service:
     ``streams`` are the methods with several replies. Only the transport ``grpc_static`` serves such methods. ``flush``
     is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A server
     that lets requests wait calls ``flush``, on any thread, once the server has begun all requests that it has read.
-    ``health`` tells if the service is served; None means always.
+    ``health`` tells if the server serves now; None means always.
     """
 
     name: str

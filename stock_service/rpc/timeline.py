@@ -1,13 +1,13 @@
-"""The timeline: the times of each request's steps in a server, in nanoseconds, recorded while the server serves.
+"""The timeline: the times, in nanoseconds, of each request's steps in a server, recorded while the server serves.
 
 Times noted of a request, in their order:
 
 - accepted   its bytes have been read (sockets), or grpcio has given the call to the executor (gRPC)
-- dequeued   a thread begins with it
-- asked      it asks for the catalog's lock
-- acquired   it has the lock; both are 0 where it took none
-- handled    the bytes of its reply are there
-- replied    the call that gave them to the kernel, or the handler's to grpcio, has returned
+- dequeued   a thread begins with the request
+- asked      the thread asks for the catalog's lock
+- acquired   the thread has the lock; ``asked`` and ``acquired`` are 0 for a request without a lock
+- handled    the bytes of the reply are ready
+- replied    the system call that sent the reply, or the handler that gave it to grpcio, has returned
 
 The timeline also notes the request's wait for locks, its method and the thread that answered it. For a request that
 takes several locks, ``asked`` is the time of the first lock and ``acquired`` the time of the last lock. ``waited`` is
@@ -17,18 +17,18 @@ the total by this time.
 ``handled`` is the last time that is certainly before the client has the reply. ``replied`` may be after the client has
 the reply: the client reads on another core while the server's thread returns from the system call.
 
-Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share it:
-a client's times can be compared with these.
+Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share
+this clock: a client's times can be compared with the server's times.
 
 Each thread has a ``Stamper``, and one request at a time; ``begin`` clears the times of the last request. A finished
-request is one row of 72 bytes: 137 MiB for two million. The memory is set aside at the start, and taken from the system
-when it is first written. So no memory is moved or enlarged while requests wait. A timeline adds some 1.4 µs of
-processor time to a request on sockets without contention, and 2 to 3 µs on two busy cores.
+request is one row of 72 bytes: 137 MiB for two million. The memory is reserved at the start, and taken from the system
+at the first write. So no memory is moved or enlarged while requests wait. A timeline adds some 1.4 µs of processor time
+to a request on sockets without contention, and 2 to 3 µs on two busy cores.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
 - ``stamps.npy``  an array of int64: a row for each request, in the order in which they ended, with the columns
-  ``COLUMNS``. A row of zeros is a request that was ending when the file was written.
+  ``COLUMNS``. A row of zeros stands for a request that was ending when the file was written.
 - ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
   service does not have) and ``left_out``.
 
@@ -48,7 +48,9 @@ from struct import Struct
 from zipfile import ZIP_DEFLATED, ZipFile
 
 REQUESTS_MAX = 2_000_000
-"""Largest number of requests kept: 20 s of 100,000 a second, which is more than any server here answers."""
+"""Largest number of requests kept: 20 s at 100,000 requests a second, which is more than any server of this project
+answers.
+"""
 
 COLUMNS = ("accepted", "dequeued", "asked", "acquired", "waited", "handled", "replied", "method", "thread")
 """Columns of a row: times in nanoseconds, then the numbers of the method and the thread."""
@@ -91,12 +93,12 @@ class Timeline:
         self.local = _Local(lambda: Stamper(next(threads), rows, places, requests_max, clock_ns))
 
     def method_number(self, path: str) -> int:
-        """A new number, under which a method is noted. Call this before the server serves."""
+        """A new number for a method, for the column ``method``. Call this before the server serves."""
         self._methods.append(path)
         return len(self._methods) - 1
 
     def end(self) -> None:
-        """Keeps the request of this thread, whose reply was sent; does nothing where it was not stamped."""
+        """Keeps the request of this thread, whose reply was sent. Does nothing for a request without stamps."""
         stamper = self.local.stamper
         if stamper.handled_ns:
             stamper.end()
@@ -138,7 +140,7 @@ class Stamper:
         self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0
 
     def acquired(self, asked_ns: int, acquired_ns: int) -> None:
-        """Notes that the request has a lock: its first one, or a further one."""
+        """Notes that the request has acquired its first lock, or a further lock."""
         if not self.asked_ns:
             self.asked_ns = asked_ns
         self.waited_ns += acquired_ns - asked_ns

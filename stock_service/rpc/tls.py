@@ -1,8 +1,9 @@
-"""TLS by the standard library: a server's certificate, which may be replaced as it serves, and a client's credentials.
+"""TLS by the standard library: a server's certificate, which may be replaced while the server serves, and a client's
+credentials.
 
 TLS 1.2 and 1.3. With an authority for clients, every client must have a certificate that the authority signed (mTLS).
-Private keys are not encrypted: nobody can enter a passphrase when a server starts. No error and no ``repr`` here shows
-a file's content.
+Private keys must not be encrypted: nobody can enter a passphrase when a server starts. No error and no ``repr`` here
+shows a file's content.
 """
 
 import ssl
@@ -20,7 +21,9 @@ _NO_PASSPHRASE = ""
 
 @dataclass(frozen=True, slots=True)
 class Pems:
-    """Content of the files of a server or a client, for a library that takes the content; empty for a missing file."""
+    """Content of the files of a server or a client, for a library that needs the content and not the path. Empty for a
+    missing file.
+    """
 
     certificate: bytes = field(repr=False)
     key: bytes = field(repr=False)
@@ -38,7 +41,9 @@ class TlsFiles:
 
 
 class ServerTls:
-    """Certificate and TLS context of a server. Any thread may use them; one at a time may ``reload``."""
+    """Certificate and TLS context of a server. Any thread may use the object; only one thread at a time may
+    ``reload``.
+    """
 
     def __init__(self, files: TlsFiles, protocols: Sequence[str] = ()) -> None:
         """``protocols`` are the names that the server accepts in ALPN. Raises UsageError for files that cannot be
@@ -48,8 +53,8 @@ class ServerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Reads the files again: new connections use the new files, and open connections continue. Changes nothing if
-        it raises UsageError.
+        """Reads the files again: new connections use the new files, and open connections continue. Raises UsageError,
+        and then changes nothing.
         """
         files = self.files
         pems = Pems(
@@ -119,7 +124,7 @@ def read_token(file: Path) -> str:
 
 @contextmanager
 def _refused(option: str, files: object, allowed: str) -> Iterator[None]:
-    """Turns errors of using an option's files, within the ``with`` statement, into UsageError with the reason."""
+    """Converts errors within the ``with`` statement, which uses an option's files, to UsageError with the reason."""
     try:
         yield
     except ssl.SSLError as error:
@@ -145,8 +150,8 @@ def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
 
 
 def named_in(certificate: object) -> str:
-    """The common name in a certificate in the form of the module ``ssl``; empty unless the certificate has exactly
-    one.
+    """The common name in a certificate that the module ``ssl`` has parsed. Empty unless the certificate has exactly one
+    common name.
     """
     if not isinstance(certificate, dict):
         return ""

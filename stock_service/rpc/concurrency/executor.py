@@ -13,15 +13,17 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 _log = logging.getLogger(__name__)
 
 Task = Callable[[], object]
-"""Function that answers one request and sends the reply. An exception that leaves it is logged; its thread goes on."""
+"""Function that answers one request and sends the reply. An exception of the function is logged, and does not end the
+thread.
+"""
 
 
 _START_S = 1.0
-"""Seconds in which the started threads must end, where the system refused one more thread."""
+"""Longest time, in seconds, for the end of the started threads, after the system has refused another thread."""
 
 
 class Reader(Protocol):
-    """A server's reading, on a thread of its own. ``threading.Thread`` is one."""
+    """The reading of a server, on its own thread. ``threading.Thread`` is a ``Reader``."""
 
     def start(self) -> None:
         """Begins to read."""
@@ -31,15 +33,16 @@ class Reader(Protocol):
 
 
 class Executor(Protocol):
-    """Decides which thread runs a request. Made from (workers, queue_limit); its maker stops it.
+    """Decides which thread runs a request. Made from (workers, queue_limit). The maker of an executor stops the
+    executor.
 
     Every method may be called from any thread.
     """
 
     workers: int
-    """Tasks that run at a time, at most."""
+    """Largest number of tasks that run at a time."""
     limit: int
-    """Tasks under way at a time, at most: workers and the queue's limit."""
+    """Largest number of tasks under way at a time: ``workers`` plus the queue's limit."""
 
     @property
     def under_way(self) -> int:
@@ -50,22 +53,23 @@ class Executor(Protocol):
         """Number, nearly exact, of threads that run a task now: ``under_way`` without the tasks that wait."""
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to some thread. Never blocks; raises Overloaded when full, Unavailable once stopping."""
+        """Gives ``task`` to a thread. Never blocks. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, in order, as far as there is room; returns the number of tasks accepted.
+        """Gives ``tasks`` to threads, in order, up to ``limit``; returns the number of tasks accepted.
 
         Only ``leader-followers`` runs tasks on the thread that calls this, if that thread reads. Then the call blocks
-        while they run. It may also raise a BaseException that only the executor's reader catches: the caller then reads
-        no more. Raises Unavailable once stopping.
+        while the tasks run. The call may also raise a BaseException, which only the executor's reader catches: then the
+        caller must stop reading. Raises Unavailable after ``stop``.
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
         """The thread that reads for a server: calls ``read`` until it returns, and then ``end``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks; returns True where they and every thread ended within ``grace_s``. May be
-        repeated."""
+        """Runs the accepted tasks, and ends the threads. Returns True if all of this ended within ``grace_s``. May be
+        repeated.
+        """
 
 
 def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
@@ -83,7 +87,7 @@ def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
 
 
 def run(task: Task) -> None:
-    """Calls a task, and logs an exception of it: SystemExit too, since no task may end its thread."""
+    """Calls a task, and logs an exception of the task: SystemExit too, since no task may end its thread."""
     try:
         task()
     except BaseException:
@@ -91,7 +95,7 @@ def run(task: Task) -> None:
 
 
 def log_raised() -> None:
-    """Logs the exception that a task raised. Raises nothing: a log that fails may not end a thread either."""
+    """Logs the exception that a task raised. Raises nothing, since an error of the log must not end a thread either."""
     try:
         _log.exception("a task raised")
     except BaseException:  # a handler or a filter of the log raised an error, and no other place can report it
@@ -105,12 +109,12 @@ def tell_name() -> None:
     """
     try:
         Path("/proc/thread-self/comm").write_text(current_thread().name)
-    except OSError:  # a kernel without thread names: only measurements need the name
+    except OSError:  # this kernel has no thread names, and only measurements need the name
         pass
 
 
 def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
-    """Starts all threads of a pool. Where the system refuses one, stops the pool and raises RuntimeError."""
+    """Starts all threads of a pool. If the system refuses a thread, stops the pool and raises RuntimeError."""
     try:
         for thread in threads:
             thread.start()
@@ -120,7 +124,7 @@ def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
 
 
 def ended(threads: Sequence[Thread], grace_s: float) -> bool:
-    """Waits for the started threads to end; returns True where all ended within ``grace_s``."""
+    """Waits for the end of the started threads; returns True if all threads ended within ``grace_s``."""
     deadline_s = time.monotonic() + grace_s
     for thread in threads:
         if thread.ident is not None:

@@ -1,10 +1,11 @@
 """Leader/followers: the pool's threads take turns to read, and the reading thread runs short requests itself.
 
 The pattern is Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads for
-the server. The others, the **followers**, sleep. To wake a thread costs as much as a short request, and under the GIL
-two threads compute no faster than one. So the leader itself runs the batch that it has read, and wakes no thread.
+the server. The others, the **followers**, sleep. Waking a thread costs as much as a short request. Under the GIL two
+threads compute no faster than one thread. So the leader itself runs the batch of requests that it has read, and wakes
+no thread.
 
-A request may still take long. The guarantee: **such a request holds up reading for 8 ms at most** (``2 * LOOK_S``, and
+A request may also take long. The guarantee: **such a request holds up reading for 8 ms at most** (``2 * LOOK_S``, and
 the wait for the GIL where the request computes). While the leader runs requests, one follower is the **lookout**. If
 the lookout finds the leader in the same batch twice, the lookout becomes the leader and continues to read. The
 followers take the tasks that wait. The old leader ends its request and becomes a follower.
@@ -18,8 +19,8 @@ Threads that run a batch:
 | after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times as long as that request took |
 | on a Python without a GIL, or from a thread that does not lead | followers |
 
-At most ``workers`` tasks run at a time. There is one thread more than ``workers``, since one always reads. So even with
-one worker, reading goes on beside a slow request; the requests that are read wait for that worker. At most
+At most ``workers`` tasks run at a time. There is one thread more than ``workers``, since one always reads. So the
+server reads on during a slow request, even with one worker; the requests that were read wait for this worker. At most
 ``queue_limit`` tasks wait. Stopping is as in the static pool. ``execute`` never runs a task on the leader.
 
 Left out: reading by threads that this executor does not start (grpcio's, connection dispatch).
@@ -34,16 +35,19 @@ from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil,
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 LOOK_S = 0.004
-"""Seconds between two looks at the leader. A look costs some 50 µs, since the lookout takes the GIL from the leader: at
-4 ms that is a hundredth of a core. Two looks are the guarantee of 8 ms."""
+"""Seconds between two looks at the leader. A look costs some 50 µs, since the lookout takes the GIL from the leader. A
+look every 4 ms costs a hundredth of a core. Two looks make the guarantee of 8 ms.
+"""
 
 NEAR_S = 0.002
-"""Longest time between two batches, in seconds, for the leader to run the second. For rarer batches a lookout would
-have to wake for each batch, which costs as much as the wake-up that the leader saves.
+"""Longest time between two batches, in seconds, for which the leader runs the second batch. For rarer batches a lookout
+would have to wake for each batch. This wake-up costs as much as the wake-up that the leader saves.
 """
 
 PATIENCE_S = 0.0002
-"""Time over which a request is slow: ten Lookups on a slow core, and a fifth of the shortest wait for a disk."""
+"""Time in seconds; a request that takes longer is slow. The time of ten Lookups on a slow core, and a fifth of the
+shortest wait for a disk.
+"""
 
 REST = 50
 """Factor: after a slow request, followers run all requests for this factor times the request's time. So slow requests
@@ -54,14 +58,14 @@ _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, N
 
 
 class Deposed(BaseException):
-    """Raised in the leader when another thread leads. A BaseException, so that no handler takes it for an error."""
+    """Raised in the leader when another thread leads. A BaseException, so that no handler catches it as an error."""
 
 
 class LeaderFollowers:
-    """Pool of ``workers`` threads, started at once, and one more while it reads for a server. Safe to use from any
-    thread.
+    """Pool of ``workers`` threads, started at once, and one more thread while the pool reads for a server. Any thread
+    may use the pool.
 
-    Raises RuntimeError where the system does not give that many threads; then no thread is left.
+    Raises RuntimeError if the system refuses a thread; the threads already started have then ended.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -97,15 +101,18 @@ class LeaderFollowers:
         return self._running
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a follower. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
+        """Gives ``task`` to a follower. Never blocks. Raises Overloaded at ``limit``, and Unavailable after
+        ``stop``.
+        """
         if not self._queue((task,)):
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Runs ``tasks`` where the caller leads and requests are short; else queues them for followers. See the module.
+        """Runs ``tasks`` if the caller leads and requests are short; otherwise queues the tasks for followers. See the
+        module.
 
-        Returns the number of tasks accepted: the rest found the queue full. Blocks while the leader runs them. Raises
-        Deposed where the caller was the leader and no longer is, Unavailable once stopping.
+        Returns the number of tasks accepted: the queue had no room for the rest. Blocks while the leader runs tasks.
+        Raises Deposed if another thread has replaced the caller as leader, and Unavailable after ``stop``.
         """
         if not self._has_gil or get_ident() != self._leader:
             return self._queue(tasks)
@@ -133,7 +140,7 @@ class LeaderFollowers:
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
         """The thread that leads first; see ``Executor.reader``.
 
-        A second server on the same executor gets a thread that reads and runs no request.
+        A second server on the same executor gets a thread that only reads, and runs no request.
         """
         with self._lock:
             if self._reading is not None:
@@ -143,10 +150,10 @@ class LeaderFollowers:
         return reading
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks and ends the threads; returns True where all ended within ``grace_s``. May be
+        """Runs the accepted tasks and ends the threads. Returns True if all of them ended within ``grace_s``. May be
         repeated.
 
-        Called once nothing is read any more. A task that has not begun when the grace is over never runs.
+        Call this only after the reading has ended. A task that has not begun at the end of the grace never runs.
         """
         with self._lock:
             self._stopping = True
@@ -168,9 +175,9 @@ class LeaderFollowers:
             raise Unavailable("the server is stopping")
 
     def _wake(self, count: int) -> list[Lock]:
-        """The locks of up to ``count`` sleeping followers, the lookout's last; the caller releases them.
+        """Locks of up to ``count`` sleeping followers, the lookout's lock last. The caller releases the locks.
 
-        Gives no more locks than followers may run tasks: waking the lookout in vain would delay its next look.
+        Gives no more locks than followers that may run tasks: a needless wake-up would delay the lookout's next look.
         """
         count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
@@ -180,7 +187,7 @@ class LeaderFollowers:
         return woken
 
     def _wake_lookout(self) -> "Lock | None":
-        """The lock of a lookout that sleeps until the leader runs requests again; the caller releases it."""
+        """Lock of a lookout that sleeps until the leader runs requests again. The caller releases the lock."""
         if self._watched:
             return None
         self._watched = True
@@ -209,7 +216,7 @@ class LeaderFollowers:
     # ---- the leader
 
     def _run_batch(self, before_ns: int) -> None:
-        """Runs tasks of the leader's batch, until one was slow or another thread leads."""
+        """Runs tasks of the leader's batch until a task was slow or another thread leads."""
         batch = self._batch
         while self._busy:
             try:
@@ -236,7 +243,7 @@ class LeaderFollowers:
         _release(woken)
 
     def _lead_first(self) -> None:
-        """The life of the thread that leads first."""
+        """Main function of the thread that leads first."""
         tell_name()
         self._leader = get_ident()
         if not self._lead():
@@ -260,7 +267,7 @@ class LeaderFollowers:
     # ---- the followers
 
     def _queue(self, tasks: Sequence[Task]) -> int:
-        """Accepts tasks for followers, and wakes one for each; returns the number accepted."""
+        """Accepts tasks for followers, and wakes a follower for each task. Returns the number of tasks accepted."""
         with self._lock:
             self._refuse_when_stopping()
             accepted = max(0, min(len(tasks), self.limit - self.under_way))
@@ -270,12 +277,14 @@ class LeaderFollowers:
         return accepted
 
     def _live(self) -> None:
-        """The life of a thread that follows first."""
+        """Main function of a thread that begins as a follower."""
         tell_name()
         self._follow()
 
     def _follow(self) -> None:
-        """Runs tasks, and leads where the leader is held up. Returns when the pool has stopped or reading is over."""
+        """Runs tasks, and leads if a slow request delays the leader. Returns when the pool has stopped or reading is
+        over.
+        """
         awake = Lock()
         awake.acquire()
         while True:
@@ -312,7 +321,7 @@ class LeaderFollowers:
         return None
 
     def _sleep(self, awake: Lock, timeout_s: float) -> bool:
-        """Blocks until woken, or for ``timeout_s`` (-1: for ever); returns True where the time was over."""
+        """Blocks until this thread is woken, or for ``timeout_s`` (-1: for ever). Returns True if the time was over."""
         if awake.acquire(timeout=timeout_s):
             return False
         with self._lock:
@@ -340,7 +349,7 @@ class _Reading:
             self._over.set()
 
     def join(self, timeout: float) -> None:
-        """Blocks until reading is over. The thread that read last ends by itself, or with the executor."""
+        """Blocks until reading is over. The last reading thread ends by itself, or with the executor."""
         self._over.wait(timeout)
 
 

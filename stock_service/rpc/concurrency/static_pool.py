@@ -5,16 +5,16 @@ Guarantees of the pool:
 1. All threads exist when the constructor returns. None is started later.
 2. A task is one request; with connection dispatch, one connection. Threads take tasks in the order in which they were
    accepted.
-3. A task wakes one sleeping thread, if there is one. A thread that ends a task takes the next before it sleeps.
+3. A task wakes one sleeping thread, if there is one. A thread that ends a task takes the next task before it sleeps.
 4. At most ``queue_limit`` tasks wait while every thread is busy. Further tasks are refused at once.
 5. ``execute`` and ``execute_all`` never block and never run a task themselves.
 6. A sleeping thread costs no processor time: it waits, without a timeout, for a lock of its own.
-7. A task that raises is logged; its thread goes on, also where the log fails.
+7. An exception of a task is logged, and does not end the thread, even if the log fails.
 8. After ``stop`` no task is accepted. An accepted task runs if it begins within the grace; then the threads end.
 
-The thread that fell asleep last is woken first: its stack is still in the processor's cache (an idea of trio's thread
-cache). A lock used as a binary semaphore is the cheapest way to sleep that CPython has. Left out: an adaptive pool; see
-``leader_followers.py``.
+The thread that fell asleep last is woken first: the stack of this thread is still in the processor's cache. The idea is
+from trio's thread cache. A lock used as a binary semaphore is the cheapest way to sleep that CPython has. Left out: an
+adaptive pool; see ``leader_followers.py``.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 class StaticPool:
     """Pool of ``workers`` threads, started at once, with a queue of ``queue_limit`` tasks. Safe to use from any thread.
 
-    Raises RuntimeError where the system does not give that many threads; then no thread is left.
+    Raises RuntimeError if the system refuses a thread; the threads already started have then ended.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -52,14 +52,15 @@ class StaticPool:
         return self.workers - self._idle
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a thread. Never blocks. Raises Overloaded at the limit, Unavailable once stopping."""
+        """Gives ``task`` to a thread. Never blocks. Raises Overloaded at the limit, and Unavailable after ``stop``."""
         if not self.execute_all((task,)):
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, in order; returns the number accepted: the rest found the queue full.
+        """Gives ``tasks`` to threads, in order; returns the number of tasks accepted: the queue had no room for the
+        rest.
 
-        Never blocks. Raises Unavailable once stopping.
+        Never blocks. Raises Unavailable after ``stop``.
         """
         with self._lock:
             if self._stopping:
@@ -72,13 +73,13 @@ class StaticPool:
         return accepted
 
     reader = staticmethod(reading_thread)
-    """A thread beside the pool's, which runs no request; see ``Executor.reader``."""
+    """A thread besides the pool's threads, which runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks and ends the threads; returns True where all ended within ``grace_s``. May be
+        """Runs the accepted tasks and ends the threads. Returns True if all of them ended within ``grace_s``. May be
         repeated.
 
-        A task that has not begun when the grace is over never runs.
+        A task that has not begun at the end of the grace never runs.
         """
         with self._lock:
             self._stopping = True
@@ -91,7 +92,7 @@ class StaticPool:
         return in_time
 
     def _work(self) -> None:
-        """A thread's life: takes a task, runs it, takes the next."""
+        """Main function of a thread: takes and runs one task after the other."""
         tell_name()
         awake = Lock()
         awake.acquire()

@@ -9,7 +9,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class ThreadPool:
-    """Pool of up to ``workers`` threads, each started when it is first needed; at most ``queue_limit`` tasks wait.
+    """Pool of up to ``workers`` threads. A thread is started when it is first needed. At most ``queue_limit`` tasks
+    wait.
 
     Safe to use from any thread.
     """
@@ -32,12 +33,13 @@ class ThreadPool:
         return min(self._accepted, self.workers)
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a thread. Raises Overloaded when the queue is full, Unavailable once stopping."""
+        """Gives ``task`` to a thread. Raises Overloaded when the queue is full, and Unavailable after ``stop``."""
         self.submit(task)
 
     def submit(self, task: Task) -> "Future[None]":
-        """Like ``execute``, with a Future that is done when the task has ended, as grpcio needs. By then there is room
-        for another task."""
+        """Like ``execute``, with a Future that is done when the task has ended, as grpcio needs. When the Future is
+        done, there is room for another task.
+        """
         with self._lock:
             if self._stopping:
                 raise Unavailable("the server is stopping")
@@ -46,7 +48,7 @@ class ThreadPool:
             self._accepted += 1
             try:
                 return self._pool.submit(self._run, task)
-            except RuntimeError as error:  # the system has no thread to give; the task was queued before that was seen
+            except RuntimeError as error:  # the system refuses another thread; the task was queued before
                 if self._pool._threads:  # an existing thread will take the task; its end is not reported
                     unknown: Future[None] = Future()
                     unknown.set_result(None)
@@ -56,14 +58,14 @@ class ThreadPool:
                 raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, as far as there is room; returns the number accepted. Never blocks."""
+        """Gives ``tasks`` to threads, up to the limit; returns the number of tasks accepted. Never blocks."""
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
     """A thread that reads and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks; returns True where all ended within ``grace_s``. May be repeated."""
+        """Runs the accepted tasks; returns True if all of them ended within ``grace_s``. May be repeated."""
         with self._lock:
             self._stopping = True
         self._pool.shutdown(wait=False)

@@ -1,7 +1,7 @@
-"""Parts that the transports on grpcio share, for clients and servers, so that no transport imports another transport.
+"""Code that the transports on grpcio share, for clients and servers. So no transport imports another transport.
 
-grpcio is loaded on its first use: the lean client's codec and the null server, which this module gives, do not need
-grpcio. Left out: code that speaks gRPC without grpcio, which is in ``wire``.
+grpcio is imported on its first use. The lean client's codec and the null server are also in this module, and do not
+need grpcio. Left out: code that speaks gRPC without grpcio, which is in ``wire``.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,9 @@ from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 
 def loaded(name: str) -> Callable[..., Any]:
-    """A transport module's ``connect``. Getting it loads grpcio, so that no connection's time includes the loading."""
+    """The attribute ``connect`` of a transport's module. Reading the attribute imports grpcio. So the time of a
+    connection does not include the import.
+    """
     if name != "connect":
         raise AttributeError(name)
     from stock_service.rpc.grpcio.client import connect

@@ -15,16 +15,18 @@ _NOT_CONNECTED = {
     grpc.StatusCode.UNAVAILABLE: ": it cannot be reached",
     grpc.StatusCode.DEADLINE_EXCEEDED: " within {:g} s",
 }
-"""Statuses of a call that reached no answering server, each with the end of its message."""
+"""Statuses of a call that no server answered, each with the last words of the fault's message."""
 
 
 class GrpcConnection:
-    """A connection; see ``transports.Connection``. It shares its channel with no other connection."""
+    """A connection on its own grpcio channel; see ``transports.Connection``."""
 
     def __init__(
         self, address: tuple[str, int], timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
     ) -> None:
-        """Blocks until it is connected. Raises Unavailable, and UsageError for credentials that cannot be used."""
+        """Blocks until the connection is made. Raises Unavailable, and UsageError for credentials that cannot be
+        used.
+        """
         self._target = shown_address(address)
         token = (("authorization", f"Bearer {credentials.token}"),) if credentials.token else ()
         self._metadata = (*token, *credentials.metadata) or None
@@ -71,6 +73,6 @@ connect = GrpcConnection
 
 
 def _fault(error: grpc.RpcError, target: str) -> Fault:
-    """grpcio's error as a fault of ours."""
+    """The ``Fault`` that stands for grpcio's error."""
     call = cast(grpc.Call, error)  # the blocking client raises errors that are Calls
     return status_fault(call.code().value[0], call.details() or "", target)

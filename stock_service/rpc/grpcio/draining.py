@@ -1,8 +1,8 @@
 """Steps that grpcio's ``stop`` leaves out, so that a server on grpcio stops without losing accepted calls.
 
-grpcio's ``stop`` cancels every call that it has not handed over yet, and closes a connection right after its last
-reply. If the client has sent anything meanwhile, the kernel then resets the connection, and the rest of a large reply
-is lost. Also, ``stop`` waits until its grace ends for connections that do not answer, such as a port probe's. So the
+grpcio's ``stop`` cancels every call that grpcio has not given to a handler yet, and closes a connection right after the
+last reply. If the client has sent bytes meanwhile, the kernel resets the connection, and the rest of a large reply is
+lost. Also, for connections that do not answer, such as a port probe's, ``stop`` waits until the grace ends. So the
 function ``drain`` calls ``stop`` only when no call is under way:
 
 1. The listener is closed, once the connections that wait in the kernel have been taken. grpcio cannot close the
@@ -10,7 +10,8 @@ function ``drain`` calls ``stop`` only when no call is under way:
 2. Calls are served until none is under way, and no byte is unread or unsent; for ``SERVING_S`` at most.
 3. Then further calls are refused with a fault, and calls under way are finished. Idle connections are closed last.
 
-Only on Linux, where a process can look up its descriptors. Elsewhere the listener stays until grpcio closes it.
+This works only on Linux, where a process can look up its descriptors. On other systems the listener stays until grpcio
+closes the listener.
 """
 
 import errno
@@ -32,14 +33,16 @@ REFUSING_S = 0.5
 """Time for which the drain waits, after ``SERVING_S``, for clients that continue to send after a refusal."""
 
 QUIET_S = 0.05
-"""Time for which no call must be under way: gRPC core needs this time to make a call from the bytes that it has read.
+"""Time without a call under way after which the server counts as drained: gRPC core needs this time to make a call from
+read bytes.
 """
 
 RESTLESS_S = 0.5
-"""The same time while another thread runs or waits for a core: that thread may be about to bring a call."""
+"""The same limit while another thread runs or waits for a core: the other thread may be about to make a call."""
 
 LAST_S = 0.1
-"""Time that grpcio's own ``stop`` has, after the drain, to end connections. Then ``stop`` closes the other connections.
+"""Time that grpcio's own ``stop`` has, after the drain, to end connections in order. Then ``stop`` closes all remaining
+connections.
 """
 
 _POLL_S = 0.005
@@ -51,15 +54,17 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _TCP = (socket.AF_INET, socket.AF_INET6)
 
 _TCP_INFO_WAITING = 24
-"""Place, in a listening socket's TCP_INFO, of the number of connections that wait to be accepted (tcp(7),
-``tcpi_unacked``)."""
+"""Offset, in a listening socket's TCP_INFO, of the number of connections that wait to be accepted (tcp(7),
+``tcpi_unacked``).
+"""
 
 
 def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
-    """Takes these steps for the server on a port; returns True where they ended within ``grace_s``. Blocks.
+    """Drains the server on a port by the steps of the module's docstring. Returns True if all steps ended within
+    ``grace_s``. Blocks.
 
-    ``under_way`` counts the accepted calls whose reply is not sent, without refused ones. ``refuse`` makes the server
-    refuse new calls; it may be called twice. Where the process has no descriptor left for these steps, calls are
+    ``under_way`` counts the accepted calls whose reply is not sent, without refused calls. ``refuse`` makes the server
+    refuse new calls; it may be called twice. If the process has no free descriptor for these steps, new calls are
     refused at once, calls under way are finished, and the listener stays.
     """
     until_s = time.monotonic() + grace_s
@@ -140,7 +145,7 @@ def _state(task: str) -> bytes:
 
 
 def _close_listeners(port: int) -> None:
-    """Closes the listeners on a port: gRPC core keeps their descriptors, which then are of a socket without clients."""
+    """Closes the listeners on a port. gRPC core keeps the descriptors, which now refer to a socket without clients."""
     for descriptor, each in _sockets(port):
         if _listens(each):
             with socket.socket(socket.AF_UNIX) as nobody_knows:
@@ -186,7 +191,7 @@ def _waiting(listener: socket.socket) -> int:
 
 
 def _bytes(connection: socket.socket, queue: int) -> int:
-    """Bytes in one of a connection's queues."""
+    """Number of bytes in one of a connection's queues."""
     try:
         return int.from_bytes(fcntl.ioctl(connection, queue, bytes(4)), sys.byteorder)
     except OSError:

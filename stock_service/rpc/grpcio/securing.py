@@ -1,4 +1,4 @@
-"""TLS and callers of a server on grpcio: its port, and the check of one call by its context."""
+"""Security of a server on grpcio: the port with TLS, and the check of a call's caller by the call's context."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -36,7 +36,9 @@ class Checks:
         """Function that answers a question to reflection; raises a Fault."""
 
     def checked(self, answer: Callable[[bytes, Asker], Answer], path: str) -> Callable[[bytes, Asker], Answer]:
-        """The same answer for callers with the right to it; others get Unauthenticated or PermissionDenied raised."""
+        """Wraps ``answer`` in a check of the caller's right to the method. The wrapped function raises Unauthenticated
+        or PermissionDenied for other callers.
+        """
         guard, name = self._guard, path.encode()
         if guard is None:
             return answer
@@ -70,12 +72,12 @@ def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
 
 
 class Renewing:
-    """Function that gRPC core calls at each handshake, one at a time: the renewed certificates, or None where they did
-    not change since the last call.
+    """Function that gRPC core calls at each handshake, one call at a time. Returns the renewed certificates, or None if
+    the certificates did not change since the last call.
 
-    Giving the same ones again would end the process: gRPC core (1.85) replaces, without a lock, the configuration that
-    another thread's handshake is about to use. Of five servers with some hundred handshakes a second, three were gone
-    within 2 s. Now gRPC core does so at a renewal alone.
+    Returning unchanged certificates could crash the process: gRPC core (1.85) replaces, without a lock, the
+    configuration that another thread's handshake is about to use. Of five servers with some hundred handshakes a
+    second, three crashed within 2 s. With None, gRPC core replaces the configuration only at a renewal.
     """
 
     def __init__(self, tls: ServerTls, given: Pems) -> None:

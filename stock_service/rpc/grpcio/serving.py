@@ -1,4 +1,6 @@
-"""Shared parts of servers on grpcio: methods, statuses and limits in grpcio's terms, and a timeline's stamps."""
+"""Code that the servers on grpcio share: conversion of methods, statuses and limits to grpcio's forms, and time stamps
+for a timeline.
+"""
 
 import logging
 import socket
@@ -73,7 +75,7 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 
 def behaviour_of(method: Method[Any, Any]) -> Behaviour:
-    """The behaviour of a method. No ``Call`` is made for a method that does not want one."""
+    """The behaviour of a method. A ``Call`` is made only for a method that wants a ``Call``."""
     if method.wants_call:
         answer_call = method.answer_call()
         return lambda payload, context: answer_call(call_of(payload, context))
@@ -92,7 +94,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
-    """The same behaviour; a timeline notes the time when the reply or fault is there."""
+    """Wraps a behaviour: the timeline also notes the time when the reply or fault is ready."""
     local, number = timeline.local, timeline.method_number(path)
 
     def answer_stamped(payload: bytes, context: Context) -> bytes:
@@ -105,9 +107,9 @@ def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
 
 
 def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task], T]:
-    """The same ``execute``, which notes in a timeline when a call was accepted, and when a thread began and ended it.
+    """Wraps ``execute``: the timeline also notes when a call was accepted, and when a thread began and ended the call.
 
-    Nothing is kept of a call that is not of the service, such as health's.
+    The timeline keeps nothing of a call to another service, such as health.
     """
     local, now_ns = timeline.local, timeline.now_ns
 
@@ -126,7 +128,7 @@ def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task
 def add_methods(
     server: Server, behaviours: Mapping[str, Callable[..., Any]], watch: Callable[..., Any], reflect: Callable[..., Any]
 ) -> None:
-    """Adds methods to a server, in bytes, by their paths; ``watch`` takes and sends health's messages."""
+    """Adds methods from bytes to bytes to a server, by their paths. ``watch`` takes and sends health's messages."""
     read, write = HealthCheckRequest.FromString, HealthCheckResponse.SerializeToString
     handlers: dict[str, Any] = {path: grpc.unary_unary_rpc_method_handler(each) for path, each in behaviours.items()}
     handlers[WATCH] = grpc.unary_stream_rpc_method_handler(watch, read, write)
@@ -147,7 +149,7 @@ def check_free(options: ServeOptions) -> None:
 
 
 def core_options(options: ServeOptions) -> list[tuple[str, int]]:
-    """Our limits in gRPC core's terms.
+    """The limits of ``options`` as options of gRPC core.
 
     By default, when over 1,000 calls wait to be handed over, the core cancels some calls at random. Over 3,000, the
     core cancels every further call. The clients get no reason. So the options tell the core to keep the largest

@@ -1,4 +1,4 @@
-"""Signals and standard streams of a program, at its first step and at its very end.
+"""Handling of signals and standard streams at the first step of a program and at its end.
 
 A server calls ``begin`` before its imports, which take most of the time until it serves. From then on
 
@@ -21,8 +21,8 @@ UNREAD_EXIT = 141
 
 
 def begin() -> None:
-    """Blocks the signals and opens the streams of a server's process. May be repeated. For the main thread, before it
-    starts other threads: the new threads inherit the blocked signals.
+    """Blocks the signals and opens the streams of a server's process. May be repeated. Call this in the main thread
+    before it starts other threads: new threads inherit the blocked signals.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     open_streams()
@@ -40,7 +40,9 @@ def open_streams() -> None:
 
 
 def printing(main: Callable[[], int]) -> int:
-    """Runs a program that prints; returns its exit code, or ``UNREAD_EXIT`` where the reader of its output has gone."""
+    """Runs a program that prints. Returns the program's exit code, or ``UNREAD_EXIT`` if the reader of the output has
+    gone.
+    """
     open_streams()
     try:
         code = main()

@@ -1,7 +1,7 @@
 """Command lines: argparse with errors of one line, and with the option types of ``rpc/option_types.py``.
 
 An error is one line on standard error: it names the option, the given value and the allowed values. The program exits
-with 2. An error shows no password of a database.
+with 2. No error shows the password of a database.
 """
 
 import argparse
@@ -26,7 +26,7 @@ HELP_HINT = " (--help lists the options)"
 
 
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
-"""argparse's message for an unknown choice. argparse has no other place to change the message."""
+"""Pattern of argparse's message for an unknown choice: the message can only be changed after argparse has made it."""
 
 _UNKNOWN = "unrecognized arguments: "
 """argparse's words before arguments that no option takes."""

@@ -1,7 +1,7 @@
 """Choice of the cores that a server's threads run on: ``--cpus``.
 
-The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores. Each
-time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Work that
+The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores, and
+each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Work that
 releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the server
 all cores where that is faster:
 
@@ -12,8 +12,8 @@ all cores where that is faster:
   try this time doubles, up to ``AGAIN_MOST_S``.
 - Where other processes use the server's core, and another core is idle, the server moves to the idle core.
 
-``Keeping`` decides, and is pure. ``Keeper`` reads /proc, and moves the threads. It has one thread of its own, which
-wakes every ``LOOK_S``; a request costs nothing more.
+``Keeping`` decides, and is pure. ``Keeper`` reads /proc, and moves the threads. ``Keeper`` has one thread, which wakes
+every ``LOOK_S``; requests do no work for it.
 """
 
 import os
@@ -44,8 +44,8 @@ server that is kept to one core.
 """
 
 MOVES_S = 0.1
-"""Condition for a move, as a time between two looks: other processes used the core for this time, and another core was
-idle longer by this time.
+"""Condition for a move, as a time between two looks: other processes used the server's core for at least this time, and
+another core was idle for at least this time longer.
 """
 
 LOOKING = 0.005
@@ -78,11 +78,13 @@ class Used:
 
 
 class Keeping:
-    """Decision between one core and all cores, reading by reading. Pure; one thread at a time."""
+    """Decision between one core and all cores, made again at each reading of processor times. Pure; for one thread at a
+    time.
+    """
 
     def __init__(self, first: Used) -> None:
         self.free = False
-        """True where the threads are to have all cores."""
+        """True if the threads are to have all cores."""
         self.tries = 0
         """Number of times that all cores were tried."""
         self.free_s = 0.0
@@ -92,7 +94,7 @@ class Keeping:
         self._again_s = AGAIN_S
 
     def look(self, now: Used) -> bool:
-        """Takes the next reading; returns True where the threads are to be moved, as ``free`` tells."""
+        """Takes the next reading. Returns True if the threads must be moved now, to the cores that ``free`` tells."""
         last, self._last = self._last, now
         took_s = now.at_s - last.at_s
         if took_s <= 0:
@@ -115,9 +117,8 @@ class Keeping:
 
 
 class Keeper:
-    """Keeps this process on the cores of ``--cpus``, until ``stop``.
-
-    Make it before other threads: a thread starts on the cores of the thread that starts it.
+    """Keeps this process on the cores of ``--cpus``, until ``stop``. Make a ``Keeper`` before other threads: a new
+    thread starts on the cores of its starter.
     """
 
     def __init__(self, wanted: Cores) -> None:
@@ -150,8 +151,8 @@ class Keeper:
         return f"kept to one of {said(self._allowed)}; {tried}"
 
     def _watch(self, keeping: Keeping) -> None:
-        """The life of the thread. A look takes some 10 µs for each thread of this process. All looks take at most
-        ``LOOKING`` of the time.
+        """Main function of the thread. A look takes some 10 µs for each thread of this process. All looks together take
+        at most the part ``LOOKING`` of the time.
         """
         last, idle_last_s, looked_s = _used(), _idle_s(), 0.0
         while not self._stopping.wait(max(LOOK_S, looked_s / LOOKING)):
@@ -206,7 +207,7 @@ def cores_allowed() -> tuple[int, ...]:
 
 
 def said(cores: Sequence[int]) -> str:
-    """Words that name cores."""
+    """Text that names cores, for the log."""
     return f"core {cores[0]}" if len(cores) == 1 else f"cores {', '.join(map(str, cores))}"
 
 

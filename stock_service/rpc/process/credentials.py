@@ -1,9 +1,11 @@
-"""Makes credentials for trying a closed server: an authority, certificates that it signed, tokens, and rights.
+"""Makes credentials for trying a server that admits only known callers: an authority, certificates signed by the
+authority, tokens, and rights.
 
     python -m stock_service credentials FOLDER
 
-For development: the authority's key lies beside the certificates that it signed, unencrypted. This module needs the
-extra ``tls`` (cryptography); serving with certificates does not. Keys, tokens and folder are for their owner alone.
+For development only: the authority's key is in the same folder as the certificates, unencrypted. This module needs the
+extra ``tls`` (cryptography); serving with certificates does not. Only the owner can read the keys, the tokens and the
+folder.
 """
 
 import datetime
@@ -31,8 +33,8 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 """Names and addresses that a server's certificate always has."""
 
 CALLERS = ("admin", "trader")
-"""Callers that get a certificate and a token. A caller has the right that its name says; a caller with another name has
-a trader's right.
+"""Callers that get a certificate and a token. ``admin`` gets an admin's right; any other caller gets a trader's
+right.
 """
 
 DAYS = 30
@@ -106,7 +108,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 class _Authority:
-    """An authority that signs certificates, its own too."""
+    """An authority that signs certificates, and its own certificate."""
 
     def __init__(self, days: int) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())

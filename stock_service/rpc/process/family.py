@@ -1,20 +1,21 @@
-"""Several processes as one server on one port: a parent starts them, and keeps the process contract for all of them.
+"""Several processes as one server on one port. A parent process starts the children, and keeps the process contract for
+all of them.
 
-The kernel gives each new connection to one of them, by a hash of both addresses (SO_REUSEPORT in socket(7)). A child is
-a fresh interpreter with the parent's own command line and two more options: the port, and the shared memory.
+The kernel gives each new connection to one of the children, by a hash of both addresses (SO_REUSEPORT in socket(7)). A
+child is a fresh interpreter with the parent's own command line and two more options: the port, and the shared memory.
 
-- The parent prints its ready line once all children serve. The parent starts the first child alone, so that a bad
-  option is reported once.
-- SIGTERM or SIGINT is passed on. Children are in sessions of their own, so that Ctrl-C reaches them by the parent only.
-  A child that is not ready yet is killed: it has accepted nothing.
+- The parent prints its ready line once all children serve. The parent first starts one child, and then the other
+  children. So a bad option is reported once.
+- SIGTERM or SIGINT is passed on. Each child is in its own session, so that only the parent passes on Ctrl-C. A child
+  that is not ready yet is killed: it has accepted nothing.
 - A second signal to the parent kills all children at once: exit 1. A signal to every process counts as one signal,
   since each child handles only its first signal.
 - If a child ends by itself, one line reports its end. The other children are stopped as by a signal. The exit code
   is 1.
 - If the parent is killed, its children are killed too (``lifeline.py``).
 
-The parent has the port until the first child is ready. The parent listens on the port, and so keeps out every other
-server, also another server of several processes. A client that connects before the ready line may be cut off.
+The parent listens on the port until the first child is ready. So no other server can take the port, not even another
+server of several processes. A client that connects before the ready line may be cut off.
 """
 
 import argparse
@@ -39,11 +40,12 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Time that the children have in addition to their grace: to end a start-up, and for a library's work after the grace.
+"""Time that the children have in addition to their grace, to finish a start-up, and for a library's work after the
+grace.
 """
 
 _GONE_S = 5.0
-"""Longest time from the close of a child's output to the end of the child, which closes the output in its last system
+"""Longest time from the close of a child's output to the end of the child. A child closes its output in its last system
 call.
 """
 
@@ -62,8 +64,8 @@ def begins(options: argparse.Namespace) -> bool:
 
 
 def run(program: str, options: argparse.Namespace, memory: int = NO_MEMORY) -> int:
-    """Serves with several processes until a signal comes; returns the exit code. Blocks. For the main thread of its own
-    process, which must then ``leave``. ``memory`` is the descriptor of the shared memory.
+    """Serves with several processes until a signal comes; returns the exit code. Blocks. Call this in the main thread
+    of the parent process, and then call ``leave``. ``memory`` is the descriptor of the shared memory.
     """
     try:
         family = _Family(options, _listener(options), memory)
@@ -79,7 +81,7 @@ def run(program: str, options: argparse.Namespace, memory: int = NO_MEMORY) -> i
 
 
 def _listener(options: argparse.Namespace) -> socket.socket:
-    """Opens the port for the parent, and lets its children share it. Raises UsageError."""
+    """Opens the port for the parent, and lets the children share the port. Raises UsageError."""
     if _CHILD in os.environ:
         raise UsageError("--processes", options.processes, "1 where it is not on the command line itself")
     serving.prepare(options)
@@ -106,7 +108,7 @@ class _Child:
 
 
 class _Family:
-    """The children, and the parent's work for them; for the main thread.
+    """The children, and the parent's work for the children; for the main thread.
 
     A thread for each child, and one for the signals, wait for events and put them into one queue.
     """
@@ -124,8 +126,9 @@ class _Family:
         self._code = 0
 
     def run(self) -> int:
-        """Runs until all children have ended, or a second signal comes; returns the exit code. ``kill`` ends the
-        rest."""
+        """Runs until all children have ended, or a second signal comes; returns the exit code. Then ``kill`` must end
+        the remaining children.
+        """
         threading.Thread(target=self._watch_signals, name="signals").start()  # outlives all but leave()
         self._start()
         signals = 0
@@ -154,7 +157,9 @@ class _Family:
             child.process.wait()
 
     def _watch_signals(self) -> None:
-        """The life of the signals' thread. ``begin`` blocked the signals for all threads, children's too."""
+        """Main function of the thread that waits for signals. ``begin`` blocked the signals for all threads, also in
+        the children.
+        """
         while True:
             signal.sigwait(STOPPING)
             self._signalled.set()
@@ -180,7 +185,9 @@ class _Family:
         threading.Thread(target=self._listen, args=(child,), name=f"process {number}").start()
 
     def _listen(self, child: _Child) -> None:
-        """The life of a child's thread: waits for the child's ready line, and for the end of the child's output."""
+        """Main function of a child's thread: waits for the child's ready line, and for the end of the child's
+        output.
+        """
         assert child.process.stdout is not None
         with child.process.stdout as said:
             line = said.readline(4096)
@@ -191,8 +198,8 @@ class _Family:
         self._happened.put((child, b""))
 
     def _hear(self, child: _Child, line: bytes) -> None:
-        """Handles a child's ready line: starts the other children, or announces that all are ready. An empty line is
-        the child's end.
+        """Handles a child's ready line: starts the other children, or announces that all are ready. An empty line
+        stands for the child's end.
         """
         if not line:
             self._end(child)

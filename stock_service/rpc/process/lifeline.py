@@ -1,11 +1,13 @@
-"""Programs that end when their starter ends, even by SIGKILL, after which the starter cannot stop them itself.
+"""Start of programs that end when their starter ends, even if SIGKILL ends the starter, which then cannot stop its
+programs.
 
-On Linux the kernel kills a process whose parent is gone, if the process has asked for it (``PR_SET_PDEATHSIG`` in
-prctl(2)). So a starter starts this file instead of the program. This file asks the kernel, and then becomes the
-program: execve(2) keeps the setting, the process and its cores. This works for a program in any language, and takes
-some 20 ms. A program that a person starts is not tied.
+On Linux a process can ask the kernel to kill it when its parent ends (``PR_SET_PDEATHSIG`` in prctl(2)). So a starter
+starts this file instead of the program. This file asks the kernel, and then becomes the program: execve(2) keeps the
+setting, the process and its cores. This works for a program in any language, and takes some 20 ms. A program that a
+person starts is not tied to its parent.
 
-The kernel looks at the *thread* that started a program. Start programs from a thread that outlives them.
+The kernel kills a program when the *thread* that started it ends. So start programs from a thread that lives longer
+than the programs.
 
 Left out: other systems, where a program stays; and programs that a program starts itself.
 """
@@ -22,8 +24,8 @@ _LINUX = sys.platform == "linux"
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """The command to start in place of ``command``, whose program is a path. Raises OSError where the program does not
-    exist.
+    """The command to start in place of ``command``, whose first word is the path of a program. Raises OSError if the
+    program does not exist.
     """
     os.stat(command[0])  # so that the starter gets the error at once
     if not _LINUX:
@@ -43,7 +45,9 @@ def end_with_parent() -> None:
 
 
 def main(parent: str, *command: str) -> int:
-    """Becomes the command, tied to the parent of that process id; returns the exit code where that fails."""
+    """Replaces this process by the command, tied to the parent with the process id ``parent``. Returns the exit code if
+    this fails.
+    """
     try:
         end_with_parent()
         if os.getppid() != int(parent):  # it was gone before

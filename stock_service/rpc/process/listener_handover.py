@@ -1,8 +1,7 @@
 """Hand-over of a server's port and store to the next server, so that a restart fails no request: ``--hand-over PATH``.
 
-The old server, which runs, offers its listener on a Unix socket at PATH. The new server is started with the same
-command. If there is no server at PATH, the new server is the first, and opens its port itself. If there is one, the
-steps are:
+The old server runs, and offers its listener on a Unix socket at PATH. The new server is started with the same command.
+If there is no server at PATH, the new server is the first, and opens its port itself. If there is one, the steps are:
 
     step  who   does                                                      if the new one fails in this step, the old
     1     new   has checked its options and files, and connects           does not notice it
@@ -96,7 +95,7 @@ class Store(Protocol):
 
 @dataclass(slots=True)
 class HandOver:
-    """State of a hand-over: from the previous server to this server, and from this server to the next server."""
+    """State of two hand-overs: from the previous server to this server, and from this server to the next server."""
 
     path: Path
     serves: str
@@ -107,7 +106,7 @@ class HandOver:
     """Longest time that the next server may take for each message."""
     listener: PassedListener
     old: socket.socket | None = None
-    """The connection to the previous server, open until this process ends; None for a first server."""
+    """Connection to the previous server, open until this process ends; None for a server without a previous server."""
     store: Store | None = None
     old_end_s: float = 0.0
     """Longest time that the previous server takes to end, by the previous server's message."""
@@ -136,10 +135,11 @@ class HandOver:
 
 
 def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Callable[[], socket.socket]) -> HandOver:
-    """The listener of the server at ``path``, once that server has closed its store. Without a server at ``path``, a
-    listener from ``listen``.
+    """Takes over the listener of the server at ``path``, once that server has closed its store. Without a server at
+    ``path``, takes a listener from ``listen``.
 
-    Blocks until then. Raises UsageError, after which the other server serves on; and the exceptions of ``listen``.
+    Blocks meanwhile. Raises UsageError, after which the other server continues to serve; also raises the exceptions of
+    ``listen``.
     """
     _bound(path)[0].close()  # finds a bad path before anything has changed
     with ExitStack() as failed:  # closes the opened sockets, where nothing is taken over
@@ -174,7 +174,7 @@ def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Ca
 
 @contextmanager
 def offered(hand_over: HandOver, stop: Callable[[], object]) -> Iterator[None]:
-    """Offers a hand-over to the next server. The thread of the offer lasts until the process ``leave``s.
+    """Offers a hand-over to the next server, on a thread that runs until the process calls ``leave``.
 
     ``stop`` is called once the next server serves. Raises UsageError for a path that cannot be used.
     """
@@ -191,7 +191,7 @@ def offered(hand_over: HandOver, stop: Callable[[], object]) -> Iterator[None]:
 
 
 def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], object]) -> None:
-    """The life of the thread: takes offers to new servers, until one of them serves."""
+    """Main function of the thread: makes the offer to new servers, until a new server serves."""
     with listener:
         while True:
             try:
@@ -264,8 +264,9 @@ def _end(process: int) -> None:
 
 
 def _bound(path: Path, keep: bool = False) -> tuple[socket.socket, Path]:
-    """Binds a socket beside ``path``, for the owner alone; returns it and its path. Without ``keep`` the path is
-    removed at once. Raises UsageError."""
+    """Binds a Unix socket in the folder of ``path``, for the owner alone. Returns the socket and its path. Without
+    ``keep``, removes the socket's file at once. Raises UsageError.
+    """
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     unix = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:

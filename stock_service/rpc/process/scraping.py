@@ -1,11 +1,11 @@
 """Endpoint of ``--metrics HOST:PORT``: the numbers of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
 
-The endpoint's own thread answers each question once the question is whole, so that no question waits for another
-question. A question must be whole within ``SCRAPE_S``, and its answer taken within ``SCRAPE_S`` more. With more than
-``CONNECTIONS_MAX`` connections, the connection that has used most of its time is closed. A server that stops waits for
-no connection of the endpoint. The endpoint shows numbers and the names of methods and outcomes, and no content of
-requests. Connections are counted at each question. Only this machine may ask, unless ``--insecure`` is given: there is
-no TLS here.
+The endpoint's own thread answers each question (an HTTP request) once the question is whole. So no question waits for
+another question. A client must send the whole question within ``SCRAPE_S``, and take the answer within ``SCRAPE_S``
+more. With more than ``CONNECTIONS_MAX`` connections, the connection that has used most of its time is closed. A server
+that stops does not wait for connections of the endpoint. The endpoint shows numbers and the names of methods and
+outcomes, and no content of requests. Connections are counted at each question. Only this machine may ask, unless
+``--insecure`` is given: there is no TLS here.
 
 The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
 """
@@ -52,7 +52,9 @@ _OPEN = ("ESTABLISHED", "CLOSE_WAIT")
 
 
 def metrics_at(address: Address, insecure: bool) -> Metrics:
-    """Metrics for an endpoint at that address. Raises UsageError where it is not allowed, or without the library."""
+    """Metrics for an endpoint at an address. Raises UsageError for an address that is not allowed, or without the
+    library.
+    """
     shown = shown_address(address)
     if not is_loopback(address[0]) and not insecure:
         allowed = "a loopback address (127.0.0.1, ::1, localhost), or any with --insecure: there is no TLS here"
@@ -87,7 +89,9 @@ def connections(port: int) -> int:
 
 
 class Scraped:
-    """The endpoint, for a ``with`` statement: it listens when made, and its thread ends with the statement."""
+    """The endpoint, for a ``with`` statement. The endpoint listens once it is made, and its thread ends with the
+    statement.
+    """
 
     def __init__(self, address: Address, registry: "CollectorRegistry", scrape_s: float = SCRAPE_S) -> None:
         """Opens the port. Raises UsageError where the address cannot be used."""
@@ -113,7 +117,7 @@ class Scraped:
         self._thread.join()
 
     def _run(self) -> None:
-        """The life of the thread."""
+        """Main function of the thread."""
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
 
@@ -126,8 +130,9 @@ class Scraped:
         server.close()
 
     async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers a question once it is whole; where there are too many connections, first closes the one that has
-        used most of its time."""
+        """Answers a question once it is whole. With too many connections, first closes the connection that has used
+        most of its time.
+        """
         if len(self._open) >= CONNECTIONS_MAX:
             first = next(iter(self._open))
             del self._open[first]
@@ -150,8 +155,9 @@ class Scraped:
 
 
 def _answered(question: bytes, registry: "CollectorRegistry") -> bytes:
-    """The answer to a question, in a format that the client accepts, without a body for HEAD; it closes the
-    connection."""
+    """The answer to a question, in a format that the client accepts, without a body for HEAD, and with ``Connection:
+    close``.
+    """
     from prometheus_client.exposition import choose_encoder
 
     line, _, fields = question.partition(b"\r\n")

@@ -1,10 +1,10 @@
-"""A server's options of TLS and callers, the addresses that they allow, and files that are read again when they change.
+"""A server's options for TLS and callers, the check of its address, and files that are read again when they change.
 
-Each file is looked at twice a second. When one has changed, all are read again. New connections get the new
-certificate, and requests the new callers; open connections go on. Files that cannot be used are tried again at each
-look: until then the content read before stays, and one line in the log tells this. Callers and certificate are renewed
-independently of each other. So a certificate is renewed by writing its files, in any order, and a token is withdrawn by
-changing one line.
+A thread looks at each file twice a second. When a file has changed, all files are read again. New connections get the
+new certificate, and all requests are checked with the new callers; open connections continue. Files that cannot be used
+are tried again at each look. Meanwhile the content read before stays in use, and one line in the log reports the
+failure. Callers and certificate are renewed independently of each other. To renew a certificate, write its files, in
+any order. To withdraw a token, change one line.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Security:
     tls: ServerTls | None
     access: Access | None
     files: tuple[Path, ...]
-    """All files that it was made from."""
+    """All files of these options."""
 
     def reload(self) -> None:
         """Reads all files again. Raises UsageError at the end if a file cannot be used; the other files are in use
@@ -65,7 +65,7 @@ class Security:
 
 
 def security_of(transport: str, options: argparse.Namespace) -> Security:
-    """TLS and callers on a transport, as the options ask. Raises UsageError."""
+    """TLS and callers for a transport, from the options. Raises UsageError."""
     check_host(options)
     files: dict[str, Path | None] = {
         "--tls-cert": options.tls_cert,
@@ -88,7 +88,8 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
 
 
 def check_host(options: argparse.Namespace) -> None:
-    """Refuses an address that other machines can reach, unless they need TLS and a credential, or with ``--insecure``.
+    """Refuses an address that other machines can reach, unless clients need TLS and a credential, or ``--insecure`` is
+    given.
 
     Raises UsageError.
     """
@@ -103,10 +104,10 @@ def check_host(options: argparse.Namespace) -> None:
 
 @contextmanager
 def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> Iterator[None]:
-    """Calls ``reload`` when files change, on a thread of its own. Without files there is no thread.
+    """Calls ``reload`` when files change, on a separate thread. Without files there is no thread.
 
-    The first look calls it too: the files may have changed since they were first read. ``reload`` may raise UsageError,
-    which is logged.
+    The first look also calls ``reload``: the files may have changed since they were first read. ``reload`` may raise
+    UsageError, which is logged.
     """
     stopping = threading.Event()
     thread = threading.Thread(target=_watch, args=(files, reload, look_s, stopping), name="credentials-watch")
@@ -121,7 +122,7 @@ def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOO
 
 
 def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, stopping: threading.Event) -> None:
-    """The life of the thread."""
+    """Main function of the thread."""
     seen: list[tuple[int, ...]] = []
     unusable = ""
     while not stopping.wait(look_s):
@@ -144,4 +145,4 @@ def _look(file: Path) -> tuple[int, ...]:
         status = file.stat()
         return status.st_mtime_ns, status.st_size, status.st_ino
     except OSError:
-        return ()  # it is being replaced, or gone
+        return ()  # the file is being replaced, or gone

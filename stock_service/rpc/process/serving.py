@@ -1,4 +1,4 @@
-"""The process contract of every server here, with any service and transport.
+"""The process contract: rules that every server of this project keeps, with any service and transport.
 
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error.
 - SIGTERM or SIGINT: the health's status becomes NOT_SERVING, and the server serves for ``--drain-s`` more. Then the
@@ -7,7 +7,7 @@
 - A second signal, or a failure of the server, ends the process at once with exit code 1.
 - A bad option or file gives one line and exit code 2.
 
-A server of several processes keeps the contract too, by its parent: ``family.py``.
+The parent of a server of several processes keeps the contract for all processes: ``family.py``.
 """
 
 import argparse
@@ -48,7 +48,7 @@ PROCESSES_MAX = 64
 """Largest number of processes of one server."""
 
 NO_MEMORY = -1
-"""Value of ``--member`` where the processes share no memory."""
+"""Value of ``--member`` for processes that share no memory."""
 
 FAILED_EXIT = 1
 """Exit code of a server that failed, or did not end in order."""
@@ -62,7 +62,7 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""The shortest grace: a server without requests to finish ends its threads in this time, also on a busy machine."""
+"""The shortest grace: in this time a server without requests ends its threads, even on a busy machine."""
 
 _SPARE_DESCRIPTORS = 64
 """Number of descriptors that a server needs besides its connections: libraries, logs, epoll."""
@@ -133,13 +133,13 @@ def run(
     metrics: Metrics | None = None,
     hand_over: HandOver | None = None,
 ) -> int:
-    """Serves until a signal comes; returns the process's exit code. Blocks. For the main thread of its own process. The
-    caller must then call ``leave``: after a failure, which is logged, threads may still run. Refuses bad usage.
+    """Serves until a signal comes; returns the process's exit code. Blocks. Call this in the main thread of a server's
+    process. The caller must then call ``leave``: after a failure, which is logged, threads may still run. Refuses bad
+    usage.
 
     ``timeline``, from ``timeline_for``, is the timeline in which the service notes its locks, or None. ``metrics``,
-    from ``metrics_for``, are the metrics in which the service counts, or None. ``note`` is a line for the log, once the
-    server serves. ``hand_over`` is from ``take_over``, and None for a server that opens its port itself and hands over
-    to no server.
+    from ``metrics_for``, are the metrics in which the service counts, or None. ``note`` is a line for the log, written
+    once the server serves. ``hand_over`` is the result of ``take_over``; None for a server without hand-overs.
     """
     try:
         prepare(options)
@@ -195,7 +195,7 @@ def _check_executor(transport: str, executor: str) -> None:
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """First steps of every server's process: sets up the log, checks the host, allows enough open files.
+    """Takes the first steps of every server's process: sets up the log, checks the host, allows enough open files.
 
     ``begin`` is best called earlier, before the imports. Raises UsageError.
     """
@@ -289,14 +289,14 @@ def announced(line: str) -> bool:
 
 
 def _computed() -> str:
-    """Processor time and memory that this process has used, in words."""
+    """Text on the processor time and memory that this process has used."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     largest_mib = used.ru_maxrss / 1024
     return f"{used.ru_utime:.2f} s computed, and {used.ru_stime:.2f} s in the kernel; {largest_mib:.0f} MiB at most"
 
 
 class Unbound(UsageError):
-    """Error of a server that cannot listen at an address; the text has the reason and advice."""
+    """Error of a server that cannot listen at an address. The text has the reason and advice."""
 
     def __init__(self, error: Exception, host: str, port: int) -> None:
         where, allowed = f"--host {host} --port {port}", "an address of this machine"
@@ -312,7 +312,7 @@ class Unbound(UsageError):
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process with ``code``, even where a thread that was given up still runs."""
+    """Ends the process with ``code``, even if an abandoned thread still runs."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -334,7 +334,7 @@ def _write(timeline: Timeline, file: Path) -> bool:
 
 
 def _raise_descriptor_limit(connections_max: int) -> None:
-    """Allows descriptors for every connection that the options allow. Raises UsageError."""
+    """Raises the process's limit of open files to the connections that the options allow. Raises UsageError."""
     needed = connections_max + _SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
@@ -347,10 +347,10 @@ def _raise_descriptor_limit(connections_max: int) -> None:
 
 
 def _watch_signals(stopping: threading.Event, twice: bool) -> None:
-    """Sets ``stopping`` at the first signal. With ``twice``, ends the process at once at the second.
+    """Sets ``stopping`` at the first signal. With ``twice``, ends the process at once at the second signal.
 
-    A child of a family waits for one signal only: a signal to all processes reaches it twice, the second time from its
-    parent. On a real second signal the parent kills it.
+    A child of a family waits for one signal only: it gets a signal to all processes twice, the second time from its
+    parent. At a real second signal the parent kills the child.
 
     A thread waits for the signals; there is no handler. A handler runs in the main thread, between two instructions. So
     a signal that comes just as the main thread begins to wait would be handled only after the wait.

@@ -1,5 +1,5 @@
-"""A server of requests that knows no protocol: accepting, reading, admission, an executor's threads, and the drain.
+"""Core of a server for any protocol: accepting, reading, admission, dispatch to an executor, and the drain.
 
-A ``WireProtocol`` (``protocol.py``), which does no I/O, decides the meaning of bytes. Linux only: the reading thread
+A ``WireProtocol`` (``protocol.py``), which does no I/O, gives the bytes their meaning. Linux only: the reading thread
 sleeps in epoll and is woken through an eventfd.
 """

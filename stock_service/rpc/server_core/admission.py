@@ -1,45 +1,44 @@
 """Admission: limits on the wait of a request, and on the number of tasks that the executor is given. No I/O.
 
-A request's wait counts from the time when its connection was first seen readable after the connection had last been
-emptied. While the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading
-thread, and connections get turns one after the other.
+A request's wait begins when its connection becomes readable again, after the server had read all earlier bytes of the
+connection. While the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading
+thread, and the server begins requests of one connection after the other (a connection's turn).
 
 - **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
   servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
-  which drains by itself. Any other queue is a standing queue, in which a longer wait gains nothing. So a request that
-  waits in a standing queue for longer than the target is refused. A request may have its client's time limit: then the
+  which drains by itself. Any other queue is a standing queue: longer waits do not shorten it. So a request that waits
+  in a standing queue for longer than the target is refused. A request may have its client's time limit: then the
   request may wait for a quarter of this limit, if a quarter is more than the target. In a burst the request may wait
   for a third of the limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
 - **Tasks of the executor.** The executor gets enough tasks for ``AHEAD_MS``, by the rate at which it ended tasks. The
-  other requests stay in the server's queue, where they can still be refused, and where each connection has its turn. If
-  no requests wait yet, the executor gets enough tasks for ``BURST_MS``.
-- **Extra threads.** If tasks wait, for a disk or another server, extra threads get a task each. If tasks compute, extra
-  threads end no more tasks under the GIL: extra threads only keep the GIL from the reading thread. So while the
-  executor computes all the time that reading leaves, the number of extra threads falls by a quarter; otherwise the
-  number grows by a quarter. The number does not fall again before the last fall has changed the number of tasks under
-  way.
+  other requests stay in the server's queue, where they can still be refused, and where each connection has its turn.
+  While no requests wait, the executor gets enough tasks for ``BURST_MS``.
+- **Extra threads.** If tasks wait for a disk or another server, each extra thread gets a task. If tasks compute, extra
+  threads end no more tasks under the GIL, and only keep the GIL from the reading thread. So the number of extra threads
+  falls by a quarter while the executor computes all the time that reading leaves. Otherwise the number grows by a
+  quarter. The number does not fall again before the last fall has changed the number of tasks under way.
 """
 
 INTERVAL_MS = 100
-"""Time within which a queue that was empty is a burst: CoDel's interval, a round trip of a far network."""
+"""A queue that was empty within this time is a burst. CoDel's interval, the round trip of a far network."""
 
 UNSAID_MS = 4000
 """Time limit that counts for a request without one."""
 
 AHEAD_MS = 1.5
-"""Time for which the executor has tasks while requests wait: many times the cost of giving the tasks. Meanwhile the
-reading thread sleeps for a millisecond or more, and mostly finds the GIL free when it wakes.
+"""Time for which the executor's tasks last while requests wait: many times the cost of handing tasks over. Meanwhile
+the reading thread sleeps for a millisecond or more, and mostly finds the GIL free when it wakes.
 """
 
 AHEAD_LEAST = 2
 """Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time for which the tasks given at once last, while no requests wait: less than any sensible delay target."""
+"""Time for which the tasks of one hand-over last while no requests wait: less than any sensible delay target."""
 
 MEASURED_MS = 20
-"""Shortest time over which the executor is measured: two waits of 10 ms. Tasks that wait may wake together and then
-compute.
+"""Shortest time over which the executor is measured: two waits of 10 ms. Tasks that wait may wake together, and then
+compute together.
 """
 
 RAN_MS = 1
@@ -51,13 +50,13 @@ tasks.
 """
 
 FIRST_RATE = 10
-"""Tasks that the executor is taken to end in a millisecond, until its rate was measured."""
+"""Assumed number of tasks that the executor ends in a millisecond, before the first measurement."""
 
 COMPUTES = 0.9
-"""Share of the time that reading leaves, from which the executor counts as one whose tasks only compute."""
+"""Share of the time that reading leaves. From this share on, the executor's tasks count as tasks that only compute."""
 
 COMPUTES_MOST = 1.2
-"""Share above which tasks compute without the GIL, on several cores: then more threads end more tasks."""
+"""Share above which tasks compute on several cores without the GIL, so that more threads end more tasks."""
 
 PAUSE_MS_MAX = 20
 """Longest sleep of the reading thread while requests wait."""
@@ -80,7 +79,7 @@ class DelayTarget:
         self._refused_ns = 0  # time of the last refusal
 
     def emptied(self, now_ns: int) -> None:
-        """Notes that no request waited until now. Does nothing where waiting requests were refused just now."""
+        """Notes that no request waited until now. Does nothing if a waiting request was refused at this time."""
         if self.recovered(now_ns):
             self._calm_ns = now_ns
 

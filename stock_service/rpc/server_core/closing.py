@@ -1,29 +1,30 @@
 """Ends of connections: lingering close, idle eviction, timeouts, and a budget of buffered bytes.
 
-**Lingering close.** If a connection is closed with unread bytes, the kernel resets the connection. The reset destroys
-replies that are still on their way, and on some systems also replies that the client has not read yet. So after the
-last reply the server half-closes the connection. Then the server reads and drops bytes until the client also ends the
-connection. A client that stays and sends nothing must not delay the server. So its connection is closed once the
-client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. A connection whose client continues to
-send is closed after ``LINGER_S``. For a client that has not acknowledged all bytes, the server waits for the read
-timeout, or for the grace.
+**Lingering close.** If a server closes a connection with unread bytes, the kernel resets the connection. The reset
+destroys replies on their way to the client, and on some systems also replies that the client has not read yet. So after
+the last reply the server half-closes the connection. Then the server reads and drops bytes until the client also ends
+the connection. A client that stays and sends nothing must not delay the server. So the server closes the connection
+once the client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. A connection whose client
+continues to send is closed after ``LINGER_S``. For a client that has not acknowledged all bytes, the server waits for
+the read timeout, or for the grace.
 
 **Idle eviction.** At the limit of connections, the connection that was idle for the longest time is closed for a new
-connection. So clients that connect and send nothing keep no other client out. A connection with a request under way, or
-that had one a moment ago, stays open.
+connection. So clients that connect and send nothing keep no other client out. A connection with a current or very
+recent request stays open.
 
-**Age.** A client that keeps one connection for ever never reaches a server that was added later. So a connection may
-have a largest age. The age varies by a tenth, so that connections that began together do not end together. At this age
-the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with the next
-reply in HTTP/1.1. The sockets protocol has only the goodbye: the server answers the requests that it has read, and the
-client knows that later requests were not begun. After the grace the connection is closed.
+**Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
+connections may be limited. The age varies by a tenth, so that connections that began together do not end together. At
+this age the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with
+the next reply in HTTP/1.1. The sockets protocol has only a goodbye, a last frame: the server answers the requests that
+it has read, and the goodbye tells the client that later requests were not begun. After the grace the connection is
+closed.
 
 **Buffered bytes.** One budget bounds the bytes that a server holds: requests that are not whole or not begun, and
 replies that clients do not take. The largest frame bounds each connection alone; a thousand connections together would
 hold too much. Over the budget, the connection that holds the most bytes is closed, and then the next. So a connection
 that holds few bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes,
 the connection that was silent longest is closed. The bytes that TLS keeps of a handshake or of half a record count too.
-Left out: the bytes in the kernel, which SO_RCVBUF bounds for each connection.
+Left out: bytes in the kernel, which SO_RCVBUF limits for each connection.
 """
 
 import math
@@ -43,7 +44,9 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.wire.served_stream import ENDING, PAUSED, READING, Overdue
 
 QUIET_S = 0.1
-"""Seconds without a byte after which no more bytes of a client are expected: the round trip of a far network."""
+"""Seconds without a byte from a client, after which the server expects no more bytes: the round trip of a far
+network.
+"""
 
 LINGER_S = 1.0
 """Seconds for which a client may continue to send after it has acknowledged the server's last bytes."""
@@ -53,13 +56,13 @@ LOOK_S = 0.02
 
 CLOSING_NS = 1_000_000
 """Longest time, in nanoseconds, for which half-closed connections are looked at and closed without a pause. Closing a
-connection with unread bytes takes 50 µs, and in a flood hundreds of connections are due at once.
+connection with unread bytes takes 50 µs. In a flood hundreds of connections must be closed at once.
 """
 
 
 @dataclass(slots=True)
 class Lingering:
-    """One connection that was half-closed, on a clock in nanoseconds."""
+    """State of a half-closed connection. Times are in nanoseconds."""
 
     since_ns: int
     """Time when it was half-closed."""
@@ -67,8 +70,8 @@ class Lingering:
     """Time when bytes last came, or ``since_ns``."""
 
     def may_end(self, now_ns: int) -> bool:
-        """True if the connection may be closed once all bytes are acknowledged: the client was quiet, or the connection
-        has lingered.
+        """True if the client was quiet for ``QUIET_S``, or the connection has lingered for ``LINGER_S``: the connection
+        may be closed once all bytes are acknowledged.
         """
         return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
 
@@ -112,7 +115,7 @@ class LingeringClose(Generic[Request]):
             pass  # the client has gone, which epoll will report
 
     def dismiss(self, connection: ServedConnection[Request]) -> None:
-        """Closes an idle connection at once. The goodbye tells that a request on its way was not begun."""
+        """Closes an idle connection at once, after a goodbye: a request on its way was not begun."""
         connection.give_up(self._goodbye)
         self._close(connection)
 
@@ -130,11 +133,10 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes connections whose client has all bytes and is quiet or has lingered, and connections whose client
-        takes no bytes.
+        """Closes connections that may end, and connections whose client takes no bytes.
 
-        May be called at any rate. A look that takes longer than ``CLOSING_NS`` goes on at the next call, with the
-        connections that were not looked at.
+        May be called at any rate. A look that takes longer than ``CLOSING_NS`` continues at the next call, with the
+        remaining connections.
         """
         if now_ns < self.next_look_ns:
             return
@@ -154,12 +156,12 @@ class LingeringClose(Generic[Request]):
         self.next_look_ns = now_ns + int(LOOK_S * 1e9)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Forgets a connection that is closed."""
+        """Removes a closed connection."""
         self.half_closed.pop(connection, None)
 
 
 EVICT_AFTER_S = 1.0
-"""Time without events after which a connection may be evicted: a client at work sends bytes sooner."""
+"""Time without events after which a connection may be evicted: an active client sends bytes sooner."""
 
 _AT_ONCE = 64
 """Largest number of connections found in one look through all of them."""
@@ -200,9 +202,9 @@ CARRIER_BYTES = 65_536
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """The budget: the given number, but never smaller than one whole request needs.
+    """The budget: ``buffered_bytes_max``, or the memory that one whole request needs, if this is more.
 
-    A request that is coming takes an eighth more than its bytes (``ServedStream.held_bytes``).
+    A request that has come in part takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
     """
     return max(buffered_bytes_max, frame_bytes_max + frame_bytes_max // 8 + CARRIER_BYTES)
 
@@ -219,7 +221,7 @@ class BufferedBytes(Generic[Request]):
 
     def note(self, connection: ServedConnection[Request]) -> None:
         """Counts the bytes that a connection holds now. If all connections together hold too many bytes, closes the
-        connection that holds most.
+        connection that holds the most bytes.
         """
         held = connection.held()
         self.forget(connection)
@@ -240,7 +242,8 @@ class BufferedBytes(Generic[Request]):
 class Connections(Generic[Request]):
     """The open connections of a server, and the close of each connection at its time. For the reading thread.
 
-    A connection is closed here alone. So no descriptor can be closed, and its number reused, while other code uses it.
+    Only this class closes connections. So no descriptor can be closed, and its number reused, while other code uses the
+    descriptor.
     """
 
     def __init__(
@@ -347,7 +350,7 @@ class Connections(Generic[Request]):
                 connection.bytes.half_close()  # so that its client does not wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection that holds too many bytes. The fault is INTERNAL if requests may have had an effect."""
+        """Closes a connection that holds too many bytes, with a fault: INTERNAL if requests may have had an effect."""
         if connection.events < 0:  # it was cut before, and a request of it has just ended
             return
         code = FaultCode.INTERNAL if connection.stream.owes else FaultCode.RESOURCE_EXHAUSTED

@@ -1,13 +1,13 @@
 """One client's connection: its bytes, and the replies that its client does not take yet.
 
 ``ByteStream`` moves the bytes: over TCP here (``PlainStream``), over TLS in ``tls.py``. Nothing here blocks.
-``receive`` and ``send`` are the socket's own functions, so that going through a stream costs a request nothing.
-``receive`` gives new bytes, and does not fill a buffer (``recv_into``). Requests are cut from these bytes and live
-beyond the next read: from a buffer they would have to be copied.
+``receive`` and ``send`` are the socket's own functions, so that a plain stream adds no work to a request. ``receive``
+gives new bytes, and does not fill a buffer (``recv_into``). Requests are cut from these bytes and live beyond the next
+read: from a buffer they would have to be copied.
 
 ``ServedConnection`` is the server's object for a connection. This module has the I/O of a connection;
-``wire/served_stream.py`` has the state of a connection, with the threads that may change the state. The reading thread
-owns every field that the lock does not guard.
+``wire/served_stream.py`` has the state of a connection, with the threads that may change the state. Only the reading
+thread uses the fields that the lock does not guard.
 """
 
 import fcntl
@@ -31,10 +31,10 @@ DROP_BYTES = 65536
 """Largest number of bytes dropped at one go."""
 
 _TCP_INFO_LAST_DATA_RECV = 52
-"""Place in TCP_INFO of the milliseconds since the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
+"""Offset, in TCP_INFO, of the milliseconds since the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
 
 _TICK_MS = 10
-"""Longest tick of the kernel, in which that time is counted."""
+"""Longest tick of the kernel, in milliseconds: the precision of that time."""
 
 
 class ByteStream(Protocol):
@@ -43,16 +43,17 @@ class ByteStream(Protocol):
     """
 
     barren: int
-    """Number of bytes that came since the last byte given, while bytes of half a record are kept."""
+    """Number of bytes that came since ``receive`` last returned bytes, while the stream keeps a part of a record."""
     opening: bool
     """True during the handshake, before which no byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Receives up to about the given number of bytes, and returns all bytes taken from the kernel. Returns empty bytes
-    if the peer has ended.
+    """Receives about the given number of bytes at most, and returns all bytes taken from the kernel. Returns empty
+    bytes if the peer has ended.
 
-    Raises BlockingIOError where nothing has come, OSError where the peer is gone."""
+    Raises BlockingIOError if no byte has come, and OSError if the peer is gone.
+    """
     send: Callable[[bytes | bytearray], int]
-    """Sends the first of the bytes; returns their number. Raises as ``receive``."""
+    """Sends as many of the bytes as the kernel takes; returns their number. Raises as ``receive``."""
 
     @property
     def unsent(self) -> bool:
@@ -82,7 +83,7 @@ class ByteStream(Protocol):
         Returns their number, 0 where the peer has ended."""
 
     def half_close(self) -> None:
-        """Tells the peer that nothing more will come. Raises OSError where it is gone."""
+        """Tells the peer that no more bytes will come. Raises OSError if the peer is gone."""
 
     def unacknowledged(self) -> int:
         """Number of bytes that were sent and that the peer's kernel has not acknowledged yet."""
@@ -95,12 +96,12 @@ class ByteStream(Protocol):
 
 
 class PlainStream:
-    """TCP as it is; see ``ByteStream``."""
+    """A TCP connection without TLS; see ``ByteStream``."""
 
     barren, opening, unsent = 0, False, False
 
     def __init__(self, accepted: socket.socket, peer: Address) -> None:
-        """``accepted`` must not block; it is closed by ``close``."""
+        """``accepted`` must be a non-blocking socket. ``close`` closes it."""
         self._socket = accepted
         self.peer = peer
         self._left = 0  # rest of the bytes to which ``receive`` is limited
@@ -158,7 +159,7 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """Time, on ``time.monotonic_ns``, at which the client's last bytes had certainly come: up to 20 ms after their
+    """Time, on ``time.monotonic_ns``, by which the client's last bytes had certainly come: at most 20 ms after their
     arrival.
     """
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
@@ -212,7 +213,7 @@ class ServedConnection(Generic[Request]):
     def reply(self, reply: bytes) -> bool:
         """Sends a reply, and keeps the bytes that the client does not take yet; never blocks. Any thread.
 
-        Returns True where the reading thread must look at this connection now.
+        Returns True if the reading thread must look at this connection now.
         """
         with self._lock:
             self._put(reply)
@@ -242,7 +243,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Makes watching calls ``ready`` again, because their answer may have changed."""
+        """Makes calls that watch for changes ``ready`` again, because the answer to them may have changed."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()
@@ -256,9 +257,9 @@ class ServedConnection(Generic[Request]):
                 self._say(self._session)
 
     def end(self, by_client: bool) -> None:
-        """Ends the reading: the client has ended, or the server stops and all arrived bytes are read.
+        """Ends the reading: the client has ended, or the server is stopping and has read all arrived bytes.
 
-        In the second case a session tells its client, and is fed further as long as replies are held.
+        If the server is stopping, a session tells its client, and continues to get bytes while it holds replies.
         """
         if self._session is not None and by_client:
             with self._lock:
@@ -315,9 +316,10 @@ class ServedConnection(Generic[Request]):
             self._outbox.clear()
 
     def watched(self, reads: bool) -> int:
-        """EPOLLIN if epoll is to report bytes, otherwise 0. ``reads`` is True for a connection that is read.
+        """Events to watch for: EPOLLIN if epoll is to report bytes, otherwise 0. ``reads`` is True for a connection
+        that is read now.
 
-        For a connection that is not read now, epoll reports once. So the age of an unread request is known.
+        For a connection that is not read now, epoll reports bytes once. So the age of an unread request is known.
         """
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
@@ -330,7 +332,7 @@ class ServedConnection(Generic[Request]):
                 self.stream.flushed(bool(self._outbox))
 
     def _put(self, data: bytes) -> None:
-        """Sends bytes after the unsent ones, and keeps those that the client does not take."""
+        """Sends the unsent bytes and then these bytes, and keeps all bytes that the client does not take."""
         self._outbox += data if self._outbox else data[self._send(data) :]
 
     def _send(self, data: bytes | bytearray) -> int:
@@ -350,8 +352,8 @@ class ServedConnection(Generic[Request]):
         self.stream.cut()
 
     def close(self) -> None:
-        """Frees the socket. For the reading thread, once no worker holds the connection, or the server has given up the
-        workers.
+        """Frees the socket. For the reading thread, once no worker holds the connection, or the server has abandoned
+        the workers.
         """
         with self._lock:
             self.stream.close()

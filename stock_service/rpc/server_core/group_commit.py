@@ -19,11 +19,13 @@ Poll = Callable[[float | None, int], list[tuple[int, int]]]
 """The function ``select.epoll.poll``."""
 
 PAUSE_S = 0.002
-"""Longest wait of the reading thread for requests that go on: time for about 200 replies."""
+"""Longest wait of the reading thread for requests that resume: time for about 200 replies."""
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """The same ``serve`` for requests that may wait: it serves a request again after the request's wait. Any thread."""
+    """Wraps ``serve`` for requests that may wait: a request is served again after its wait. Any thread may call the
+    result.
+    """
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         here.wait = wait
@@ -44,7 +46,7 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
 
 
 def polling_behind(poll: Poll) -> Poll:
-    """A poll that first waits until the requests of the last commit have replied.
+    """Wraps ``poll``: first waits until the requests of the last commit have replied.
 
     So the next requests of these clients are read together, and share the next commit.
 
@@ -64,8 +66,8 @@ def polling_behind(poll: Poll) -> Poll:
 class GroupCommit:
     """The tasks of one batch; the last task that ends starts the write to the disk.
 
-    A single task flushes on the executor's thread that ran the task, which saves waking another thread. Otherwise
-    another thread flushes: a thread that still has work, above all the reading thread, never waits for the disk.
+    If a batch is a single task, the thread that ran the task flushes, which saves waking another thread. Otherwise
+    another thread flushes. So a thread that still has work, above all the reading thread, never waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:

@@ -1,6 +1,6 @@
 """A protocol that answers a request only if its caller has the right to it. No I/O.
 
-A server without callers uses the protocol without a guard, at no cost.
+A server that does not know its callers uses the protocol without a guard, at no cost.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ class Guardable(WireProtocol[Request], Protocol[Request]):
     def asked(self, request: Request) -> Asked | None:
         """Path of the method that a request is resolved to, and the token that the request shows.
 
-        A request without a method is only refused by ``answer``. None: the request was granted already.
+        ``answer`` refuses a request without a method. None: the request was granted already.
         """
 
 
 class Guarded(Generic[Request]):
-    """A guarded protocol: ``answer`` checks the caller, and every other method is the protocol's own
+    """A guarded protocol: ``answer`` checks the caller first. Every other method is the method of the protocol itself
     (``server_core.protocol.WireProtocol``).
     """
 

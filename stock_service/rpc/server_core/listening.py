@@ -14,8 +14,8 @@ from stock_service.rpc.server_core.options import Address, ServeOptions
 _log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-"""Number of connections that the kernel completes and holds until they are accepted; net.core.somaxconn is the kernel's
-limit.
+"""The listen backlog: number of completed connections that the kernel holds until they are accepted. The kernel's own
+limit is net.core.somaxconn.
 """
 
 READ_BYTES = 16384
@@ -23,27 +23,30 @@ READ_BYTES = 16384
 
 FEW_BYTES = 4096
 """Largest number of bytes of one recv while requests wait, or have just been refused: a full pipeline of small
-requests. To cut and refuse these requests takes no longer than a few requests of other clients.
+requests. Cutting and refusing these requests takes no longer than answering a few requests.
 """
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
-"""Largest number of bytes of one recv from a client whose gzip takes long to decompress; and the time for one read
-above which it takes long. The server then reads about one message at a time, if it decompresses to 1 MiB.
+"""Largest number of bytes of one recv from a client whose gzip takes long to decompress. Decompression takes long if it
+takes more than the second number for one read. If messages decompress to 1 MiB, the server then reads about one message
+at a time.
 """
 
 RECEIVE_BYTES = 32768
 """Number of bytes that the kernel holds of a connection that is not read (SO_RCVBUF, which the kernel doubles). This
-bounds the unread requests, to some hundred small requests. The number is larger than one read: so a full read shows
-that more bytes wait.
+bounds the unread requests, to some hundred small requests. The number is larger than one read. So a full read shows
+that more bytes may wait.
 """
 
 ACCEPTS_A_TURN = 16
-"""Number of connections accepted before the open connections are read again: accepting and opening them takes a
+"""Number of connections accepted before the open connections are read again. Accepting this number takes a
 millisecond.
 """
 
 _REFUSED_READS = 4
-"""Largest number of reads from a client that is turned away: the client may send faster than the server reads."""
+"""Largest number of reads from a client whose connection is refused: the client may send faster than the server
+reads.
+"""
 
 
 def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.socket:
@@ -74,7 +77,7 @@ class Waker:
                 os.eventfd_write(self.fd, 1)
 
     def woken(self) -> None:
-        """Clears the eventfd, once the thread is awake."""
+        """Clears the eventfd, after the thread has woken."""
         os.eventfd_read(self.fd)
 
     def close(self) -> None:
@@ -108,8 +111,8 @@ class Listening:
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Up to ``count`` of the waiting connections, unless the next server has the listener. The sockets are blocking
-        sockets.
+        """Up to ``count`` of the waiting connections, unless the next server has the listener. The sockets are
+        blocking.
         """
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return

@@ -1,25 +1,24 @@
-"""Low-priority reads: one time budget for all reads that cost more time than the work that they bring.
+"""Low-priority reads: one time budget for all reads that cost more time than the requests in them are worth.
 
 A connection is read at low priority in these cases:
 
 | the connection | reason |
 |---|---|
-| had more bytes than one read takes | the others' turns come first |
+| had more bytes than one read takes | other connections are read first |
 | was refused requests within the last second | refusing serves no client |
 | sends frames that cost more than they ask for | such frames are a flood |
 | is new, on a protocol with such frames | a peer that was cut off may come again |
-| is LEAVING: its last reply has left | its bytes are dropped |
+| is LEAVING: the last reply was sent | its bytes are dropped |
 
 Other connections are read at once. The requests of other connections are begun before any low-priority read. So a
-client that sends little waits for low-priority reads for at most ``WHILE_NS``, for any number of peers that flood the
-server.
+client that sends little waits for low-priority reads for at most ``WHILE_NS``, however many peers flood the server.
 
 The budget is a fifth of the reading thread's time while requests are under way or other connections are read. Otherwise
 the budget is all of the thread's time. Decompressing messages in gzip counts as reading, on any thread.
 
-Connections are read in the order in which they joined. So a new client is never kept out. But every second turn is for
-a cheap connection, whose low-priority reads took at most ``WHILE_NS`` in all. So a new client does not wait for all
-costly connections that joined earlier.
+Connections are read in the order in which they joined the queue. So a new client is never kept out. But every second
+read is for a cheap connection: all its low-priority reads together took at most ``WHILE_NS``. So a new client does not
+wait for all costly connections that joined earlier.
 
 | state | event | action | next state |
 |---|---|---|---|
@@ -50,7 +49,8 @@ REST = 4
 """Ratio of the pause after low-priority reads to the time of these reads, while other connections are at work."""
 
 PAUSE_S = 0.001
-"""Time between two looks of the reading thread at the executor, while low-priority reads pause: epoll's smallest unit.
+"""Seconds between two looks of the reading thread at the executor, while low-priority reads pause: epoll's smallest
+unit.
 """
 
 
@@ -126,7 +126,7 @@ class LowPriorityReads(Generic[Request]):
                 self._look_after(connection, now_ns)  # without this, epoll would report its bytes again and again
 
     def _next(self) -> ServedConnection[Request]:
-        """Takes the connection whose turn it is out of the queue."""
+        """Takes the next connection out of the queue."""
         connection = next(iter(self._cheap if self._cheap and self._cheap_next else self.queue))
         self._cheap_next = not self._cheap_next
         self._leave(connection)
@@ -144,7 +144,7 @@ class LowPriorityReads(Generic[Request]):
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:
-        """Empties the queue: a server that stops reads every connection at once."""
+        """Empties the queue: a stopping server reads every connection at once."""
         for connection in self.queue:
             connection.low_priority = False
         self.queue.clear()

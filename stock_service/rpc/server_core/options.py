@@ -33,7 +33,9 @@ def certificate_of(peer: Address) -> str:
 
 @dataclass(slots=True)
 class PassedListener:
-    """A listener that goes from one server's process to the next. Each process keeps it open until its end."""
+    """A listener that a server's process passes to the next process. Each process keeps the listener open until the
+    process ends.
+    """
 
     socket: socket.socket
     passed_on: bool = False
@@ -43,7 +45,7 @@ class PassedListener:
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Address and limits of a server. Each transport's module documents how it keeps them."""
+    """Address and limits of a server. Each transport's module documents how the transport enforces the limits."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -63,13 +65,13 @@ class ServeOptions:
     connection_grace_s: float = 5.0
     """Time that calls under way have to end on a connection that has reached this age."""
     pipeline_max: int = 64
-    """Largest number of requests under way on one connection; at this limit the server does not read it."""
+    """Largest number of requests under way on one connection. At this limit the server stops reading the connection."""
     timeline: Timeline | None = None
     """Timeline of the requests; None for a server without a timeline."""
     metrics: Metrics | None = None
     """Metrics for events that the service does not see; None for a server without metrics."""
     shares_port: bool = False
-    """True where other processes of the same server listen on the port too (SO_REUSEPORT)."""
+    """True if other processes of the same server also listen on the port (SO_REUSEPORT)."""
     tls: ServerTls | None = None
     """TLS of the connections; None for connections without encryption."""
     access: Access | None = None
@@ -81,7 +83,7 @@ class ServeOptions:
 
 
 def is_loopback(host: str) -> bool:
-    """True where only this machine reaches an address. A name other than ``localhost`` may lead anywhere."""
+    """True if only this machine can reach an address. A name other than ``localhost`` may stand for any address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -90,7 +92,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options that only transports on this core have."""
+    """Options that only transports on the server core have."""
 
     read_timeout_s: float = 10.0
     """Longest time from a request's first bytes to its last byte, and longest time until a client takes a reply."""

@@ -1,9 +1,9 @@
 """Interface of a protocol on the server core: bytes to requests, and requests to the bytes of their replies. No I/O.
 
-Also here: the methods of a service in bytes, for any protocol, and their timeline and counts.
+This module also has a service's methods as functions of bytes, for any protocol, with their timeline and counts.
 
-Every protocol's ``answer`` ends in ``answered``. Nothing here raises, except ``Waiting`` where the server lets requests
-wait.
+Every protocol's ``answer`` calls ``answered``. No function here raises, except ``Waiting`` on a server that lets
+requests wait.
 """
 
 import logging
@@ -28,8 +28,8 @@ Request = TypeVar("Request")
 
 
 class WireProtocol(Protocol[Request]):
-    """Protocol of one server, whose connections are streams of bytes. Any thread may call its methods, which never
-    raise. Only a decoder is for one thread.
+    """Protocol of one server, whose connections are streams of bytes. Any thread may call the methods, which never
+    raise. A decoder is for one thread.
     """
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
@@ -37,7 +37,7 @@ class WireProtocol(Protocol[Request]):
 
     def path(self, request: Request) -> bytes | None:
         """Path of the method that a request names, ``/package.Service/Method``; other bytes for an unknown method. None
-        for a method of the protocol itself, which a timeline leaves out.
+        for a method of the protocol itself, which no timeline records.
         """
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
@@ -53,7 +53,7 @@ class WireProtocol(Protocol[Request]):
         """Last bytes of a connection that is closed with a fault."""
 
     def goodbye(self) -> bytes:
-        """Last bytes of a connection that owes no reply and that the server ends. The bytes may be empty.
+        """Last bytes of a connection that the server ends when no reply is missing. The bytes may be empty.
 
         The goodbye tells the client that no other request was begun.
         """
@@ -73,7 +73,9 @@ Answering = Callable[[Request, int, Address], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """A service's methods by their names in bytes: ``plain`` ones take a request alone, ``calling`` ones a call."""
+    """A service's methods by their names in bytes. ``plain`` methods take a request alone, ``calling`` methods take a
+    call.
+    """
 
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
@@ -94,8 +96,8 @@ class Methods:
     ) -> tuple[int, bytes]:
         """``OK`` and the response message of a request, or a fault's code and its detail; never raises.
 
-        ``arrived_ns`` is the time of the request's reading, on ``time.monotonic_ns``: a handler does not start once the
-        client has given up, ``timeout_ms`` later (0: never). ``peer`` is the client's address. ``said`` takes the
+        ``arrived_ns`` is the time of the request's reading, on ``time.monotonic_ns``: a handler does not start after
+        the client has given up, ``timeout_ms`` later (0: never). ``peer`` is the client's address. ``said`` takes the
         method's metadata.
         """
         try:
@@ -116,8 +118,8 @@ class Methods:
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
-    """A handler's exception as a fault's code and text. Logs an exception that is not a Fault. Raises ``Waiting``
-    again.
+    """The fault's code and text for an exception of a handler. Logs an exception that is not a Fault. Raises
+    ``Waiting`` again.
     """
     if isinstance(error, Waiting):
         try:
@@ -131,7 +133,7 @@ def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
 
 
 def methods_of(service: Service) -> Methods:
-    """The methods of a service in bytes."""
+    """The methods of a service as functions of bytes."""
     methods = {path.encode(): method for path, method in service.methods.items()}
     return Methods(
         {name: method.answer() for name, method in methods.items() if not method.wants_call},
@@ -142,10 +144,11 @@ def methods_of(service: Service) -> Methods:
 
 
 def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
-    """The protocol's ``answer``, which notes in a timeline when the thread begins a request and has its reply.
+    """Wraps the protocol's ``answer``: a timeline also notes when the thread begins a request and when the reply is
+    ready.
 
-    ``arrived_ns`` is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. The caller notes when the
-    reply was sent.
+    ``arrived_ns`` is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. The caller of ``answer``
+    notes when the reply was sent.
     """
     local = timeline.local
     numbers = {name: timeline.method_number(name.decode()) for name in (*methods.plain, *methods.calling)}

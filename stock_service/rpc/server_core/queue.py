@@ -1,14 +1,13 @@
-"""The queue of a server gives all requests to the executor at once. While the executor is behind, connections take
-turns.
+"""The queue of a server, which gives requests to the executor: at once, or by connections' turns while the executor is
+behind.
 
-In the turn of a connection, some of its requests are begun; then the next connection has its turn. A connection without
-recent refusals, and with few waiting requests, has its turn sooner: every second turn is for such connections. So
-clients that send too much do not delay a client that sends little, and are not kept out either. A peer gains nothing by
-opening a new connection after each refusal. While some clients send little and others send much, few requests are begun
-at a time.
+In the turn of a connection, some of its requests are begun; then the next connection has its turn. Every second turn is
+for connections with few waiting requests and without recent refusals. So clients that send too much do not delay a
+client that sends little, and still get turns. A peer gains nothing by opening a new connection after each refusal.
+While some clients send little and other clients send much, few requests are begun at a time.
 
-For the reading thread alone. A request that waits too long for its turn is refused at once. Requests for which the
-executor's queue has no room are also refused: the oldest requests of a connection that joins with more than its share.
+For the reading thread alone. A request that waits too long for its turn is refused at once. If too many requests wait,
+the queue refuses the oldest requests of a joining connection that has more than its share.
 
 ``admission.py`` has the limits on a request's wait, and on the tasks given to the executor. Left out: reading.
 """
@@ -34,7 +33,7 @@ _LOOK_NS = 5_000_000
 """Time between two looks through all waiting connections, for requests that have waited too long."""
 
 SHEDDING_NS = 1_000_000
-"""Time for which requests are refused without a pause, before some requests are begun."""
+"""Longest time of refusing requests without a pause; then some requests are begun."""
 
 REFUSED_NS = 1_000_000_000
 """Time for which a connection counts as sending too much after a refusal of its requests."""
@@ -46,10 +45,10 @@ _BOTH_NS = 10_000_000
 """Time within which connections that send little and connections that send much count as present together."""
 
 _PARTS = 8
-"""Largest number of parts in which the executor gets its tasks: each hand-over costs time."""
+"""Largest number of parts in which tasks are handed to the executor: each hand-over costs time."""
 
 FEW = 8
-"""Smallest number of tasks that are begun at a time, for any number of connections with a turn."""
+"""Smallest number of tasks begun at a time, for any number of connections with a turn."""
 
 MANY = 1 << 30
 """Number larger than the number of requests of any connection."""
@@ -69,13 +68,13 @@ class Turns(Generic[Request]):
         self._held = 0  # number of requests that wait, of all connections
         self._next_look_ns = 0
         self.behind = False
-        """True where the executor had more tasks than it needs when it was last given any."""
+        """True if the executor already had enough tasks at the last hand-over."""
         self.read_bytes = READ_BYTES
         """Largest number of bytes of one read of a connection."""
         self.few = False
         """True if ``read_bytes`` is smaller than usual."""
         self.share = MANY
-        """Number of requests of a connection that may be released when the connection is looked after."""
+        """Number of requests of a connection that may be released in one look at the connection."""
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
         """Adds a connection with requests that wait for a turn; ``room`` is the largest number of waiting requests in
@@ -103,7 +102,7 @@ class Turns(Generic[Request]):
                     self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
-        """Takes the connection that has its turn. The connection must join again."""
+        """Takes the connection that has the next turn. To get another turn, the connection must join again."""
         connection = self.queue.popleft()
         self._sooner.discard(connection)
         connection.stream.queued = False
@@ -124,8 +123,8 @@ class Turns(Generic[Request]):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
-        """Refuses requests that have waited too long, of all connections, every ``_LOOK_NS``. A look that takes too
-        long continues at the next call.
+        """Refuses requests of all connections that have waited too long, every ``_LOOK_NS``. A look that takes too long
+        continues at the next call.
         """
         if now_ns >= self._next_look_ns:
             until_ns = time.monotonic_ns() + SHEDDING_NS
@@ -138,9 +137,8 @@ class Turns(Generic[Request]):
         """Number of requests, at most ``room``, that are begun at a time. While some connections send little, this is
         about half the number of waiting connections.
 
-        A client that sends little sends its next request only after a reply, and would miss the turns that other
-        clients get meanwhile. Where the executor had waiting tasks, the reading thread sleeps: the tasks must last for
-        that sleep.
+        A client that sends little sends its next request only after a reply, and would miss the turns of other clients
+        meanwhile. If the executor has waiting tasks, the reading thread sleeps: the tasks must last for this sleep.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.ahead.lasting < FEW:
             return room  # also where requests take long: few of them at a time would leave threads idle
@@ -148,10 +146,11 @@ class Turns(Generic[Request]):
         return min(room, max(len(self.queue) // 2, self.ahead.tasks // _PARTS, FEW, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
-        """Connections that have a turn, with room for ``room`` requests in all. Ends when no connection waits.
+        """Connections in the order of their turns, with room for ``room`` requests in all. Ends when no connection
+        waits.
 
-        A turn is an equal part of the room, and not one request: looking after a connection costs the same for one
-        request and for several.
+        A turn is an equal part of the room, and not one request: a look at a connection costs the same for one request
+        and for several requests.
         """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:
@@ -159,7 +158,7 @@ class Turns(Generic[Request]):
             yield self._served
 
     def hold(self) -> None:
-        """Ends the turns. As long as any connection waits, new requests wait too."""
+        """Ends this round of turns. As long as any connection waits, new requests also wait."""
         self._served = None
         self.share = 0 if self.queue else MANY
 
@@ -201,7 +200,7 @@ class Turns(Generic[Request]):
 
 
 class Dispatch(Generic[Request]):
-    """Dispatch of one server's requests; see the module. Times are ``time.monotonic_ns``."""
+    """Hand-over of one server's requests to the executor; see the module. Times are ``time.monotonic_ns``."""
 
     def __init__(
         self,
@@ -218,24 +217,26 @@ class Dispatch(Generic[Request]):
         ``flush`` is for a service whose requests share a commit, ``samples`` for a server with metrics.
         """
         self.batch: list[partial[None]] = []
-        """Requests to begin: each a task with a connection, a request and its arrival. Always the same list."""
+        """Requests to begin. Each entry is a task with a connection, a request and the request's arrival. Always the
+        same list object.
+        """
         self.executor, self.turns = executor, turns
         self._protocol = protocol
         self._attend, self._ask = attend, ask
         self.flush = flush
-        """Function that writes to the disk for requests that share a commit; None if no requests share a commit."""
+        """Function that writes the commit that several requests share; None if the service has no shared commits."""
         self._samples = samples
         self._accepted = 0  # tasks that the executor took
         self._has_gil = has_gil()
 
     @property
     def keeps_up(self) -> bool:
-        """True if the executor has at most as many tasks as threads that it can use."""
+        """True if the executor has no more tasks than useful threads."""
         return self.executor.under_way <= self.turns.ahead.threads
 
     def dispatch(self, now_ns: int) -> None:
-        """Begins requests: all new requests while the executor keeps up, otherwise the requests of each connection in
-        its turn.
+        """Begins requests. While the executor keeps up, begins all new requests; otherwise begins each connection's
+        requests in its turn.
         """
         executor, turns, batch = self.executor, self.turns, self.batch
         ahead = turns.ahead
@@ -257,9 +258,7 @@ class Dispatch(Generic[Request]):
             ahead.ran(given, time.monotonic_ns() - began_ns)
 
     def _deal(self, room: int, now_ns: int) -> None:
-        """Leaves ``room`` requests in the batch, which the executor begins soon. The other requests wait for their
-        turn.
-        """
+        """Leaves ``room`` requests in the batch for the executor. The other requests wait for their turn."""
         turns, batch = self.turns, self.batch
         turns.wait(now_ns)
         newcomers = dict.fromkeys(task.args[0] for task in batch)
@@ -280,7 +279,7 @@ class Dispatch(Generic[Request]):
         turns.hold()
 
     def _execute(self) -> None:
-        """Gives the batch to the executor, and refuses requests for which it has no room."""
+        """Gives the batch to the executor, and refuses requests for which the executor has no room."""
         batch = self.batch.copy()
         self.batch.clear()
         if self._samples is not None:
@@ -309,7 +308,7 @@ class WaitSamples:
     """Times from a request's arrival to its thread, for one request in ``ONE_IN``. For one thread."""
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
-        """``serve`` is the tasks' function, with three arguments, of which the last is the request's arrival."""
+        """``serve`` is the function of the tasks. Its third and last argument is the request's arrival."""
         self._serve, self._observe = serve, metrics.waited_s
         self._due = 0
 

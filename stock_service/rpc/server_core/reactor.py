@@ -1,8 +1,8 @@
 """The reactor: one thread reads every connection, and each request is a task of the executor.
 
 The reading thread sleeps in epoll, and the protocol cuts the bytes that arrive into requests. The executor decides
-which thread runs the requests, and which thread reads. The thread that ran a request sends its reply. Replies to
-pipelined requests leave as they are ready; with a ``pipeline_max`` of 1, in the order of their requests.
+which thread runs the requests, and which thread reads. The thread that ran a request sends the reply. Replies to
+pipelined requests are sent as soon as they are ready; with a ``pipeline_max`` of 1, in the order of the requests.
 
 Only the reading thread accepts, reads, registers and closes. So no descriptor can be closed, and its number reused,
 while another thread uses the descriptor. The thread that runs a request only sends, under the connection's lock. For
@@ -35,12 +35,11 @@ from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READIN
 _IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
-"""Largest number of events taken from epoll at a time. The number bounds the wait of an accept or a stop for its turn.
-"""
+"""Largest number of events taken from epoll at a time. An accept or a stop waits for at most this number of events."""
 
 
 class _Ending:
-    """State of a stop. The thread that stops the server writes every field except ``draining`` and ``over``."""
+    """State of a stop. The thread that calls ``stop`` writes every field except ``draining`` and ``over``."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -63,8 +62,8 @@ class RequestServer(Generic[Request]):
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
         """``sessions`` makes the decoders of a protocol that sends its own bytes; for another protocol, ``decoder``
-        makes them. ``carrier`` makes the byte stream of an accepted connection; with None, the options choose TCP or
-        TLS.
+        makes them. ``carrier`` makes the byte stream of an accepted connection; if it is None, the options choose TCP
+        or TLS.
         """
         self._options = options
         self._serve = _serving(methods, protocol, self._ask, options.timeline)
@@ -108,7 +107,9 @@ class RequestServer(Generic[Request]):
     # ---- any thread
 
     def renew(self) -> None:
-        """Makes the server answer watching calls again, because their answer may have changed. Does not block."""
+        """Makes the server answer calls that watch for changes again, because the answer may have changed. Does not
+        block.
+        """
         self._connections.renewed = True
         self._listening.waker.wake()
 
@@ -120,7 +121,7 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
-        """The life of the reading thread: reads until the server has stopped and all replies are sent."""
+        """Main function of the reading thread: reads until the server has stopped and all replies are sent."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
         batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None
@@ -183,7 +184,7 @@ class RequestServer(Generic[Request]):
             self._ending.over.set()
 
     def _timeout_s(self) -> float | None:
-        """Longest sleep in epoll; None for no limit. 0 if a thread that no longer reads took the wake-up."""
+        """Longest sleep in epoll; None for no limit. 0 if a former reading thread took the wake-up."""
         turns, low_priority = self._queue.turns, self._low_priority
         if self._attention or self._connections.renewed or (self._ending.asked and not self._ending.draining):
             return 0.0
@@ -197,7 +198,7 @@ class RequestServer(Generic[Request]):
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Handles one event of a connection. Begins no further request of a connection that the client has reset."""
+        """Handles one event of a connection. If the client has reset the connection, begins no further request."""
         state = connection.stream.state
         if connection.events < 0:  # this event is from before the connection was cut
             return
@@ -231,7 +232,7 @@ class RequestServer(Generic[Request]):
         self._listening.epoll.modify(connection.fd, connection.events)
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """For the queue of low-priority reads: reads once, or drops bytes that get no answer."""
+        """Reads once for the queue of low-priority reads, or drops bytes that get no answer."""
         if connection.stream.state is LEAVING:
             self._connections.lingering.drop(connection, now_ns)
         else:
@@ -295,7 +296,9 @@ class RequestServer(Generic[Request]):
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Dispatches the requests that the pipeline's limit allows, then reads on, waits to write, or closes."""
+        """Dispatches the requests that the pipeline's limit allows. Then reads on, waits to write, or closes the
+        connection.
+        """
         stream = connection.stream
         if stream.state is CLOSED:
             return
@@ -357,7 +360,9 @@ def _serving(
     ask: Callable[[ServedConnection[Request]], None],
     timeline: Timeline | None,
 ) -> Serve[Request]:
-    """The tasks of a server. With a timeline, a request that waits for the disk keeps its thread, for its stamps."""
+    """The function of a server's tasks. With a timeline, a request keeps its thread while it waits for the disk, so
+    that the thread can note its times.
+    """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)
     serve = task(protocol.answer, ask)

@@ -1,19 +1,20 @@
 """A connection's bytes over TLS: a ``ByteStream`` between a socket and the core.
 
-OpenSSL reads and writes only memory (``ssl.MemoryBIO``). So neither a handshake nor half a record blocks: both continue
-when more bytes come. The stream returns all decrypted bytes at once, since epoll knows only the kernel's bytes.
+OpenSSL reads and writes only memory (``ssl.MemoryBIO``). So neither a handshake nor a partial record blocks: both
+continue when more bytes come. The stream returns all decrypted bytes at once, since epoll sees only bytes in the
+kernel.
 
-The stream keeps a record that the kernel does not take whole, in encrypted form. The record's plain bytes count as not
-sent, so that the core keeps them and asks again. Then the rest of the record is sent first. The plain bytes are not
-encrypted a second time.
+If the kernel takes only a part of a record, the stream keeps the rest in encrypted form. The record's plain bytes count
+as not sent, so that the core keeps them and sends them again. Then the stream first sends the rest of the record, and
+does not encrypt the plain bytes a second time.
 
-One lock guards OpenSSL's object, which the reading thread and the replying threads share. The name in the peer's
-certificate is known after the handshake. Then the name is a part of the peer's address.
+One lock guards OpenSSL's object, which the reading thread and the replying threads share. After the handshake, the name
+in the peer's certificate is a part of the peer's address.
 
-OpenSSL does not bound the memory that it keeps for a peer, or the answers that it sends to a peer. So three acts of a
-dishonest peer end the connection. The first is a first message that claims to be huge: OpenSSL would take the memory at
-once. The second is many records without a plain byte, such as changes of keys. The third is not to take TLS's own
-answers. After the peer's end no byte is read, since OpenSSL would keep such bytes for ever.
+OpenSSL limits neither the memory that it keeps for a peer, nor the answers that it sends to a peer. So three acts of a
+dishonest peer end the connection: a first message that claims a huge length, for which OpenSSL would take the memory at
+once; many records without a plain byte, such as changes of keys; and refusing to take TLS's own answers. After the
+peer's end the stream reads no byte, since OpenSSL would keep such bytes for ever.
 """
 
 import logging
@@ -35,22 +36,20 @@ _RECORD_BYTES = 16_384
 """Largest number of plain bytes of a TLS record (RFC 8446, 5.1)."""
 
 _SEND_BYTES = 65_536
-"""Largest number of plain bytes that are encrypted before the kernel gets them. So the bytes that the kernel does not
-take are few.
+"""Largest number of plain bytes encrypted at a time: so the stream keeps few encrypted bytes that the kernel does not
+take.
 """
 
 _TAKEN_BYTES = 16_640
 """Number of encrypted bytes taken at a time: a record of the largest size (RFC 8446, 5.2). Decrypting such a record
-takes at most 16 ms, for messages that change keys. No other connection is read meanwhile.
+takes at most 16 ms, if it holds messages that change keys. Meanwhile no other connection is read.
 """
 
 _BARREN_BYTES_MAX = 20_480
 """Largest number of encrypted bytes without a plain byte, after the handshake: more than the largest record."""
 
 _OWN_BYTES_MAX = 16_384
-"""Largest number of TLS's own bytes that the peer has not taken: TLS sends only changes of keys and the reason of an
-end.
-"""
+"""Largest number of TLS's own bytes that the peer has not taken: TLS itself sends only changes of keys, and alerts."""
 
 _HELLO_BYTES_MAX = 16_384
 """Largest size of a peer's first message. A real first message has some 2 KiB; OpenSSL takes up to 128 KiB."""
@@ -59,12 +58,14 @@ _HELLO_KNOWN = 9
 """Number of bytes that show the length of the first message: the head of a record (5) and the head of a message (4)."""
 
 _OPENING_BYTES = 48_000
-"""Memory of OpenSSL 3 during a handshake, without twice the size of the peer's first message: 48,500 bytes for a
-message of 517 bytes.
+"""Memory of OpenSSL 3 during a handshake, in bytes, in addition to twice the size of the peer's first message.
+Measured: 48,500 bytes for a message of 517 bytes.
 """
 
 _HALF_RECORD_BYTES = 37_000
-"""Memory of OpenSSL 3 for a record that has come in part, for any size of the part: 53,900 bytes instead of 16,900."""
+"""Memory of OpenSSL 3 for a record that has come in part, of any size: a connection takes 53,900 bytes instead of
+16,900.
+"""
 
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
@@ -83,7 +84,7 @@ _MEANINGS = {
     "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
     "SSLV3_ALERT_BAD_CERTIFICATE": _NO_TRUST,
 }
-"""Texts for the usual reasons, by OpenSSL's names. Another reason is logged by its name."""
+"""Texts for the usual reasons of a failed handshake, by OpenSSL's names. Any other reason is logged by its name."""
 
 
 class FailedHandshakes:
@@ -110,7 +111,7 @@ class TlsStream:
     """A ``ByteStream`` over TLS; see the module."""
 
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
-        """``accepted`` must not block; it is closed by ``close``."""
+        """``accepted`` must be a non-blocking socket. ``close`` closes it."""
         self._socket = accepted
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -135,7 +136,9 @@ class TlsStream:
 
     @property
     def unsent(self) -> bool:
-        """See ``ByteStream``; True for a part of a record. The core also keeps the plain bytes of a reply's record."""
+        """See ``ByteStream``; True for the rest of a record. For a reply's record, the core also keeps the plain
+        bytes.
+        """
         return bool(self._unsent)
 
     def keep_to_arrived(self) -> int:
@@ -282,7 +285,7 @@ class TlsStream:
             pass
 
     def _say_farewell(self) -> None:
-        """Sends TLS's end, as far as possible without waiting. May be repeated."""
+        """Sends TLS's closure alert, as far as possible without waiting. May be repeated."""
         if self.opening or self._unsent:
             return
         try:

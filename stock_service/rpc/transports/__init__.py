@@ -1,8 +1,8 @@
-"""Transports, which carry a service's requests. One file or folder each, with its server and its client.
+"""Transports, which carry a service's requests. Each transport is a file or folder with a server and a client.
 
-A transport knows a ``Service`` and nothing of stocks. A transport's module offers a ``Transport``, defined below, with
-every special property of the transport: so no other module names a transport. The table names the modules, and ``load``
-imports only the chosen module, so that a socket server never loads gRPC.
+A transport uses a ``Service``, and nothing about stocks. A transport's module has the attributes of ``Transport``,
+defined below, which tell every special property of the transport. So no other module names a transport. The table names
+the modules, and ``load`` imports only the chosen module. So a socket server never imports gRPC.
 """
 
 import argparse
@@ -20,7 +20,9 @@ from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 
 class Server(Protocol):
-    """A server that is listening. It ends its own threads; its maker stops the executor."""
+    """A server that is listening. ``stop`` ends the server's own threads; the maker of the server stops the
+    executor.
+    """
 
     @property
     def address(self) -> Address:
@@ -40,7 +42,7 @@ class Connection(Protocol):
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
         """The encoded response to an encoded request of the method ``/package.Service/Method``. Blocks; raises a Fault.
 
-        After DeadlineExceeded or Unavailable the request's effect is unknown. The connection may be used again: it
+        After DeadlineExceeded or Unavailable the request's effect is unknown. The object may be used again: it
         reconnects if necessary, and never sends a request twice.
         """
 
@@ -60,8 +62,9 @@ class Transport(Protocol):
     executor.
     """
     TAKES_LISTENER: bool
-    """True where a server can take over the listening socket of the server before it: then ``serve`` uses
-    ``ServeOptions.listener``."""
+    """True if a server can take over the listening socket of a previous server: ``serve`` then uses
+    ``ServeOptions.listener``.
+    """
 
     TLS_PROTOCOLS: Sequence[str]
     """Protocol names that the transport's server accepts in TLS (ALPN); empty for a transport without a name in ALPN.
@@ -81,10 +84,10 @@ class Transport(Protocol):
     def connect(
         self, address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
     ) -> Connection:
-        """Opens a connection. Blocks until it is made, for ``timeout_s`` at most.
+        """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
         Raises Unavailable, or DeadlineExceeded where the server's host does not answer. With ``credentials`` also
-        UsageError, for files that cannot be used, and Unauthenticated.
+        raises UsageError, for files that cannot be used, and Unauthenticated.
         """
 
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
@@ -93,8 +96,8 @@ class Transport(Protocol):
         The connection shows ``token`` to the server, unless ``token`` is empty. The connection sends ``metadata`` with
         every request; a transport without metadata raises UsageError.
 
-        None for a protocol that no client can speak without the protocol's library: then only the library's client
-        sends a load. Loads no library.
+        None for a protocol that only its library can speak: then only the library's client can send a load. Imports no
+        library.
         """
 
     def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:

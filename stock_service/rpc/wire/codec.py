@@ -3,7 +3,7 @@
 ``Codec`` is the lean client's codec, with one implementation for each protocol. ``NullAnswers`` is the codec of a
 server that does nothing.
 
-A request is encoded once, before a run; starting a call only adds the call's number. So a protocol costs a sender only
+A request is encoded once, before a run; starting a call only adds the call's number. So during a run a sender does only
 the protocol's own work. The owner of the socket sends the bytes that the methods return, in that order, and feeds the
 bytes that come.
 """
@@ -27,12 +27,12 @@ class Codec(Protocol):
     hello: bytes
     """First bytes to send, once connected; may be empty."""
     preceded: bool
-    """True if ``feed`` found other bytes before a whole reply, or a reply of an unusual form. Then these other bytes
-    may have woken the caller of ``feed``. The reader of this field sets it to False.
+    """True if ``feed`` found other bytes before a whole reply, or a reply of an unusual form. Then other bytes than the
+    reply may have woken the caller of ``feed``. The reader of this field sets it to False.
     """
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """Encodes a request of the method ``/package.Service/Method``; the codec keeps nothing of it.
+        """Encodes a request of the method ``/package.Service/Method``; the codec does not keep the request.
 
         The request carries ``timeout_s``, 0.001 or more. Raises InvalidRequest where the protocol cannot carry the
         request.
@@ -42,25 +42,26 @@ class Codec(Protocol):
         """Begins a call; returns the call's number, and the bytes to send. Call this only if ``room`` is True."""
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Replies that these bytes completed, in order; a fault is returned and not raised.
+        """Takes received bytes. Returns the replies that the bytes complete, in order; a fault is returned and not
+        raised.
 
-        Raises Unavailable once the connection cannot be used any more. Open calls (started, neither completed nor
-        abandoned) then get no reply: the caller records their fault.
+        Raises Unavailable if the connection cannot be used any more. Open calls (started, neither completed nor
+        abandoned) then get no reply: the caller records the fault for each of them.
         """
 
     def take_outgoing(self) -> bytes:
         """Bytes that the protocol itself must send now; nearly always empty. Call this after every ``feed``."""
 
     def room(self) -> bool:
-        """True where another call may be started now.
+        """True if another call may be started now.
 
-        False without an open call means that no further call is possible: a new connection is needed.
+        False while no call is open means that no further call is possible: a new connection is needed.
         """
 
     def abandon(self, call: int) -> bytes:
-        """Gives a call up; returns the bytes that tell this to the server. The bytes may be empty.
+        """Abandons a call. Returns the bytes that report this to the server; the bytes may be empty.
 
-        ``feed`` may still return its reply: the caller then ignores the reply.
+        ``feed`` may still return the call's reply: the caller then ignores the reply.
         """
 
 
@@ -71,4 +72,6 @@ class NullAnswers(Protocol):
     """First bytes to send, once connected; may be empty."""
 
     def feed(self, data: bytes) -> bytes | None:
-        """Bytes to send for these bytes; None: the client does not speak the protocol, and is cut off."""
+        """Takes received bytes, and returns the bytes to send. None if the client does not speak the protocol: then the
+        connection is closed.
+        """

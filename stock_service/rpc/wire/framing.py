@@ -4,14 +4,14 @@ A request:   length u32 | call u32 | timeout_ms u32 | method_length u8 | method 
 A reply:     length u32 | call u32 | code u8 | payload
 
 Integers are unsigned and big-endian; ``length`` counts the bytes that follow it. ``call`` is the client's own number
-for a request and comes back in its reply. So many requests may be under way on one connection, and be answered in any
-order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name, ``/package.Service/Method``,
-in UTF-8. With ``code`` 0 the payload is the response message; else ``code`` is one of ``errors.FaultCode`` and the
-payload its detail in UTF-8. A fault of the whole connection has call 0, which no request may use; after this fault the
-server closes the connection.
+for a request; the reply has the same number. So a connection may have several requests under way, which may be answered
+in any order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
+``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response message. Any other ``code`` is an
+``errors.FaultCode``, and the payload is the fault's detail in UTF-8. A fault of the whole connection has call 0, which
+no request may use; after this fault the server closes the connection.
 
 A length that no frame has, or a length over the limit, is refused as soon as its four bytes have come. This also
-refuses HTTP and TLS: their first bytes read as a length of hundreds of megabytes.
+refuses HTTP and TLS, whose first bytes mean a length of hundreds of megabytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,7 +75,9 @@ class ReplyFrame(NamedTuple):
 Frame = TypeVar("Frame", RequestFrame, ReplyFrame)
 
 Cut = Callable[[bytes, int, int], Frame]
-"""Function that makes a frame of the bytes between two offsets, its length already read. Raises FramingError."""
+"""Function that makes a frame from the bytes between two offsets, which do not include the length. Raises
+FramingError.
+"""
 
 
 def encode_request(call: int, timeout_ms: int, method: bytes, payload: bytes) -> bytes:
@@ -92,8 +94,8 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 class FrameDecoder(Generic[Frame]):
     """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. For one thread.
 
-    Bytes of an unfinished frame are gathered in one buffer until the frame is whole. So a megabyte that is sent byte by
-    byte takes one megabyte of memory, and as little copying as a megabyte that is sent at once.
+    Bytes of an unfinished frame are gathered in one buffer until the frame is whole. So a frame of a megabyte that
+    comes byte by byte takes no more memory and copying than a frame that comes at once.
     """
 
     ended = False
@@ -152,7 +154,9 @@ class FrameDecoder(Generic[Frame]):
 def request_decoder(
     frame_bytes_max: int = FRAME_BYTES_MAX, cut: "Cut[RequestFrame] | None" = None
 ) -> FrameDecoder[RequestFrame]:
-    """Decoder of a server, which cuts a client's bytes into requests. ``cut`` makes other objects than plain frames."""
+    """Decoder of a server, which cuts a client's bytes into requests. With ``cut``, the requests may be of another
+    class than ``RequestFrame``.
+    """
     return FrameDecoder(cut or cut_request, _REQUEST_LENGTH_MIN, frame_bytes_max)
 
 
@@ -162,7 +166,7 @@ def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyF
 
 
 def cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
-    """The request between two offsets, its length already read."""
+    """The request between two offsets, after the length."""
     _, call, timeout_ms, method_length = _request_at(data, start)
     method_start = start + _REQUEST_BYTES
     payload_start = method_start + method_length
@@ -174,6 +178,6 @@ def cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
 
 
 def _cut_reply(data: bytes, start: int, stop: int) -> ReplyFrame:
-    """The reply between two offsets, its length already read."""
+    """The reply between two offsets, after the length."""
     _, call, code = _REPLY.unpack_from(data, start)
     return ReplyFrame(call, code, data[start + _REPLY.size : stop])

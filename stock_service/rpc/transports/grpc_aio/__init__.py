@@ -4,12 +4,13 @@ One event loop on one thread takes all calls. ``--dispatch`` decides which threa
 
 - ``loop`` (the default): the loop itself answers one call after the other. Asyncio saves time because no call is handed
   to another thread. The executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits the
-  calls under way. A handler that blocks delays all calls, and also health checks and a stop. A method may have a
-  coroutine function (``Method.on_loop``): the loop awaits the coroutine, and answers other calls meanwhile.
+  calls under way. A handler that blocks delays all other calls, health checks and a stop. A method may have a coroutine
+  function (``Method.on_loop``): the loop awaits the coroutine, and answers other calls meanwhile.
 - ``request``: a call is a task of the executor, and the loop sends its reply.
 
 The server listens on loopback alone, and refuses any other address: after one call whose path is not UTF-8, grpcio's
-asyncio server takes no further call. So any client that reaches the server can end it for all others.
+asyncio server takes no further call. So any client that reaches the server could make the server useless for all other
+clients.
 
 The transports ``grpc_aio`` and ``grpc_sync`` have the same limits, and the same faults on the wire. Every transport
 that speaks gRPC has the same codec and the same client. Server and client are imported on their first use.

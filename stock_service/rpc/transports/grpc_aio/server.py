@@ -1,9 +1,9 @@
-"""The server of gRPC on asyncio: grpcio's asyncio server, whose event loop has its own thread.
+"""The server of the transport ``grpc_aio``: grpcio's asyncio server, with an event loop on its own thread.
 
 It has the services and limits of ``grpc_sync``: any generated client, health, reflection, ``requests_max`` as
 grpcio's ``maximum_concurrent_rpcs``, the other limits as gRPC core's own.
 
-Only the loop's thread uses grpcio's objects. A worker hands its reply over by ``call_soon_threadsafe``.
+Only the loop's thread uses grpcio's objects. A worker gives its reply to the loop with ``call_soon_threadsafe``.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ Handler = Callable[[bytes, Context], Awaitable[bytes]]
 """A method as grpcio calls it. Before ``AioServer._handler`` wraps it, it may raise any exception."""
 
 _WHOLE = "a call whose message is there"
-"""Name of the asyncio task of a call whose message has come. The task of a call that waits for its message has another
+"""Name of the asyncio task of a call whose message has come. While a call waits for its message, its task has another
 name.
 """
 
@@ -82,8 +82,8 @@ class AioServer:
             raise
 
     def stop(self, grace_s: float) -> bool:
-        """See ``transports.Server.stop``. The stop waits for a handler that blocks the loop as long as for any other
-        handler.
+        """See ``transports.Server.stop``. The stop waits for a handler that blocks the loop, as for any handler, at
+        most for the grace.
         """
         self._ending = True
         self._health.stop()
@@ -102,7 +102,7 @@ class AioServer:
         self._refuses = True
 
     def _tell(self) -> None:
-        """Makes each watch look at the health."""
+        """Makes each watch look at the health again."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._change)
 
@@ -140,8 +140,8 @@ class AioServer:
         self._changed = asyncio.Event()
 
     async def _watch(self, request: Any, context: Any) -> None:
-        """The health's status now, and then each different status. A stop ends every watch, so that no watch delays the
-        stop.
+        """Answers Watch with the health's status now, and then with each different status. A stop ends every watch, so
+        that no watch delays the stop.
         """
         told = None
         while True:
@@ -162,7 +162,7 @@ class AioServer:
             await context.abort(STATUS[fault.code], fault.detail)
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
-        """A method as grpcio calls it, only for callers with the right to the method."""
+        """The function that grpcio calls for a method. Admits only callers with the right to the method."""
         answer = self._checks.checked(self._answer(path, method), path)
         is_work = path != CHECK
 

@@ -1,5 +1,5 @@
-"""Waits on the event loop, which serves other calls meanwhile. A request waits for the answer of
-a thread, or in a ``Wait`` of ``rpc/waiting.py``.
+"""Requests that wait on the event loop, while the loop serves other calls. A request waits for the answer of a thread,
+or in a ``Wait`` (``rpc/waiting.py``).
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from stock_service.rpc.waiting import Flush, Wait, Waiting, here
 T = TypeVar("T")
 
 Answer = Callable[[], bytes]
-"""Function that answers a request. The function is called once, or again after a wait."""
+"""Function that answers a request. The function is called once, and once more after a wait."""
 
 
 class Waits:

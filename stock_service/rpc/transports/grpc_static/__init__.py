@@ -1,4 +1,4 @@
-"""Our own gRPC transport: HTTP/2 without a library, on the server core, with grpcio's client.
+"""The project's own gRPC transport: HTTP/2 without a library, on the server core, with grpcio's client.
 
 ``serve`` starts the server: the core's reading thread cuts bytes into calls (``wire/grpc_session.py``). The executor's
 threads answer the calls (``requests.py``). With ``leader-followers`` the reading thread itself answers short calls. The
@@ -36,7 +36,9 @@ codec, null_answers = grpcio.codec, grpcio.null_answers
 __getattr__ = grpcio.loaded  # gives ``connect``
 
 _RESETS = 4
-"""Number of calls that the executor may have for each call that may be open on a connection: reset calls count too."""
+"""Factor: for each call that may be open on a connection, the executor may have this number of calls, since reset calls
+also count.
+"""
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:

@@ -37,7 +37,7 @@ _CHECK, _WATCH = CHECK.encode(), WATCH.encode()
 
 
 class GrpcRequests:
-    """See ``server_core.protocol.WireProtocol``. Its sessions also send frames of their own."""
+    """See ``server_core.protocol.WireProtocol``. The decoders are sessions, which also send their own frames."""
 
     def __init__(self, service: Service, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
         self._answered, self._plain = methods.answered, methods.plain
@@ -81,7 +81,7 @@ class GrpcRequests:
         return head.path, head.shown
 
     def path(self, request: GrpcRequest) -> bytes | None:
-        """Path of the method that a call names. None for a health check, and for a call with several messages."""
+        """Path of the method that a call names. None for a health check and for a call with several messages."""
         path = request[0].path
         return None if path == _CHECK or request[0].kind else path
 
@@ -90,8 +90,8 @@ class GrpcRequests:
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
-        """The reply that refuses a call with a fault. A watch that was answered before continues instead, since its
-        next status costs no more.
+        """The reply that refuses a call with a fault. A watch that was answered before continues instead: sending its
+        next status costs no more than a refusal.
         """
         head, stream, _, carries, *_ = request
         if head.path == _WATCH and carries & LATER and not carries & GZIPPED:
@@ -99,10 +99,10 @@ class GrpcRequests:
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """GOAWAY for a client that is turned away, or a client that is too slow.
+        """GOAWAY for a client whose connection is refused, or that is too slow.
 
-        A client that is turned away is sent no SETTINGS: with them, a client of grpcio would connect again at once, and
-        for ever.
+        A refused client gets no SETTINGS: after SETTINGS, a grpcio client would connect again at once, and for
+        ever.
         """
         last = 0 if code is FaultCode.RESOURCE_EXHAUSTED else http2.STREAM_MAX
         return http2.goaway(last, http2.ErrorCode.ENHANCE_YOUR_CALM, detail)
@@ -117,7 +117,7 @@ class GrpcRequests:
         return error.goaway
 
     def _answer_unusual(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The reply to an unusual message: a compressed message, a message of a kept call, or a message of a call with
+        """The reply to an unusual message: compressed, of a kept call (see ``grpc_session.py``), or of a call with
         metadata.
         """
         head, stream, message, carries, _, progress = request
@@ -151,7 +151,7 @@ class GrpcRequests:
         return begun(stream, gzipped, initial) + messages(stream, reply, gzipped) + ended(stream, trailing)
 
     def _answer_kept(self, request: GrpcRequest, message: bytes, arrived_ns: int, peer: Address) -> bytes:
-        """The frames that answer one message of a kept call, or its end. Raises a Fault."""
+        """The frames that answer one message of a kept call, or the end of the call. Raises a Fault."""
         head, stream, _, carries, _, progress = request
         assert progress is not None
         assert progress.said is not None
@@ -172,7 +172,7 @@ class GrpcRequests:
         return frames + ended(stream, metadata_fields(progress.said.trailing)) if last else frames
 
     def _next_reply(self, request: GrpcRequest, message: bytes, peer: Address) -> Sequence[bytes]:
-        """The next reply of a method with several replies; empty after the last reply. Raises a Fault."""
+        """The frames of the next reply of a method with several replies; empty after the last reply. Raises a Fault."""
         head, _, _, carries, _, progress = request
         assert progress is not None
         deadline_ns = progress.began_ns + head.timeout_ms * 1_000_000 if head.timeout_ms else None
@@ -199,7 +199,7 @@ class GrpcRequests:
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
-        """The message decompressed, to no more bytes than its own size field allows. Raises a Fault."""
+        """Decompresses a message, to at most the size that the message states. Raises a Fault."""
         unzip, size = zlib.decompressobj(_GZIP_BITS), unfolds_bytes(message)
         if size > self._message_bytes_max:
             raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")

@@ -1,11 +1,11 @@
-"""The thread pool of grpcio's server, made from an executor. A call gets its thread when its headers have come.
+"""The thread pool of grpcio's server, made from an executor. A call gets a thread when its headers have come.
 
-grpcio uses only ``submit`` of its pool. It counts a call as under way until the Future of ``submit`` is done, and
-itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: an exception would kill grpcio's serving
+grpcio uses only ``submit`` of its pool. grpcio counts a call as under way until the Future of ``submit`` is done, and
+refuses calls over ``maximum_concurrent_rpcs`` itself. ``submit`` never raises: an exception would kill grpcio's serving
 thread, and every later call would hang.
 
-A thread's ``arrival`` has the time when its call came, and the fault if the call is refused. A handler reads
-``arrival`` (``handlers.py``).
+The ``arrival`` of a thread has the time when the thread's call came, and the fault if the call is refused. A handler
+reads ``arrival`` (``handlers.py``).
 """
 
 import threading
@@ -20,16 +20,16 @@ from stock_service.rpc.concurrency import Task
 from stock_service.rpc.errors import Fault, Overloaded, Unavailable
 
 _AGAIN_S = 0.001
-"""Time between two offers of a call to an executor that had no room for it."""
+"""Time until a call that the executor had no room for is offered again, in seconds."""
 
 
 class Arrival(threading.local):
-    """Arrival of the call that a thread has. Each thread sees its own values."""
+    """Arrival of a thread's current call. Each thread sees its own values."""
 
     began_ns = 0
     """Time when the thread got the call (``time.monotonic_ns``)."""
     waited_ns = 0
-    """Time that the call had waited for the thread by then."""
+    """Time that the call had waited for the thread until ``began_ns``."""
     refused: Fault | None = None
     """Fault with which the call is refused; None for a call that may begin."""
 
@@ -38,15 +38,16 @@ class CallPool(Executor):
     """The thread pool for grpcio; see the module. ``submit`` is for grpcio's serving thread alone."""
 
     def __init__(self, execute: Callable[[Task], None], submit: Callable[[Task], Future[Any]] | None = None) -> None:
-        """Takes the executor's ``execute``, and the ``submit`` of an executor that has Futures of its own.
+        """Takes the executor's ``execute``, and ``submit`` if the executor has this method.
 
-        One more Future for each call would take a tenth of a Lookup's time: its end waits for a lock of grpcio's.
+        An additional Future for each call would take a tenth of a Lookup's time, since the end of a Future waits for a
+        lock of grpcio.
         """
         self.arrival = Arrival()
         self.waiting: set[object] = set()
         """A mark for each call that waits for a thread, without the calls that came after ``refuse``."""
         self.give: Callable[[Task], None] = self._offer
-        """Gives a task to some thread. Before the server serves, it may be wrapped in a function that records."""
+        """Function that gives a task to a thread. Before the server serves, a recording function may replace it."""
         self._execute = execute
         self._submit = submit
         self._refused: Fault | None = None
@@ -84,8 +85,8 @@ class CallPool(Executor):
                 self._again.submit(self._insist, task)
 
     def _insist(self, task: Task) -> None:
-        """Offers a task until the executor takes it. grpcio submits no more calls than the executor has room for. But a
-        thread whose call has just ended may not be free yet, and the system may refuse a new thread.
+        """Offers a task until the executor takes it. grpcio submits no more calls than the executor's limit. But a
+        thread whose call has just ended may not be free yet, or the system may refuse a new thread.
         """
         while True:
             try:

@@ -45,7 +45,7 @@ class Handlers:
         self._timeline = timeline
 
     def handler(self, path: str, method: Method[Any, Any], checks: Checks) -> Handler:
-        """A method as grpcio calls it, only for callers with the right to the method."""
+        """The function that grpcio calls for a method. Admits only callers with the right to the method."""
         behaviour = behaviour_of(method)
         if self._timeline is not None:
             behaviour = stamped(behaviour, self._timeline, path)

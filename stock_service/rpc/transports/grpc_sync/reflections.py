@@ -1,4 +1,4 @@
-"""Threads of reflection's streams, so that a stream takes no thread that answers calls."""
+"""Separate threads for reflection's streams, so that no stream occupies a thread that answers calls."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Handler = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 
 
 class Reflections(ThreadPoolExecutor):
-    """Thread pool of the streams. A stream has a thread for as long as its client keeps it open.
+    """Thread pool of reflection's streams. A stream has a thread until its client ends the stream.
 
     At most ``STREAMS_MAX`` streams are open. A further stream cancels the oldest stream, and has an extra thread until
     the oldest stream has ended.
@@ -30,7 +30,7 @@ class Reflections(ThreadPoolExecutor):
         self._open: dict[grpc.ServicerContext, None] = {}  # the oldest first
 
     def own(self, answer: Callable[[bytes, grpc.ServicerContext], Iterator[bytes]]) -> Handler:
-        """Handler of reflection that grpcio runs on these threads; ``answer`` answers one question."""
+        """Handler of reflection, which grpcio runs on the threads of this pool. ``answer`` answers one question."""
 
         def reflect(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             with self._lock:

@@ -5,7 +5,7 @@ It answers any generated client, and has the standard health service and reflect
 
 ``requests_max`` is grpcio's own ``maximum_concurrent_rpcs``: a call over this limit is RESOURCE_EXHAUSTED at its
 headers. ``connections_max``, ``idle_timeout_s``, ``frame_bytes_max`` and ``pipeline_max`` (of one connection) are
-limits of gRPC core. A call has a thread from its headers on, also while its message has not come: see
+limits of gRPC core. A call has a thread from its headers on, even before its message has come: see
 ``rpc/grpcio/README.md``.
 """
 
@@ -97,7 +97,9 @@ class _Watches:
         health.tell(self._change)
 
     def watch(self, request: Any, context: grpc.ServicerContext, send: Callable[[Any], None]) -> None:
-        """The status now. The call has a thread only during this function."""
+        """Sends the status now, and registers the watch for changes. The call has a thread only during this
+        function.
+        """
         status = self._health.watched(request)
         send(status)
         self._open[send] = [request, status]
@@ -118,7 +120,7 @@ class _Watches:
         self._thread.shutdown(wait=False)
 
     def _change(self, *sends: Callable[[Any], None]) -> None:
-        """Tells the given watches the status, or all watches if no watch is given."""
+        """Tells the status to the given watches, or to all watches if no watch is given."""
         with suppress(RuntimeError):  # the server has stopped
             self._thread.submit(self._tell, sends)
 

@@ -7,7 +7,7 @@ requests: only one of the pipelined requests is under way at a time. A client gi
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
 ``read_timeout_s`` for a request to be whole (408), ``idle_timeout_s``. When one of these limits is exceeded, the
 connection is closed. Before the close the server reads and drops the client's bytes for a while, so that no reset
-destroys the status. A request that a browser sends for a page of another site is refused by its ``Content-Type``,
+destroys the status. The server refuses a request that a browser sends for a page of another site, by ``Content-Type``,
 ``Origin`` and ``Host`` (README.md). A client shows a token in ``Authorization: Bearer TOKEN``. Left out: compression,
 ranges, and any request that is not a call of a method.
 """
@@ -52,7 +52,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """Opens a connection. Blocks until it is made, for ``timeout_s`` at most.
+    """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
     Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials that
     cannot be used.

@@ -1,7 +1,7 @@
 """Codecs of HTTP/1.1 for the lean client, and for a server that does nothing: one connection's bytes, without I/O.
 
-A connection has one call at a time: HTTP/1.1 answers in order, so a second reply would wait for the first. Giving up a
-call ends its connection.
+A connection has one call at a time: HTTP/1.1 answers in order, so a second reply would wait for the first reply.
+Abandoning a call ends the connection.
 
 A call names a method by its path, with a message in protobuf; or a route such as ``PUT /entities/5``, in JSON.
 """
@@ -33,7 +33,7 @@ class HttpCodec:
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``. ``path`` is a method's path, or a route: its verb, a space, and its path."""
+        """See ``codec.Codec``. ``path`` is a method's path, or a route's verb, a space, and the route's path."""
         verb, routed, target = path.rpartition(" ")
         if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")

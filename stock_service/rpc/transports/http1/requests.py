@@ -20,7 +20,7 @@ from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, STATUSES, TEXT, 
 
 _METHOD_KINDS = (PROTOBUF, b"application/x-protobuf", JSON)
 _ROUTE_KINDS = (JSON,)
-"""Accepted types of content. A type that a web page may send to another site unasked must never be one of them."""
+"""Accepted types of content. Never add a type that a web page may send to another site without asking that site."""
 
 _CLOSE = b"Connection: close\r\n"
 
@@ -176,7 +176,7 @@ class Http:
 
 
 def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
-    """Hosts that a request may name. None if other machines may connect: such machines may use any name of this
+    """Hosts that a request may name. None if other machines may connect, since they may use any name of this
     machine.
     """
     host = options.host

@@ -6,8 +6,7 @@
 Limits, besides the executor's: ``connections_max`` (a further connection gets RESOURCE_EXHAUSTED and is closed),
 ``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and the transport's own ``read_timeout_s``.
 
-Code that a server with the usual options does not run is imported where it is used: clients, callers, connection
-dispatch.
+A server with the usual options does not import the code of clients, callers and connection dispatch.
 """
 
 import argparse
@@ -46,7 +45,7 @@ class SocketOptions:
     reading: ReadOptions = field(default_factory=ReadOptions)
     """Options of reading; connection dispatch uses only ``read_timeout_s``."""
     dispatch: Dispatch = "request"
-    """See ``Dispatch``."""
+    """Unit of dispatch; see ``Dispatch``."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

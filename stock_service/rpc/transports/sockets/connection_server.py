@@ -1,16 +1,17 @@
-"""The socket server that dispatches connections: a connection is one task, and holds its thread until it closes.
+"""The socket server that dispatches connections: a connection is one task, and holds its thread until the connection
+closes.
 
-One thread accepts; every accepted connection goes to the executor. Its thread reads a request, answers it, sends the
-reply and reads on, so that pipelined requests are answered in their order. If there are more connections than threads,
-the other connections wait unanswered in the executor's queue until a connection closes. This wait belongs to the model,
-and is the reason to measure the model.
+One thread accepts, and gives every accepted connection to the executor. The connection's thread reads a request,
+answers it, sends the reply and reads on. So pipelined requests are answered in their order. If there are more
+connections than threads, the other connections wait unanswered in the executor's queue until a connection closes. This
+wait belongs to the model, and is the reason to measure the model.
 
-A request's ``timeout_ms`` counts from the time when its thread last found nothing to read. For a connection that had to
-wait for a thread, it counts from the arrival of its last bytes. So no handler begins a request that waited longer.
-Connection dispatch has no delay target and no turns. The server sends nothing to a connection that waits for a thread.
-A connection for which the queue has no room is refused at once.
+A request's ``timeout_ms`` counts from the time when the thread last found no bytes to read. For a connection that had
+to wait for a thread, ``timeout_ms`` counts from the arrival of the last bytes. So no handler begins a request whose
+time is over. Connection dispatch has no delay target and no turns. The server sends nothing to a connection that waits
+for a thread. A connection for which the queue has no room is refused at once.
 
-Waiting costs no CPU: reads block in the kernel, under its own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
+Waiting costs no CPU: reads block in the kernel, with the kernel's own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
 """
 
 import select
@@ -33,19 +34,20 @@ from stock_service.rpc.wire.served_stream import RequestDecoder
 from stock_service.rpc.wire.timeval import timeval
 
 _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
-"""States of a connection whose other side has not ended (Linux: include/net/tcp_states.h)."""
+"""States of a connection whose peer has not ended (Linux: include/net/tcp_states.h)."""
 
 _UNREAD_LOOK_NS = 1_000_000
-"""Precision of the time since which a request waits unread: a thousandth of a second, as of ``timeout_ms``."""
+"""Precision of the time since which a request waits unread: a millisecond, as for ``timeout_ms``."""
 
 _RECEIVE_BYTES = 262144
-"""Size of the kernel's receive buffer; see ``listening.RECEIVE_BYTES``. A thread that waits for its client to read
-replies does not read meanwhile. So a client that sends more requests before it reads replies needs more room.
+"""Size of the kernel's receive buffer; see ``listening.RECEIVE_BYTES``. While a thread waits for its client to read
+replies, the thread reads no requests. So a client that sends many requests before it reads replies needs a large
+buffer.
 """
 
 _READS_LATE_BYTES = 4096
-"""Number of unacknowledged bytes above which a client counts as late in reading. With fewer bytes, the kernel has room
-for a goodbye.
+"""A client with more unacknowledged bytes counts as late in reading. With fewer bytes, the kernel has room for a
+goodbye.
 """
 
 _ACCEPT_PAUSE_S = 0.1
@@ -108,7 +110,7 @@ class ConnectionServer(Generic[Request]):
                 pass  # the client has closed it already
 
     def _accept(self) -> None:
-        """The life of the accepting thread. At a stop, first takes the connections that are already made."""
+        """Main function of the accepting thread. At a stop, first accepts the connections that are already made."""
         listening = self._listening
         while True:
             listening.epoll.poll(None if listening.accepting else _ACCEPT_PAUSE_S)
@@ -121,7 +123,7 @@ class ConnectionServer(Generic[Request]):
                 return
 
     def _admit(self, accepted: socket.socket, peer: Address) -> None:
-        """Gives a connection to the executor, or turns it away."""
+        """Gives a connection to the executor, or refuses the connection."""
         limit = self._options.connections_max
         with self._changed:
             full = len(self._open) >= limit
@@ -217,7 +219,9 @@ class ConnectionServer(Generic[Request]):
                 _set_read_timeout(connection, self._options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
-        """Sends a goodbye, unless the client reads so late that sending would block, or be cut. Raises OSError."""
+        """Sends a goodbye, unless the client reads so late that sending would block, or send only a part. Raises
+        OSError.
+        """
         if unacknowledged_bytes(connection) <= _READS_LATE_BYTES:
             connection.sendall(self._frames.goodbye())
 
@@ -271,8 +275,9 @@ class _Unread:
                 self._empty_ns = now_ns
 
     def read(self, whole: bool) -> int:
-        """Notes a read, after which no bytes are left (``whole``) or some may be. Returns the earliest time at which
-        the bytes read may have come."""
+        """Notes a read. With ``whole``, the read left no bytes unread; otherwise it may have left some. Returns the
+        earliest time at which the read bytes may have come.
+        """
         now_ns = time.monotonic_ns()
         arrived_ns = self._empty_ns if self._waits else now_ns
         self._empty_ns, self._waits = (now_ns, False) if whole else (arrived_ns, True)
@@ -280,8 +285,8 @@ class _Unread:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """True if the client has ended the connection. For a connection that is shut for reading, on which a read cannot
-    show the end.
+    """True if the client has ended the connection. For a connection that is shut for reading: there a read cannot show
+    the client's end.
     """
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state not in (_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2)

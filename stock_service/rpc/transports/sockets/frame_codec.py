@@ -1,8 +1,9 @@
 """The sockets protocol for clients: one connection's bytes, without I/O. See ``codec.Codec``.
 
-A request is encoded once, except for the call number: a load encodes its requests before the run. Nearly every read
-holds one whole reply, which is decoded without the decoder. The client does not report an abandoned call to the server,
-since the request carries its timeout. A fault of the connection is the fault of every call under way on the connection.
+A request is encoded once, except for the call number: the load client encodes its requests before the run. Nearly every
+read has exactly one whole reply, which is decoded by a short way, without ``FrameDecoder``. The client does not report
+an abandoned call to the server, since the request carries the timeout. A fault of the connection is the fault of every
+call under way on the connection.
 """
 
 from struct import Struct
@@ -21,8 +22,9 @@ from stock_service.rpc.wire.framing import (
 )
 
 CALLS_MAX = 4096
-"""Largest number of unanswered calls on one connection, with the calls that were given up. A server here reads 64 of
-them at a time, by default."""
+"""Largest number of unanswered calls on one connection, with abandoned calls. By default a server of this project reads
+64 calls at a time.
+"""
 
 _CALL = Struct("!I")
 _REPLY = Struct("!IIB")
@@ -101,7 +103,7 @@ class SocketCodec:
         return b""
 
     def _take(self, frame: ReplyFrame, done: list[Reply]) -> Fault | None:
-        """Takes one reply; returns the fault of the whole connection, if the reply is such a fault."""
+        """Takes one reply. Returns the reply's fault if this is a fault of the whole connection, otherwise None."""
         call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
         if call in self._open:
             self._open.remove(call)
@@ -119,7 +121,9 @@ class SocketCodec:
         return wrong
 
     def _end(self, fault: Fault, done: list[Reply]) -> list[Reply]:
-        """Gives the connection up: every call under way ends with the fault. Raises Unavailable if no call ends."""
+        """Ends every call under way with the fault: the connection cannot be used again. Raises Unavailable if no call
+        was under way.
+        """
         self._lost = fault
         done += [(call, fault) for call in self._open]
         self._open.clear()

@@ -46,22 +46,22 @@ class Frames:
         return encode_reply(request.call, code, detail.encode())
 
     def timeout_ms(self, request: RequestFrame) -> int:
-        """Time limit of a request, in milliseconds; 0: none."""
+        """Time limit of a request, in milliseconds; 0 for a request without a time limit."""
         return request.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """The frame of a fault of the whole connection: its call is 0."""
+        """The frame of a fault of the whole connection, with the call number 0."""
         return encode_reply(0, code, detail.encode())
 
     def goodbye(self) -> bytes:
-        """The same frame, where the server ends a connection in order."""
+        """The frame by which the server ends a connection in order: a fault of the whole connection."""
         return self.farewell(FaultCode.UNAVAILABLE, "the server ends the connection, and begins no other request of it")
 
     def objection(self, error: FramingError) -> bytes:
-        """The same frame, for bytes that are no request."""
+        """The frame for bytes that are no request: a fault of the whole connection."""
         return self.farewell(FaultCode.INVALID_ARGUMENT, str(error))
 
 
 def _welcome(_token: bytes) -> bytes:
-    """The reply to a hello whose token was accepted, or to a server that checks none: empty."""
+    """The empty reply to a hello: the token was accepted, or the server checks no tokens."""
     return b""

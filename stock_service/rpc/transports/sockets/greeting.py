@@ -1,4 +1,5 @@
-"""The hello of the sockets protocol: a request by which a client shows its token, for the connection's whole life.
+"""The hello of the sockets protocol: a request by which a client shows its token, for all later requests of the
+connection.
 
 A hello is a request of the method ``hello/1``, whose payload is the token; the number is the version. The reply is
 empty, or the fault UNAUTHENTICATED; after this fault the connection continues without a caller. Requests after a hello
@@ -12,14 +13,14 @@ from stock_service.rpc.transports.sockets.frames import HELLO, Frames
 from stock_service.rpc.wire.framing import FrameDecoder, RequestFrame, cut_request, request_decoder
 
 RIGHTS = {HELLO: Right.TRADER}
-"""Right that a hello needs: its token must be a caller's."""
+"""Right that a hello needs: the token must be the token of a caller."""
 
 
 class UnjudgedFrame(RequestFrame):
     """A request whose right is not checked yet."""
 
     shown: Shown
-    """Credential that its connection has shown."""
+    """Credential that the request's connection has shown."""
 
 
 class Greeting:
