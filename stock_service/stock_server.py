@@ -1,6 +1,7 @@
 """The stock service as a server process: its catalog, then the contract of ``rpc/process/serving.py``.
 
-``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share this: they differ in the transport's name only.
+``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share this module, and differ only in the transport's
+name.
 """
 
 import argparse
@@ -42,7 +43,7 @@ _SQLITE = "sqlite:"
 
 @dataclass(frozen=True, slots=True)
 class _Primary:
-    """The PostgreSQL of a store; its DSN may have a password, and is not shown."""
+    """The PostgreSQL database of a store. Its DSN may have a password, and is not shown."""
 
     dsn: str = field(repr=False)
 
@@ -62,11 +63,12 @@ class _StoredCatalog(Catalog, Protocol):
         """The ``Flush`` of a service."""
 
     def sick(self) -> bool:
-        """True where no change is possible now."""
+        """True if no change is possible now."""
 
     def close(self, served: bool = True) -> bool:
-        """Ends the catalog; ``served`` is False where the server did not begin. Returns True where all changes that
-        waited are on the disk."""
+        """Ends the catalog. ``served`` is False if the server did not begin to serve. Returns True if all waiting
+        changes are on the disk.
+        """
 
 
 _DEFAULT_LOCKING = "mutex"
@@ -110,7 +112,7 @@ def serve_stocks(
     options: argparse.Namespace,
     wrapped: Callable[[Service], Service] = lambda service: service,
 ) -> NoReturn:
-    """Serves the stock service with these options, changed by ``wrapped``, and ends the process."""
+    """Serves the stock service, changed by ``wrapped``, with these options, and ends the process."""
     kind = _kind(options)
     try:
         _check(transport, options, kind)
@@ -143,8 +145,7 @@ def serve_stocks(
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Takes the port of the server before this one, which has closed its store then. Before that, checks all other
-    files and options of this one.
+    """Checks all other files and options. Then takes the port of the previous server, which then has closed its store.
 
     Blocks. Raises UsageError, also for a port that cannot be used.
     """
@@ -179,7 +180,9 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
-    """A catalog in this process's memory. Its locks are noted in the timeline, if there is one, else in metrics."""
+    """A catalog in this process's memory. The waits for its locks are noted in the timeline, or else in the metrics, if
+    there are any.
+    """
 
     def locking(names: Iterable[str]) -> Locking:
         chosen = LOCKINGS[options.locking or _DEFAULT_LOCKING](names)
@@ -238,7 +241,7 @@ def _allotted(options: argparse.Namespace) -> int:
 
 
 def _stocks(options: argparse.Namespace) -> tuple[Stock, ...] | None:
-    """The stocks of ``--catalog``; None: the option is not given. Raises UsageError."""
+    """The stocks of ``--catalog``; None without this option. Raises UsageError."""
     return None if options.catalog is None else catalog_file.load(options.catalog)
 
 
@@ -250,7 +253,7 @@ def _kind(options: argparse.Namespace) -> str:
 
 
 def _store(text: str) -> Path | _Primary | None:
-    """The file or the PostgreSQL that ``--store`` names; None for memory."""
+    """The file or the PostgreSQL database that ``--store`` names; None for memory."""
     if text == "memory":
         return None
     kind, _, place = text.partition(":")

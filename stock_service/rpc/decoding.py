@@ -58,5 +58,5 @@ def _varints(payload: bytes) -> dict[int, int]:
 
 
 def _fits(value: int) -> bool:
-    """True where a number of 64 bits, negative where its highest bit is set, fits into 32 bits."""
+    """True if a number of 64 bits, negative where its highest bit is set, fits into 32 bits."""
     return value < 2**31 or value >= 2**64 - 2**31

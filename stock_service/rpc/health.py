@@ -20,14 +20,14 @@ class Health:
     """Health of one server. Any thread may ask for it."""
 
     def __init__(self, service_name: str, sick: Callable[[], bool] = lambda: False) -> None:
-        """``sick`` returns True where the service cannot do its work; any thread calls it, and it does not block."""
+        """``sick`` returns True if the service cannot do its work; any thread calls it, and it does not block."""
         self._names = ("", service_name)
         self._sick = sick
         self._stopping = False
         self._tell: Callable[[], object] = lambda: None
 
     def serving(self) -> bool:
-        """True where the server serves now."""
+        """True if the server serves now."""
         return not self._stopping and not self._sick()
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
-"""Changes that wait until they are written, and the outcome of a group of them.
+"""Changes that wait until they are written, and the outcome of a group of changes.
 
-Lookups wait in the same way, where they have to ask a database.
+Lookups wait in the same way, if they must ask a database.
 """
 
 import logging
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """One change that waits for its commit. ``changed`` or ``error`` may be read once ``go_on`` was called."""
+    """One change that waits for its commit. Read ``changed`` or ``error`` only after ``go_on`` was called."""
 
     name: str
     step: Step
@@ -30,7 +30,7 @@ class Change:
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """One Lookup that waits for its answer. ``version`` or ``error`` may be read once ``go_on`` was called."""
+    """One Lookup that waits for its answer. Read ``version`` or ``error`` only after ``go_on`` was called."""
 
     name: str
     go_on: Callable[[], object]
@@ -40,7 +40,8 @@ class Reading:
 
 
 class Outcome:
-    """The outcome of a group of changes, before it is written: new versions, records of request ids, the last commit.
+    """The outcome of a group of changes, before the group is written: new versions, records of request ids, number of
+    the last commit.
 
     For one thread.
     """

@@ -1,7 +1,7 @@
 """``python -m stock_service store check|backup|show|new-day PATH``: commands on a store that no server has open.
 
-A store that a server has open is refused, with the store's name: only that server knows the newest trades. ``store init
-DSN`` makes a store in a PostgreSQL.
+A command refuses a store that a server has open, and shows the store's name: only the server knows the newest trades.
+``store init DSN`` makes a store in a PostgreSQL database.
 """
 
 from argparse import Namespace
@@ -76,7 +76,9 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
 
 
 def init(dsn: str, catalog: Path | None) -> None:
-    """Makes a store in a PostgreSQL, with the stocks of ``--catalog`` or the default stocks. Raises UsageError."""
+    """Makes a store in a PostgreSQL database, with the stocks of ``--catalog`` or the default stocks. Raises
+    UsageError.
+    """
     try:
         from stock_service.storage import postgres_session  # here: it needs psycopg, which is of an extra
     except ImportError as error:

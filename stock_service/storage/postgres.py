@@ -1,19 +1,20 @@
-"""The catalog that several replicas share: stocks in one PostgreSQL, each replica a process with two sessions.
+"""The catalog that several replicas share: stocks in one PostgreSQL database. Each replica is a process with two
+sessions.
 
-Group commit: the catalog's own thread ``store-writer`` waits for this replica's turn, takes all waiting changes,
-applies their steps, and commits the changes in one transaction (``postgres_session.py``). Then ``store-writer`` wakes
-the waiting threads, and resumes the waiting requests. So more replicas make larger groups, and a change is acknowledged
-only when no crash can undo the change.
+Group commit: the catalog's own thread ``store-writer`` waits for this replica's turn (the lock on the table ``state``).
+Then it takes all waiting changes, applies their steps, and commits the changes in one transaction
+(``postgres_session.py``). Then ``store-writer`` wakes the waiting threads, and resumes the waiting requests. So more
+replicas make larger groups. A change is acknowledged only when no crash can undo it.
 
 A Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader`` answers
-all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, and so sees all commits acknowledged
-before.
+all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, and so sees all commits that were
+acknowledged before.
 
-After the loss of a session, a new session is opened. If the lost group had not begun its commit, the group's changes
-had no effect, and are done with the new session. If the commit had begun, changes with a request id are done again: if
-the commit was done, each change finds the first reply. These changes get no answer before that. Changes without an id
-are refused: the outcome is unknown. While no primary is reached, all other changes are refused (Unavailable), and had
-no effect. If an error of PostgreSQL leaves the session whole, the group is refused, and had no effect (Overloaded).
+After the loss of a session, the thread opens a new session. If the lost group had not begun its commit, its changes had
+no effect, and are done in the new session. If the commit had begun, its outcome is unknown. Then changes with a request
+id are done again, before they are answered: if the commit was done, each change finds its first reply. Changes without
+an id are refused. While no primary is reached, all other changes are refused (Unavailable), and had no effect. If the
+session survives an error of PostgreSQL, the group is refused, and had no effect (Overloaded).
 """
 
 import logging
@@ -45,10 +46,10 @@ Request = TypeVar("Request", Change, Reading)
 
 
 class PostgresCatalog:
-    """Stocks in a PostgreSQL, shared with other replicas. Its maker closes it."""
+    """Stocks in a PostgreSQL database, shared with other replicas. The maker of the catalog closes it."""
 
     def __init__(self, dsn: str, given: Iterable[Stock] | None = None, retry_window: int = RETRY_WINDOW) -> None:
-        """Stocks ``given`` must be the stocks of the store, with the same limits. All replicas have the same
+        """Stocks ``given`` must be the stocks of the store, with the same limits. All replicas must have the same
         ``retry_window``.
 
         Raises UsageError for a PostgreSQL, a store or stocks that cannot be used.
@@ -56,7 +57,7 @@ class PostgresCatalog:
         self.place = shown(dsn)
         """Place of the store, for people."""
         self.on_sick: Callable[[], object] = lambda: None
-        """Called when ``sick`` may have changed, by any thread, which it does not block."""
+        """Function called when ``sick`` may have changed, by any thread. The function must not block."""
         self._dsn, self._window = dsn, retry_window
         self._known: dict[str, Version] = {}  # as last read; the reader's alone, but for the keys, which are fixed
         try:
@@ -80,18 +81,18 @@ class PostgresCatalog:
         return self._changes.done(partial(Change, name, step, once)).changed
 
     def sick(self) -> bool:
-        """True where no primary is reached, so that changes and Lookups fail."""
+        """True if no primary can be reached, so that changes and Lookups fail."""
         return self._changes.away or self._readings.away
 
     def flush(self, here: bool) -> None:
-        """Starts all requests that wait without a thread, in the catalog's own threads. Never blocks."""
+        """Makes the catalog's own threads do all requests that wait without a thread. Never blocks."""
         self._changes.flush()
         self._readings.flush()
 
     def close(self, served: bool = True) -> bool:
         """Finishes waiting requests, refuses later requests with Unavailable, and closes the sessions; may be repeated.
 
-        Blocks for ``CLOSE_S`` a session at most; returns True where all was finished by then.
+        Blocks for at most ``CLOSE_S`` for each session; returns True if all requests were finished by then.
         """
         self._changes.stop()
         self._readings.stop()
@@ -112,7 +113,7 @@ class PostgresCatalog:
             raise UsageError("--catalog", None, allowed)
 
     def _opened(self) -> Session:
-        """A session with the same catalog. Raises psycopg.Error or UsageError."""
+        """A new session, after a check that the store still has the same stocks. Raises psycopg.Error or UsageError."""
         session = Session.opened(self._dsn, self._window)
         with ExitStack() as failed:
             failed.callback(session.close)
@@ -122,7 +123,7 @@ class PostgresCatalog:
         return session
 
     def _for_changes(self) -> Session:
-        """A session that has read the request ids. Raises as ``_opened``."""
+        """A new session for changes, which has read the request ids. Raises as ``_opened``."""
         session = self._opened()
         with ExitStack() as failed:
             failed.callback(session.close)
@@ -131,7 +132,7 @@ class PostgresCatalog:
         return session
 
     def _commit(self, session: Session, draw: Callable[[], list[Change]]) -> None:
-        """Commits all changes that wait when it is this replica's turn."""
+        """Waits for this replica's turn, and commits all changes that wait then."""
         session.lock()
         changes = draw()
         standing = session.stocks(change.name for change in changes if change.name in self._known)
@@ -142,7 +143,7 @@ class PostgresCatalog:
         session.commit(outcome.versions, outcome.records, outcome.sequence)
 
     def _read(self, session: Session, draw: Callable[[], list[Reading]]) -> None:
-        """Answers all Lookups that wait. An unchanged stock stays the same object."""
+        """Answers all waiting Lookups. An unchanged stock stays the same object."""
         readings = draw()
         found = session.read(reading.name for reading in readings)
         for name, version in found.items():
@@ -153,7 +154,7 @@ class PostgresCatalog:
 
 
 class _Line(Generic[Request]):
-    """Requests that wait for one session, and the thread that has it."""
+    """Requests that wait for one session, and the thread that uses the session."""
 
     def __init__(
         self,
@@ -163,8 +164,8 @@ class _Line(Generic[Request]):
         work: Callable[[Session, Callable[[], list[Request]]], None],
         changed: Callable[[], object],
     ) -> None:
-        """``where`` names the PostgreSQL. ``work`` gets a function that returns requests, and does all these requests.
-        ``changed`` is called when ``away`` has changed.
+        """``where`` names the database. ``work`` gets a function that returns the waiting requests, and does all of
+        them. ``changed`` is called when ``away`` has changed.
         """
         self._where = where
         self._connect = connect
@@ -180,7 +181,7 @@ class _Line(Generic[Request]):
         self._asked = False
         self._stopping = False
         self.away = False
-        """True where no primary is reached. Any thread may read it."""
+        """True if no primary can be reached. Any thread may read this."""
         self._thread = Thread(target=self._live, name=name)
         self._thread.start()
 
@@ -208,7 +209,7 @@ class _Line(Generic[Request]):
         return request
 
     def flush(self) -> None:
-        """Has the thread do the requests that wait."""
+        """Makes the thread do the waiting requests."""
         with self._lock:
             if self._waiting and not self._asked:
                 self._asked = True
@@ -221,7 +222,9 @@ class _Line(Generic[Request]):
             self._come.notify()
 
     def stopped(self, timeout_s: float) -> bool:
-        """True where the thread ends within a time, after ``stop``. Blocks."""
+        """Waits, after ``stop``, for the end of the thread. Returns True if the thread ended within the timeout.
+        Blocks.
+        """
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -236,7 +239,7 @@ class _Line(Generic[Request]):
     # ---- the thread
 
     def _live(self) -> None:
-        """The life of the thread."""
+        """Main function of the thread."""
         while self._goes_on():
             try:
                 if self._session is None:
@@ -254,7 +257,7 @@ class _Line(Generic[Request]):
         self.away = False  # nobody is to reach it any more
 
     def _goes_on(self) -> bool:
-        """Waits for something to do; False at the end."""
+        """Waits for requests; returns False at the end."""
         with self._lock:
             if self.away:
                 self._come.wait_for(lambda: self._stopping, RETRY_S)
@@ -279,7 +282,7 @@ class _Line(Generic[Request]):
         let_go(requests)
 
     def _fail(self, error: Exception) -> None:
-        """Decides, after an error, which drawn requests are refused and which are done again."""
+        """Decides after an error which drawn requests are refused, and which requests are done again."""
         session = self._session
         if session is not None and session.undone():
             fault: Fault = Overloaded(f"{self._where} refused this ({said(error)}): nothing was done")
@@ -300,7 +303,7 @@ class _Line(Generic[Request]):
         self._lost = True
 
     def _set_away(self, error: Exception) -> None:
-        """Refuses all requests until a primary is reached, except requests whose commit is in doubt."""
+        """Refuses all requests until a primary is reached again, except requests whose commit is in doubt."""
         with self._lock:
             changed = not self.away
             if changed:
@@ -316,7 +319,7 @@ class _Line(Generic[Request]):
             self._end(self._drawn, self._unknown() if self._in_doubt else self._is_away())
 
     def _set_back(self) -> None:
-        """Takes requests again, once a primary is reached."""
+        """Accepts requests again, once a primary is reached."""
         if self.away:
             _log.warning("%s: %s is back", self._thread.name, self._where)
             self.away = False

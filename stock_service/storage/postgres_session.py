@@ -1,16 +1,18 @@
-"""Sessions with the PostgreSQL of a store: its tables, its checks at the start, and the statements of a group commit.
+"""Sessions with the PostgreSQL database of a store: tables, checks at the start, and the statements of a group commit.
 
-A group is one transaction of three trips, READ COMMITTED, with its locks in one order. ``lock`` locks the row of
-``state``, and so has the turn among all replicas. ``stocks`` locks the rows of the stocks in the order of their names,
-and reads the ids that others wrote. ``commit`` writes all changes and commits. Each statement sees all commits from
-before it began. So each statement after the first lock sees all groups before this one.
+A group is one READ COMMITTED transaction of three round trips, which takes its locks in a fixed order. ``lock`` locks
+the row of the table ``state``. The replica that holds this lock has the *turn* among all replicas. ``stocks`` locks the
+rows of the stocks in the order of their names, and reads the ids that others wrote. ``commit`` writes all changes and
+commits. Each statement sees all commits from before it began. So each statement after the first lock sees all groups
+before this one.
 
-A session has the last request ids in memory, as a catalog on a file does. It reads new ids by their number: one range
-of the primary key, for any ids. Numbers are given under the lock, so any statement sees all ids up to some number. A
-new session reads all ids again: another primary may have lost some.
+A session has the last request ids in memory, like a catalog in a file. A session reads new ids by their numbers, as one
+range of the primary key. Numbers are given under the lock, so a statement sees all ids up to some number. A new session
+reads all ids again, since another primary may have lost some ids.
 
-All trades of a stock change one row. SERIALIZABLE would abort every trade but one at a time; with a lock, trades wait.
-NOTIFY would not replace the question of a Lookup: a replica would have to get each trade's notice before it answers.
+All trades of a stock change one row. SERIALIZABLE would abort all but one of several concurrent trades; with a lock,
+trades wait. NOTIFY cannot replace the SELECT of a Lookup: a replica would need each trade's notice before it may
+answer.
 
 The primary ends a session that pauses for ``PAUSE_MAX`` within a group, while others wait: its process may be stopped,
 or its network cut.
@@ -41,14 +43,14 @@ FORMAT = 1
 """Format of the stores that this program makes and uses."""
 
 PAUSE_MAX = "2s"
-"""Time that a replica may pause within its turn."""
+"""Longest pause of a replica within its turn."""
 
 LOCK_WAIT_MAX = "5s"
-"""Time that a statement waits for others' locks; longer than ``PAUSE_MAX``."""
+"""Longest time that a statement waits for locks of other sessions; longer than ``PAUSE_MAX``."""
 
 BEHIND_MAX = 1000
-"""Largest number of ids that are read within a turn. A session that lacks more ids reads the ids before the turn, in 1
-to 300 ms.
+"""Largest number of ids that are read within a turn. A session that lacks more ids reads them before the turn, in 1 to
+300 ms.
 """
 
 _DEFAULTS = {
@@ -67,14 +69,14 @@ is hidden: it may contain a part of a password.
 """
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
-"""Settings of every connection: a standby is never asked, since it may not have the last commits yet."""
+"""Settings of every connection: no standby is used, since a standby may lack the last commits."""
 
 _SAFE = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
 }
-"""Settings of PostgreSQL, and their safe values: with others a commit may be lost, or its pages torn."""
+"""Settings of PostgreSQL, and their safe values: with other values a commit may be lost, or its pages torn."""
 
 _TABLES = """
 CREATE SCHEMA stock_service
@@ -105,11 +107,14 @@ SELECT number, key, record FROM stock_service.requests WHERE number > %s AND num
 the whole table."""
 
 _READ_LOCKED = f"{_READ} FOR UPDATE; {REQUESTS}"
-"""Statements of one message, as ``_LOCK`` is. They are no pipeline of psycopg: after a pipeline, PostgreSQL 15 does not
-notice a pause."""
+"""Statements sent as one message, like ``_LOCK``. They are not a psycopg pipeline: after a pipeline, PostgreSQL 15 does
+not notice a pause.
+"""
 
 _FORGET = "DELETE FROM stock_service.requests WHERE number >= %s AND number < %s"
-"""Statement that is never prepared either. It names the first number, so that no dead row before it is looked at."""
+"""Statement that is also never prepared. The statement names the first number, so that PostgreSQL does not look at dead
+rows before it.
+"""
 
 _WRITE_STOCKS = """
 UPDATE stock_service.stocks AS stock SET price_cents = new.price_cents, volume = new.volume, sequence = new.sequence
@@ -134,9 +139,10 @@ class _State(NamedTuple):
 
 
 class Session:
-    """One connection to the primary, from ``opened``. For one thread at a time. Its opener closes it.
+    """One connection to the primary, from ``opened``. For one thread at a time. The caller of ``opened`` closes the
+    session.
 
-    Every method blocks, and raises psycopg.Error; then ``undone`` tells if the session goes on.
+    Every method blocks, and may raise psycopg.Error; then ``undone`` tells if the session can still be used.
     """
 
     def __init__(self, connection: _Connection, window: int) -> None:
@@ -151,8 +157,9 @@ class Session:
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:
-        """A new session. Raises UsageError for a PostgreSQL or a store that cannot be used, psycopg.Error where none is
-        reached."""
+        """A new session. Raises UsageError for a database or a store that cannot be used, and psycopg.Error if no
+        primary is reached.
+        """
         session = cls(_connected(dsn), window)
         try:
             session._check(dsn)
@@ -163,7 +170,7 @@ class Session:
 
     @property
     def sequence(self) -> int:
-        """The number of the last commit; in a turn."""
+        """The number of the last commit. Call this only in a turn."""
         return self._state.sequence
 
     def all_stocks(self) -> dict[str, Version]:
@@ -178,7 +185,7 @@ class Session:
         return _versions(self._connection.execute(_READ, (list(set(names)),)))
 
     def catch_up(self) -> None:
-        """Reads the ids that others wrote, outside of a turn."""
+        """Reads the ids that other replicas wrote, outside of a turn."""
         ((last,),) = self._connection.execute("SELECT last_request FROM stock_service.state")
         self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False), last)
 
@@ -194,7 +201,7 @@ class Session:
             self.catch_up()
 
     def stocks(self, names: Iterable[str]) -> dict[str, Version]:
-        """Locks stocks, and returns them by name; from then on ``remembered`` has all ids. In a turn."""
+        """Locks stocks, and returns them by name. From then on ``remembered`` has all ids. Call this only in a turn."""
         rows = psycopg.ClientCursor(self._connection)
         rows.execute(_READ_LOCKED, (list(set(names)), self._last_read, self._state.last_request))
         stocks = _versions(rows.fetchall())
@@ -227,7 +234,7 @@ class Session:
         self._last_read = last
 
     def undone(self) -> bool:
-        """True where the connection survived an error and the turn was rolled back: nothing of the turn was done."""
+        """True if the connection survived an error and the turn was rolled back: the turn had no effect."""
         if self._connection.closed:
             return False
         if self.in_doubt and self._connection.info.transaction_status is not TransactionStatus.INERROR:
@@ -245,7 +252,7 @@ class Session:
             self._connection.close()
 
     def _keep(self, rows: _Rows, last: int) -> None:
-        """Remembers ids that were read, oldest first, up to the number ``last``."""
+        """Remembers the ids in the rows, oldest first, up to the number ``last``."""
         for _, key, record in rows:
             self.remembered.keep(key.decode(), record)
         self._last_read = last
@@ -284,7 +291,7 @@ def make(dsn: str, stocks: Sequence[Stock]) -> None:
 
 
 def shown(dsn: str) -> str:
-    """The place of a DSN, without its password."""
+    """Text on the place of a DSN, without the password."""
     try:
         parts = _parts(dsn)
     except psycopg.Error:
@@ -304,7 +311,9 @@ def said(error: Exception) -> str:
 
 
 def _parts(dsn: str) -> dict[str, Any]:
-    """The settings of a DSN. Raises psycopg.Error, also where libpq would read a part of a password as a name."""
+    """The settings of a DSN. Raises psycopg.Error, also for a DSN in which libpq would read a part of a password as a
+    name.
+    """
     place = dsn.partition("://")[2].partition("?")[0]
     parts = conninfo.conninfo_to_dict(dsn)
     are_whole = (re.fullmatch(allowed, str(parts.get(key, ""))) for key, allowed in _SHOWN.items())

@@ -1,22 +1,22 @@
-"""The catalog in a file, which survives a restart: reads are answered from memory.
+"""The catalog in a file, which survives a restart. Reads are answered from memory.
 
 Group commit: the changes of a group share one write to the disk. If no other thread writes, a thread takes all waiting
 changes, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then this thread
 publishes all new versions at once, and resumes the waiting changes. So no reply reports, and no reader sees, a change
 that a crash can undo. A Lookup never waits for the disk. One thread writes at a time.
 
-A waiting change holds its thread, or waits without a thread if the server supports this (``rpc/waiting.py``). Then the
-server calls ``flush`` once it has begun all requests that it has read: these requests share a commit, with any number
-of threads. The catalog's own thread writes such a group, so that no thread of the server waits for the disk. The
-catalog's thread also writes the changes that wait behind another group. The change of a single request is written by
-the thread that ran the request, unless this is the reading thread.
+A waiting change holds its thread, or waits without a thread if the server supports this (``rpc/waiting.py``). Such a
+server calls ``flush`` once it has begun all requests that it has read. So these requests share a commit, with any
+number of threads. The catalog's own thread writes such a group, so that no thread of the server waits for the disk. The
+catalog's thread also writes the changes that wait behind another group. A single change is written by the thread that
+ran its request, unless this is the reading thread.
 
 If the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): no change of the group was done, and the
 next group is tried. If there is no room to move the log into the file, the log grows. After any other failure
-(InternalFault, INTERNAL) nobody knows the content of the disk. So the catalog is closed to all changes until a restart,
-which reads the file again. Reading goes on, from the last published versions.
+(InternalFault, INTERNAL) the content of the disk is unknown. So the catalog refuses all changes until a restart, which
+reads the file again. Reads continue, from the last published versions.
 
-Waiting changes are bounded by the requests that a server has under way.
+The limit of requests under way on a server also limits the waiting changes.
 """
 
 import logging
@@ -43,19 +43,21 @@ _log = logging.getLogger(__name__)
 Open = Callable[[Path], StoreFile]
 
 GATHER_S = 0.001
-"""Longest time that a group waits to become as large as the last one; it waits half of the last commit's time at
-most."""
+"""Longest time that a group waits to become as large as the last group. A group also waits for at most half of the last
+commit's time.
+"""
 
 FEW = 0.75
-"""Part of the last group's size below which a group waits for more: of 0.5, 0.75 and 1, tried with 4, 16 and 64
-traders, this makes the largest groups."""
+"""Part of the last group's size: a smaller group waits for more changes. Of 0.5, 0.75 and 1, tried with 4, 16 and 64
+traders, 0.75 makes the largest groups.
+"""
 
 CLOSE_S = 5.0
 """Longest time for the last group to reach the disk when the catalog is closed."""
 
 
 class SqliteCatalog:
-    """Stocks in a file of this process's own. Its maker closes it."""
+    """Stocks in a file that only this process has open. The maker of the catalog closes it."""
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class SqliteCatalog:
         self.place = path
         """Place of the file, for people."""
         self.on_sick: Callable[[], object] = lambda: None
-        """Called when ``sick`` has changed, by any thread, which it does not block."""
+        """Function called when ``sick`` has changed, by any thread. The function must not block."""
         self._retry_window = retry_window
         self._made = not os.path.exists(path)
         if self._made:  # Path's own raises for a name that no file can have
@@ -140,12 +142,13 @@ class SqliteCatalog:
         return change.changed
 
     def sick(self) -> bool:
-        """True where the file has failed, so that changes are refused until a restart."""
+        """True if the file has failed, so that changes are refused until a restart."""
         return isinstance(self._refusal, InternalFault)
 
     def flush(self, here: bool) -> None:
-        """Writes the changes that wait without a thread: with ``here`` in this thread, which blocks, else in the
-        catalog's own."""
+        """Writes the changes that wait without a thread. With ``here``, the calling thread writes, and blocks;
+        otherwise the catalog's own thread writes.
+        """
         with self._lock:
             if self._writing or self._held or not self._waiting:  # left to the thread that writes or holds
                 return
@@ -158,8 +161,8 @@ class SqliteCatalog:
     def close(self, served: bool = True) -> bool:
         """Finishes waiting changes, refuses later changes with Unavailable, and closes the file; may be repeated.
 
-        A file that this catalog made is removed where it was not ``served``, and nothing was changed in it.
-        Blocks for ``CLOSE_S`` at most; returns True where the file was closed by then.
+        A file that this catalog made is removed if it was not ``served`` and not changed. Blocks for ``CLOSE_S`` at
+        most; returns True if the file was closed by then.
         """
         with self._lock:
             if self._refusal is None:
@@ -177,20 +180,21 @@ class SqliteCatalog:
 
     # ---- another process's turn: see rpc/process/listener_handover.py
     def hold(self) -> bool:
-        """Makes changes wait until ``go_on``. Blocks for ``CLOSE_S`` at most; returns True where no write is under
-        way then."""
+        """Makes changes wait until ``go_on``. Blocks for ``CLOSE_S`` at most; returns True if no write is under way
+        then.
+        """
         with self._lock:
             self._held = True
             return self._free.wait_for(lambda: not self._writing, CLOSE_S)
 
     def go_on(self) -> None:
-        """Writes changes again, and first those that waited."""
+        """Writes changes again, beginning with the changes that waited."""
         with self._lock:
             self._held = False
         self.flush(here=False)
 
     def lend(self) -> bool:
-        """Closes the file for another process, while changes wait; returns False where a write takes too long."""
+        """Closes the file for another process, while changes wait; returns False if a write takes too long."""
         if not self.hold():
             self.go_on()
             return False
@@ -198,7 +202,9 @@ class SqliteCatalog:
         return True
 
     def take_back(self) -> None:
-        """Opens the file as the other process left it, and goes on; a file that cannot be used fails the catalog."""
+        """Opens the file again, as the other process left it, and continues. If the file cannot be used, the catalog
+        fails.
+        """
         if self._refusal is not None:  # the catalog has failed, or is being closed: nothing more is written
             self.give_away()
             return
@@ -210,7 +216,7 @@ class SqliteCatalog:
         self.go_on()
 
     def give_away(self) -> None:
-        """Refuses the changes that wait, and later ones: the file is the other process's."""
+        """Refuses waiting and later changes: the other process has the file."""
         self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
@@ -224,7 +230,7 @@ class SqliteCatalog:
         return loaded
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
-        """The versions to write, so that the file has these stocks and limits. Raises UsageError."""
+        """The versions to write so that the file has the given stocks and limits. Raises UsageError."""
         stocks = {stock.name: stock for stock in given}
         lacking = next((name for name in loaded.versions if name not in stocks), None)
         if lacking is not None:
@@ -243,8 +249,9 @@ class SqliteCatalog:
     # ---- the choice of the writing thread
 
     def _add(self, change: Change, writes: bool = False) -> bool:
-        """Adds a change to those that wait. With ``writes``, the calling thread writes if no other does: returns True
-        then."""
+        """Adds a change to the waiting changes. With ``writes``, returns True if no other thread writes: then the
+        calling thread must write.
+        """
         with self._lock:
             if self._refusal is not None:
                 raise again(self._refusal)
@@ -256,7 +263,8 @@ class SqliteCatalog:
             return begins
 
     def _gather(self) -> list[Change]:
-        """The group to write: all changes that wait. Where they are few beside the last group, waits for more.
+        """The group to write: all waiting changes. If they are few compared with the last group, first waits for more
+        changes.
 
         Clients that got their answers together send their next requests one after the other. Without the wait, the
         first request would have its own commit, and all other requests would wait for this commit.
@@ -271,7 +279,7 @@ class SqliteCatalog:
         return group
 
     def _write_when_asked(self) -> None:
-        """The life of the catalog's own thread."""
+        """Main function of the catalog's own thread."""
         while self._asked.get():
             self._write()
 
@@ -297,7 +305,7 @@ class SqliteCatalog:
     # ---- the writing thread
 
     def _commit(self, group: list[Change]) -> None:
-        """Applies a group, writes it and publishes it; or gives each of its changes the fault."""
+        """Applies a group, writes it and publishes it. After a failure, gives each change of the group the fault."""
         outcome = Outcome(self._versions, self._remembered, self._sequence)
         try:
             for change in group:
@@ -327,12 +335,13 @@ class SqliteCatalog:
             self._fail(fault)
 
     def _misplaced(self) -> str:
-        """Text on a file that was moved, deleted or replaced under this process; empty where it was not, or where
-        another process has the file on loan."""
+        """Text on a file that was moved, deleted or replaced while this process had it open. Empty if the file is in
+        its place, or is lent to another process.
+        """
         return "" if self._held else self._file.misplaced()
 
     def _fail(self, error: Exception) -> None:
-        """Closes the catalog to changes, for good."""
+        """Makes the catalog refuse all changes until a restart."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
         failed = f"the store {self.place} has failed, and takes no change until a restart"
         self._refuse_all(InternalFault(self._misplaced() or failed))

@@ -1,4 +1,4 @@
-"""The file of a store: stocks and remembered request ids in SQLite, one transaction a batch of changes.
+"""The file of a store: stocks and remembered request ids in SQLite. A group of changes is one transaction.
 
     stocks      one row a stock
     requests    one row a remembered id, numbered from the oldest on without gaps
@@ -9,13 +9,13 @@ Rules:
 
 1. One process has the file open. The process holds ``flock`` on the file itself and on the log: so a second server
    cannot serve another file in this file's place. SQLite's own exclusive lock keeps out other programs, such as
-   ``sqlite3``. Each commit checks that both files are still in their place. A commit is acknowledged only if they are.
-2. One connection, used by one thread at a time. Its log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
-   the batch is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
+   ``sqlite3``. Each commit checks that both files are still in their place, and is acknowledged only then.
+2. One connection, used by one thread at a time. The log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
+   the group is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
 3. A new file is filled under the name ``PATH.new`` and then renamed: so a file of the store's name is always whole.
-4. Every row has a checksum, and ``state`` tells which rows there are: loading finds a row that is gone, old or changed.
-   SQLite silently drops the commits after damage in a log. ``sqlite_log.py`` finds such damage before SQLite reads the
-   log, except damage in the last commit.
+4. Every row has a checksum, and ``state`` tells which rows exist. So loading the file finds a missing, outdated or
+   changed row. SQLite silently drops the commits after damage in a log. ``sqlite_log.py`` finds such damage before
+   SQLite reads the log, except damage in the last commit.
 5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
    the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
 6. ``user_version`` is the format. A file of another format is refused.
@@ -69,7 +69,9 @@ _SETTINGS = (
 )
 
 _LOG_BYTES_MAX = 1 << 20
-"""Size at which the log is moved into the file: 85 trades, one a commit. The log has this and one group at most."""
+"""Size at which the log is moved into the file, in bytes: 85 commits of one trade. The log is at most one group
+larger.
+"""
 
 _TABLES = (
     "CREATE TABLE stocks (number INTEGER PRIMARY KEY, name TEXT NOT NULL, price_cents INTEGER NOT NULL, "
@@ -97,7 +99,9 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Content of a file: versions in their order, the records of request ids by key, oldest first, the last commit."""
+    """Content of a file: versions in the catalog's order; records of request ids by key, oldest first; number of the
+    last commit.
+    """
 
     versions: dict[str, Version]
     records: dict[str, bytes]
@@ -105,7 +109,7 @@ class Loaded:
 
 
 class StoreFile:
-    """An open file, from ``opened``. For one thread at a time. Its opener closes it."""
+    """An open file, from ``opened``. For one thread at a time. The caller of ``opened`` closes the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
         """``named`` is the name that the caller gave, which may be a link to ``path``; None for a new file."""
@@ -123,8 +127,9 @@ class StoreFile:
 
     @classmethod
     def opened(cls, path: Path, connect: Connect = connected) -> Self:
-        """Opens a file that exists. Raises UsageError where it is missing, served, no store, damaged, or of another
-        format."""
+        """Opens an existing file. Raises UsageError if the file is missing, open in a server, no store, damaged, or of
+        another format.
+        """
         named, path = path, real(path)
         log = log_of(path)
         with ExitStack() as locks:
@@ -147,7 +152,9 @@ class StoreFile:
 
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
-        """Makes a file of these stocks, readable by its owner alone, unless it exists. Raises UsageError."""
+        """Makes a file with these stocks, unless the file exists. Only the file's owner can read it. Raises
+        UsageError.
+        """
         path = real(path)
         check_saved(path)
         new = path.with_name(f"{path.name}.new")
@@ -167,7 +174,9 @@ class StoreFile:
             os.close(lock)
 
     def load(self) -> Loaded:
-        """Reads the whole content of the file. Raises UsageError, naming the row, where it is not as it was written."""
+        """Reads the whole content of the file. Raises UsageError, which names the row, if a row is not as it was
+        written.
+        """
         tables: dict[str, list[tuple[Any, ...]]] = {}
         try:
             for table in ("state", "stocks", "requests"):
@@ -196,9 +205,9 @@ class StoreFile:
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:
         """Writes stocks and the records of request ids in one transaction, and keeps the last ``window`` ids.
 
-        Returns once the commit is on the disk. Raises Overloaded where the disk is full: nothing was written. Raises
-        InternalFault for any other failure, after which only opening the file again shows if the commit was written;
-        and where the file is not in its place any more.
+        Returns once the commit is on the disk. Raises Overloaded if the disk is full: nothing was written. Raises
+        InternalFault if the file is no longer in its place, and for any other failure. After such a failure, only
+        opening the file again shows if the commit was written.
         """
         before = self._state
         stocks, number, checksum, sequence = [], before.stocks, before.stocks_checksum, before.sequence
@@ -241,14 +250,14 @@ class StoreFile:
         return what and f"{what}; {saved(self._connection, self._path)}"
 
     def untidy(self) -> bool:
-        """True where the log is so long that ``checkpoint`` should move it into the file."""
+        """True if the log is so long that ``checkpoint`` should move it into the file."""
         return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
         """Moves the log into the file; both are on the disk then.
 
-        Raises Overloaded where the disk is full: the log stays whole, and is ``untidy`` again once it has grown by
-        ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
+        Raises Overloaded if the disk is full: the log stays whole, and ``untidy`` is True again once the log has grown
+        by ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
         """
         self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
@@ -267,14 +276,16 @@ class StoreFile:
         return [] if said == ["ok"] else said
 
     def copy_to(self, path: Path) -> None:
-        """Copies the content to a new file. Raises UsageError where that file exists, or cannot be made."""
+        """Copies the content to a new file. Raises UsageError if the new file exists, or cannot be made."""
         try:
             copy_to(self._connection, path)
         except (OSError, sqlite3.Error) as error:
             raise UsageError("TO", str(path), f"a new file that can be made ({said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
-        """Moves the log into the file, and lets others open the file; or removes both. May be repeated."""
+        """Closes the file: moves the log into the file, or with ``remove`` deletes both. Then other processes may open
+        the file. May be repeated.
+        """
         in_place = not misplaced(self._in_place)
         remove = remove and in_place
         if self._marked and in_place:
@@ -300,7 +311,7 @@ class StoreFile:
         self._marked = application_id == OPEN_ID
 
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
-        """Undoes a transaction that failed, and raises the fault that tells its outcome."""
+        """Undoes a failed transaction, and raises the fault that tells the outcome."""
         full = _is_full(error)
         try:
             if self._connection.in_transaction:

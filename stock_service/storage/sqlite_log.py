@@ -1,13 +1,13 @@
 """Check of the log (WAL) of a killed server: it finds damage that hides commits from SQLite.
 
-SQLite reads a log's commits up to the first frame that is not as it was written, and does not report what is behind it.
-A frame that a crash left half written belongs to the last commit, which was not acknowledged: each commit is on the
-disk before the next commit begins. So a bad frame is damage if another commit was begun after the frame's commit.
+SQLite reads a log's commits up to the first damaged frame, and does not report the commits behind this frame. A frame
+that a crash left half written belongs to the last commit, which was not acknowledged, since each commit is on the disk
+before the next commit begins. So a bad frame before the last commit is damage.
 
-The check cannot find damage to the last commit, or a log that was cut short.
+The check cannot find damage to the last commit, and cannot find that the end of a log is missing.
 
-The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log. Each frame's checksum goes on from that of the
-frame before it, so a frame shows what stood there.
+The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log. Each frame's checksum continues the checksum of
+the frame before it. So a frame shows if the earlier frames are unchanged.
 """
 
 import os
@@ -18,30 +18,34 @@ from struct import Struct
 Sums = tuple[int, int]
 
 _HEAD = Struct(">8I")
-"""Head of a log: magic, format, page size, checkpoints, two salts, which each frame has too, and the checksum of all
-these."""
+"""Head of a log: magic, format, page size, number of checkpoints, two salts, and the checksum of all these. Each frame
+repeats the salts.
+"""
 
 _FRAME = Struct(">6I")
-"""Head of a frame: page, pages of the file after a commit, else 0, two salts, and the checksum of the first two fields
-and the page, which goes on from the frame before."""
+"""Head of a frame: number of the page; number of pages of the file after a commit, otherwise 0; two salts; the
+checksum. The checksum covers the first two fields and the page, and continues the checksum of the frame before.
+"""
 
 _SALTS = slice(16, 24)
-"""Place of the salts in the log's head."""
+"""Offsets of the salts in the log's head."""
 
 _MAGIC = 0x377F0682
-"""Magic number of a log. Its last bit is set where the words of the checksums are big-endian."""
+"""Magic number of a log. The last bit is 1 if the words of the checksums are big-endian."""
 
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
 
 _SECTOR = 512
-"""Number of bytes that a disk writes as a whole."""
+"""Number of bytes that a disk writes whole or not at all."""
 
 
 def damage(log: Path, was_written: bool = False) -> str | None:
-    """The damaged part of a log, which loses acknowledged commits; None: no damage that can be found, or no log.
+    """Text on the damaged part of a log, which loses acknowledged commits. None if no damage is found, or there is no
+    log.
 
-    A log that ``was_written`` has a head, unless somebody made it anew: then it is empty. Computes the checksums of
-    this log's frames, in some 30 ms a MiB; of an earlier log behind it only salts are read. Raises OSError.
+    With ``was_written``, a log without a head is damaged, unless the log is empty. Computes the checksums of this log's
+    frames, in some 30 ms a MiB. Behind them there may be frames of an earlier log, of which only the salts are read.
+    Raises OSError.
     """
     if not log.exists():
         return None
@@ -59,7 +63,7 @@ def damage(log: Path, was_written: bool = False) -> str | None:
 
 
 def _frames(log: int, salts: bytes, size: int) -> int:
-    """Number of frames up to the last one with these salts: behind it is nothing of this log.
+    """Number of frames up to the last frame with these salts, which is the end of this log.
 
     A frame with other salts does not end the log: its salts may be damaged.
     """
@@ -69,13 +73,13 @@ def _frames(log: int, salts: bytes, size: int) -> int:
 
 
 def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> str | None:
-    """The first bad frame, if another commit was begun behind it.
+    """Text on the first bad frame, if another commit was begun behind this frame.
 
-    A commit was begun where a frame goes on from one that ends a commit: from the checksum that this one has, or from
-    the one that it should have. Frames that go on from no frame are of a commit that failed, or of an earlier log.
+    A commit was begun if a frame continues a frame that ends a commit: the stored checksum of the ending frame, or its
+    correct checksum. Frames that continue no frame belong to a failed commit or to an earlier log.
     """
     bad, at = 0, _HEAD.size
-    before, meant = sums, sums  # the checksum of the frame before, as it is and as it should be
+    before, meant = sums, sums  # checksum of the frame before: as stored, and as it should be
     pages_before, ended = 0, False
     size = 0  # pages of the file, as the last good commit says; 0: none does
     for number, frame in enumerate(frames, start=1):
@@ -101,14 +105,15 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
 
 
 def _grown(size: int, frames: int) -> range:
-    """Sizes, in pages, that a file of ``size`` pages may have after ``frames`` frames: it never shrinks."""
+    """Possible sizes, in pages, of a file of ``size`` pages after ``frames`` frames: a file never shrinks."""
     return range(size, size + frames + 1) if size else range(1, 1 << 16)
 
 
 def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
-    """True where a frame without a number of pages had one with a single bit set, and is else as it was written.
+    """True if a frame, whose number of pages is 0, had one of these sizes as the number, a power of two, and is
+    otherwise as it was written.
 
-    Only sizes that the file can have had are tried: among many others a checksum is soon right by chance.
+    Only possible sizes are tried: among many other sizes, one would have the right checksum by chance.
     """
     found, page = _FRAME.unpack_from(frame)[4:], frame[_FRAME.size :]
     powers = [1 << bit for bit in range(32) if 1 << bit in sizes]
@@ -116,7 +121,7 @@ def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
 
 
 def _sums(words: str, data: bytes, sums: Sums) -> Sums:
-    """The checksum of SQLite, which goes on from an earlier one, ``sums``."""
+    """SQLite's checksum of data, which continues the earlier checksum ``sums``."""
     first, second = sums
     numbers = iter(Struct(f"{words}{len(data) // 4}I").unpack(data))
     for one, other in zip(numbers, numbers, strict=True):

@@ -1,8 +1,8 @@
-"""Place of a store's file, its log and its copies: their names, their locks, and checks that they are still there.
+"""Place of a store's file, log and copies: names, locks, and checks that the files are still in their place.
 
 Copies need no log. They are backups, or ``PATH.saved``, which a server makes when its file is moved, deleted or
-replaced. The file of the store's name is then not the one that was served. So nothing opens it while ``PATH.saved`` is
-there: the operator chooses one of the two, and moves the other away.
+replaced. The file with the store's name is then another file than the served file. So no program opens it while
+``PATH.saved`` exists: the operator must choose one of the two files, and move the other file away.
 """
 
 import fcntl
@@ -39,7 +39,9 @@ def unsound(path: Path, what: str) -> UsageError:
 
 
 def real(path: Path) -> Path:
-    """The file itself, where ``path`` is a link to it: the log and a new file are beside the file, not the link."""
+    """Path of the file itself, if ``path`` is a link: the log and a new file are in the folder of the file, not of the
+    link.
+    """
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
 
@@ -48,8 +50,9 @@ def log_of(path: Path) -> Path:
 
 
 def check_log(path: Path, log: Path, file: int) -> None:
-    """Raises UsageError where the log of a killed server is gone, or damaged: SQLite would open the store without what
-    is lost."""
+    """Raises UsageError if the log of a killed server is missing or damaged: SQLite would open the store without the
+    lost commits.
+    """
     marked = _is_marked(file)
     if marked and not log.exists():
         what = f"a store that was closed, or has its log; {log.name} is gone, and with it maybe the newest trades"
@@ -64,7 +67,7 @@ def check_log(path: Path, log: Path, file: int) -> None:
 
 
 def _is_marked(file: int) -> bool:
-    """True where the file itself, and not its log alone, has the open mark."""
+    """True if the file itself, and not only its log, has the open mark."""
     return os.pread(file, 4, _ID_AT) == OPEN_ID.to_bytes(4, "big")
 
 
@@ -76,9 +79,9 @@ def keep_log(path: Path, log: Path, file: int) -> None:
 
 
 def locked(path: Path, file: Path, flags: int) -> int:
-    """A descriptor that holds the lock of a file, or of a new file that will take its name.
+    """Locks a file, or a new file that will get the name ``path``; returns the descriptor that holds the lock.
 
-    Raises UsageError where another process holds it, or it cannot be opened.
+    Raises UsageError if another process holds the lock, or the file cannot be opened.
     """
     try:
         lock = os.open(file, flags | os.O_CLOEXEC, 0o600)
@@ -104,7 +107,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_room(path: Path, new: Path, lock: int) -> None:
-    """Empties the new file that a killed start left. Raises UsageError where the file may be another program's."""
+    """Empties the new file that a killed start left. Raises UsageError if the file may belong to another program."""
     log = log_of(path)
     if log.exists():  # SQLite would put it into the new file
         raise unusable(path, f"one that is there, since its log is: put it back, or move {log.name} away")
@@ -116,14 +119,16 @@ def make_room(path: Path, new: Path, lock: int) -> None:
 
 
 def _is_left(head: bytes) -> bool:
-    """True for the head of a file that a killed start left: empty, or of SQLite and no other program's."""
+    """True for the head of a file that a killed start left: empty, or a head of SQLite without another program's id."""
     if not head.strip(b"\0"):
         return True
     return head.startswith(_MAGIC) and head[_ID_AT:] in (bytes(4), CLOSED_ID.to_bytes(4, "big"))
 
 
 def misplaced(own: Mapping[Path, os.stat_result]) -> str:
-    """Text on the first file that is not under its name any more; empty where all are. ``own``: the files as opened."""
+    """Text on the first file that is no longer under its name; empty if all files are. ``own`` has the files as
+    opened.
+    """
     for name, opened in own.items():
         try:
             if os.path.samestat(os.stat(name), opened):
@@ -144,7 +149,7 @@ def connected(path: Path) -> sqlite3.Connection:
 
 
 def copy_to(connection: sqlite3.Connection, path: Path) -> None:
-    """Copies the file of a connection to a new file. Raises OSError, also where it exists, or sqlite3.Error."""
+    """Copies the file of a connection to a new file. Raises OSError, also if the new file exists, or sqlite3.Error."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         target = connected(path)
@@ -160,7 +165,9 @@ def copy_to(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def saved(connection: sqlite3.Connection, path: Path) -> str:
-    """Saves the content of a file, unless that was done. Returns text on the place, or on the failure, and advice."""
+    """Saves the content of a file, unless it was saved before. Returns text on the saved file, or on the failure, with
+    advice.
+    """
     to = _saved_of(path)
     try:
         if not os.path.exists(to):
@@ -171,7 +178,7 @@ def saved(connection: sqlite3.Connection, path: Path) -> str:
 
 
 def check_saved(path: Path) -> None:
-    """Raises UsageError where ``PATH.saved`` exists: the file of this name may lack some of it."""
+    """Raises UsageError if ``PATH.saved`` exists: the file at PATH may lack commits that the saved file has."""
     to = _saved_of(path)
     if os.path.exists(to):  # Path's own raises for a name that no file can have
         what = f"one without {to.name}, which has all of a server whose file or log was deleted, moved or replaced"
@@ -179,7 +186,7 @@ def check_saved(path: Path) -> None:
 
 
 def said(error: OSError | sqlite3.Error) -> object:
-    """Part of an error that is for people."""
+    """The text of an error that is for people."""
     return getattr(error, "strerror", None) or error
 
 

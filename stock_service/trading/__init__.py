@@ -1,1 +1,1 @@
-"""The rules and catalogs of stocks, without any wire; ``service.py`` alone speaks protobuf."""
+"""The rules and catalogs of stocks, independent of transports. Only ``service.py`` uses protobuf."""

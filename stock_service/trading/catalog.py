@@ -1,8 +1,8 @@
 """The catalog: the current version of every stock, and the only way to change a stock.
 
-A catalog supplies atomicity and nothing else: what a request does to a stock is a pure step of ``rules.py``. A
-``Version`` is a stock with the number of the commit that made it (0: as it was at start-up). Commits of one catalog are
-numbered from 1 without gaps, in an order that respects real time.
+A catalog only makes changes atomic. The change itself is a pure step of ``rules.py``. A ``Version`` is a stock with the
+number of the commit that made it (0: unchanged since the start). Commits of one catalog are numbered from 1 without
+gaps, in an order that respects real time.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,9 +17,9 @@ Version = tuple[Stock, int]
 """A stock, and the number of the commit that made this version."""
 
 Step = Callable[[Stock | None], tuple[Stock | None, Status]]
-"""Pure function from a stock to its new version and a status. To change nothing, it returns the same object.
+"""Pure function from a stock to the new stock and a status. To change nothing, the function returns the same object.
 
-Where the catalog has no stock of that name, the step is given None and returns None.
+If the catalog has no stock of that name, the step is given None and returns None.
 """
 
 
@@ -30,28 +30,28 @@ class Catalog(Protocol):
         """The name of every stock; fixed for the catalog's life."""
 
     def read(self, name: str) -> Version | None:
-        """The stock as it stands; None for a name that the catalog does not have.
+        """The current version of a stock; None for a name that the catalog does not have.
 
-        A catalog in a database raises Unavailable or Overloaded where that gives no answer.
+        A catalog in a database raises Unavailable or Overloaded if the database does not answer.
         """
 
     def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
-        """Applies a step to a stock, atomically, and numbers the commit where the step changed something.
+        """Applies a step to a stock, atomically. If the step changed the stock, the commit gets a number.
 
-        With ``once``, the first use of its id alone has an effect, and in the same step its reply is remembered,
-        whatever it is. A later use within the window waits for the end of the first use and gets the first reply. A
-        later use with other content then raises InvalidRequest. A change that raises had no effect and is not
+        With ``once``, only the first use of the request id has an effect. Its reply, of any status, is remembered in
+        the same atomic step. A later use within the window waits for the end of the first use, and gets the first
+        reply; if its content differs, it raises InvalidRequest. A change that raises had no effect and is not
         remembered.
 
-        A catalog on a disk returns once the change is there. It raises Overloaded if the disk is full (no effect), and
-        InternalFault if the disk failed (unknown effect of this change, no effect of later changes). A catalog in a
-        database raises Unavailable if the database is away (no effect), or was lost at the commit of a change without
-        ``once`` (unknown effect).
+        A catalog on a disk returns once the change is on the disk. The method raises Overloaded if the disk is full (no
+        effect), and InternalFault if the disk failed (unknown effect of this change, no effect of later changes). A
+        catalog in a database raises Unavailable if the database cannot be reached (no effect), or was lost at the
+        commit of a change without ``once`` (unknown effect).
         """
 
 
 class MemoryCatalog:
-    """Stocks in a dictionary, guarded by a locking strategy; gone when the process ends.
+    """Stocks in a dictionary, guarded by a locking strategy. The stocks are lost when the process ends.
 
     Entries are immutable and replaced whole. The dictionary's keys never change after construction, so looking a name
     up needs no lock.

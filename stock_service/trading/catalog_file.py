@@ -1,11 +1,11 @@
-"""Stocks at the start: the default four, or a file in TOML.
+"""Stocks at the start: the four default stocks, or the stocks of a TOML file.
 
     [[stocks]]
     name = "GameStart"
     price = 15.99            # dollars, at most two decimals
     volume_limit = 1000000   # shares
 
-A faulty file is refused whole. The error names the file, the place, the value there and the values allowed.
+A file with any fault is refused. The error names the file, the place, the given value and the allowed values.
 """
 
 import tomllib
@@ -17,7 +17,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.trading.model import INT64_MAX, NAME_LENGTH_MAX, Stock, within_reach
 
 DEFAULT_VOLUME_LIMIT = 1_000_000
-"""Shares a default stock may trade in a day; the service's specification."""
+"""Largest volume of a default stock in a day, in shares; from the service's specification."""
 
 DEFAULT_STOCKS = (
     Stock("GameStart", 1599, DEFAULT_VOLUME_LIMIT),
@@ -27,13 +27,13 @@ DEFAULT_STOCKS = (
 )
 
 STOCKS_MAX = 100_000
-"""Stocks in a catalog, at most: keeps a mistaken file from filling memory."""
+"""Largest number of stocks in a catalog: so a mistaken file cannot fill the memory."""
 
 _KEYS = {"name", "price", "volume_limit"}
 
 
 def load(path: Path) -> tuple[Stock, ...]:
-    """The stocks of a file, in its order. Raises UsageError naming the file and the line or key."""
+    """The stocks of a file, in the file's order. Raises UsageError, which names the file and the line or key."""
     file = str(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
@@ -60,7 +60,7 @@ def load(path: Path) -> tuple[Stock, ...]:
 
 
 def _stock(place: str, entry: object) -> Stock:
-    """One table of the file as a stock."""
+    """The stock of one table of the file."""
     if not isinstance(entry, dict):
         raise UsageError(place, entry, "a table with name, price and volume_limit")
     for key in sorted(entry.keys() ^ _KEYS):
@@ -76,7 +76,7 @@ def _stock(place: str, entry: object) -> Stock:
 
 
 def _price_cents(place: str, price: object) -> int:
-    """A price of the file in cents."""
+    """A price of the file, in cents."""
     price_cents = Fraction(-1)
     if type(price) is int or (isinstance(price, Decimal) and price.is_finite() and within_reach(price)):
         price_cents = Fraction(price) * 100

@@ -1,7 +1,8 @@
-"""The exchange: the one door into the core. Lookup, Trade and Update on a catalog, in plain values.
+"""The exchange: Lookup, Trade and Update on a catalog, in plain Python values. Services use the core only through the
+exchange.
 
-Knows no transport, no protobuf and no lock. Every method may be called from any thread; none blocks for longer than the
-catalog does.
+The module uses no transport, no protobuf and no lock. Any thread may call every method; a method blocks only as long as
+the catalog does.
 """
 
 from stock_service.rpc.errors import InvalidRequest
@@ -25,20 +26,20 @@ class Exchange:
         self.stocks = len(tuple(catalog.names()))
         """Number of stocks."""
         self.version = catalog.read
-        """The current version of a stock, for ``looked_up``; None for an unknown stock. Usually the same object until
-        the stock changes.
+        """Function that returns the current version of a stock, for ``looked_up``; None for an unknown stock. Usually
+        returns the same object until the stock changes.
         """
 
     def lookup(self, name: str) -> LookupReply:
-        """A stock's price in cents, its volume and its last commit: one consistent set."""
+        """A stock's price in cents, its volume and its last commit, all of the same version."""
         return looked_up(self.version(name))
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """Adds a quantity to a stock's volume, or refuses with a status.
+        """Adds a quantity to a stock's volume, or refuses the trade with a status.
 
-        With a ``request_id`` (1 to 64 characters) the same trade sent again has one effect and gets the original reply.
-        Raises InvalidRequest for an id that is too long or was used for other content. ``side`` is any integer:
-        one that is no ``Side`` is refused with INVALID_SIDE.
+        If a trade with a ``request_id`` (1 to 64 characters) is sent again, it has one effect, and each copy gets the
+        first reply. Raises InvalidRequest for an id that is too long or was used for other content. ``side`` may be any
+        integer: an integer that is no ``Side`` is refused with INVALID_SIDE.
         """
         once = None
         if request_id:
@@ -60,7 +61,7 @@ class Exchange:
         return TradeReply(status)
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
-        """Sets a stock's price, in cents, or refuses with a status."""
+        """Sets a stock's price, in cents, or refuses the update with a status."""
         refusal = rules.update_refusal(price_cents)
         if refusal is not None:
             return UpdateReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)
@@ -71,7 +72,7 @@ class Exchange:
 
 
 def looked_up(version: Version | None) -> LookupReply:
-    """Reply of a Lookup to a stock at a version."""
+    """Reply to a Lookup that found this version."""
     if version is None:
         return LookupReply(Status.UNKNOWN_STOCK)
     stock, sequence = version

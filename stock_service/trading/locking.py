@@ -1,11 +1,11 @@
 """Locking strategies: the lock that a reader, or a writer, of one stock must hold.
 
 The catalog's entries are immutable values, replaced whole. A strategy decides which threads exclude each other while an
-entry is read, and while an entry is changed. Nothing else happens under a lock: no I/O, no encoding, no logging.
+entry is read or changed. No other work is done under a lock: no I/O, no encoding, no logging.
 
-A strategy has two tables with the lock of each stock: one for reading, one for writing. So a request finds its lock by
-one dictionary look-up, and runs no other function of this module but the lock's own. All locks may be used from any
-thread; none is re-entrant. Waits are not bounded: the work under a lock takes microseconds.
+A strategy has two tables with a lock for each stock, one table for reading and one for writing. So a request finds its
+lock by one dictionary look-up, and then calls only the functions of the lock. Any thread may use the locks, which are
+not re-entrant. Waits have no timeout: the work under a lock takes microseconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ from stock_service.rpc.metrics import SKIPPED, Observe, now_ns
 from stock_service.rpc.timeline import Timeline
 
 Held = AbstractContextManager[object]
-"""A lock, to be held with ``with``."""
+"""A lock, to be held by a ``with`` statement."""
 
 SomeHeld = TypeVar("SomeHeld", bound=Held | None)
 
@@ -29,14 +29,14 @@ while the lock is held."""
 
 
 class Locking(Protocol):
-    """Tables of the locks to hold; made from the names of all stocks, which are fixed from then on.
+    """Tables of the locks to hold. A strategy is made from the names of all stocks, which then are fixed.
 
-    A lock from a table may be kept, and held any number of times.
+    A lock from a table may be kept, and held again any number of times.
     """
 
     @property
     def reading(self) -> Mapping[str, Held | None]:
-        """Locks to hold while a stock is read, by the stock's name; None: no lock."""
+        """Locks to hold while a stock is read, by the stock's name; None for a stock that is read without a lock."""
 
     @property
     def writing(self) -> Mapping[str, Held]:
@@ -67,10 +67,10 @@ class ReadWrite:
 
 
 class TwoLevel:
-    """A reader-writer lock on the map of stocks, and one on each entry.
+    """A reader-writer lock on the map of stocks, and a reader-writer lock on each entry.
 
-    The map's lock guards which stocks exist. It is taken first, and only for reading: stocks neither come nor go while
-    the service runs. An entry's lock guards that entry.
+    The map's lock guards the set of stocks. A request takes the map's lock first, and only for reading: no stock is
+    added or removed while the service runs. An entry's lock guards that entry.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -81,9 +81,9 @@ class TwoLevel:
 
 
 class Snapshot:
-    """Readers take the immutable entry as it stands, without a lock; writers share one mutex. Guards: storing entries.
+    """Readers take the current immutable entry without a lock; all writers share one mutex. Guards: storing entries.
 
-    Sound because reading a dictionary's value and storing one are each atomic in CPython.
+    This is correct because reading and storing a dictionary's value are both atomic in CPython.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -92,11 +92,12 @@ class Snapshot:
 
 
 class ReadWriteLock:
-    """Readers share, a writer excludes all; neither starves, since a waiting writer stops the readers behind it.
+    """A reader-writer lock: readers share it, a writer excludes all others. Neither starves, since a waiting writer
+    stops later readers.
 
-    The no-starve solution of A. Downey, *The Little Book of Semaphores*, 4.2.5. A writer holds the turnstile while it
-    waits and works; readers only pass through it. The room is held by one writer, or by the readers together: the first
-    takes it and the last gives it back.
+    The no-starve solution of A. Downey, *The Little Book of Semaphores*, 4.2.5. A writer holds the lock ``turnstile``
+    while it waits and works; readers only acquire and release this lock. The lock ``room`` is held by one writer, or by
+    all readers together: the first reader acquires it, and the last reader releases it.
     """
 
     def __init__(self) -> None:
@@ -105,9 +106,9 @@ class ReadWriteLock:
         self._count_lock = Lock()  # guards _count
         self._count = 0
         self.reader: Held = _Half(self._acquire_reading, self._release_reading)
-        """The lock as one reader holds it."""
+        """The lock for a reader."""
         self.writer: Held = _Half(self._acquire_writing, self._release_writing)
-        """The lock as a writer holds it."""
+        """The lock for a writer."""
 
     def _acquire_reading(self) -> None:
         with self._turnstile, self._count_lock:
@@ -131,8 +132,9 @@ class ReadWriteLock:
 
 
 class _Half:
-    """One side of a reader-writer lock, the readers' or the writers': a function that acquires and one that
-    releases."""
+    """One side of a reader-writer lock, for readers or for writers: a function that acquires, and a function that
+    releases.
+    """
 
     __slots__ = ("_acquire", "_release")
 
@@ -148,7 +150,7 @@ class _Half:
 
 
 class _Both:
-    """Two locks held together: acquired in the order given, released in the opposite order."""
+    """Two locks that are held together: acquired in the given order, released in the opposite order."""
 
     __slots__ = ("_first", "_second")
 
@@ -166,9 +168,10 @@ class _Both:
 
 
 class Timed:
-    """Another strategy that notes each acquisition: when the lock was asked for and when it was acquired.
+    """Wrapper of a strategy that notes, for each acquisition, when the lock was asked for and when it was acquired.
 
-    Where a reader needs no lock, nothing is noted. Taking two locks together, as ``TwoLevel`` does, is one acquisition.
+    If a reader needs no lock, nothing is noted. Taking two locks together, as ``TwoLevel`` does, is one
+    acquisition.
     """
 
     def __init__(self, locking: Locking, note: Note, clock_ns: Callable[[], int] = now_ns) -> None:
@@ -197,13 +200,13 @@ class _TimedLock:
 
 
 def stamped(locking: Locking, timeline: Timeline) -> Locking:
-    """The same strategy, with each acquisition noted in a timeline, for the request of the thread that acquires."""
+    """Wraps a strategy: each acquisition is noted in a timeline, for the request of the acquiring thread."""
     local = timeline.local
     return Timed(locking, lambda asked_ns, had_ns: local.stamper.acquired(asked_ns, had_ns), timeline.now_ns)
 
 
 class Sampled:
-    """Another strategy that times one acquisition in ``metrics.ONE_IN``, in seconds."""
+    """Wrapper of a strategy that times one of ``metrics.ONE_IN`` acquisitions, in seconds."""
 
     def __init__(self, locking: Locking, observe: Observe) -> None:
         timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # 1 µs under the lock

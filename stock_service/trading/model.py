@@ -1,8 +1,8 @@
 """The values of the exchange: a stock, the two sides of a trade, the six outcomes, the three replies.
 
-All are frozen, so that any thread may hold any of them without a lock. Replies are tuples: one is made for every
-request, and takes half a dataclass's time. Prices are integer cents; dollars exist only where a person reads or types
-(``dollars``, ``cents``).
+All values are immutable, so that any thread may use them without a lock. Replies are tuples, since one is made for
+every request, and making a tuple takes half the time of a dataclass. Prices are integer cents; dollars exist only where
+a person reads or types (``dollars``, ``cents``).
 """
 
 import math
@@ -12,27 +12,27 @@ from enum import IntEnum
 from typing import NamedTuple
 
 NAME_LENGTH_MAX = 64
-"""Characters in a stock's name, at most; the service's specification."""
+"""Largest number of characters in a stock's name; from the service's specification."""
 
 REQUEST_ID_LENGTH_MAX = 64
-"""Characters in a request_id, at most; the service's specification."""
+"""Largest number of characters in a request_id; from the service's specification."""
 
 QUANTITY_MAX = 2**31 - 1
-"""Shares in one trade, at most; the service's specification."""
+"""Largest number of shares in one trade; from the service's specification."""
 
 INT64_MAX = 2**63 - 1
 """The largest price or volume that the wire's int64 fields carry."""
 
 
 class Side(IntEnum):
-    """Direction of a trade; the numbers of the wire."""
+    """Direction of a trade. The numbers are the numbers on the wire."""
 
     BUY = 1
     SELL = 2
 
 
 class Status(IntEnum):
-    """Outcome of a request; the numbers of the wire. ``assignment_code`` is the number that the assignment gives it."""
+    """Outcome of a request. The numbers are the numbers on the wire; ``assignment_code`` is the assignment's number."""
 
     OK = 1
     SUSPENDED = 2
@@ -58,7 +58,7 @@ class Stock:
 
 
 class LookupReply(NamedTuple):
-    """Reply to a Lookup: price, volume and last commit of a stock; all zeros for an unknown one."""
+    """Reply to a Lookup: price, volume and last commit of a stock; zeros for an unknown stock."""
 
     status: Status
     price_cents: int = 0
@@ -67,7 +67,7 @@ class LookupReply(NamedTuple):
 
 
 class TradeReply(NamedTuple):
-    """Reply to a Trade: its status, the volume after it, and its number among the commits (0 for a refusal)."""
+    """Reply to a Trade: status, the stock's volume after the trade, and the number of the commit (0 for a refusal)."""
 
     status: Status
     volume: int = 0
@@ -75,7 +75,7 @@ class TradeReply(NamedTuple):
 
 
 class UpdateReply(NamedTuple):
-    """Reply to an Update: its status, and its number among the commits (0 for a refusal)."""
+    """Reply to an Update: status, and the number of the commit (0 for a refusal)."""
 
     status: Status
     sequence: int = 0
@@ -89,7 +89,8 @@ def dollars(price_cents: int) -> str:
 def within_reach(amount: Decimal) -> bool:
     """True for a finite amount that is safe to compute with: under 10^20, with no digits finer than 10^-30.
 
-    A larger amount fits no field, and as an integer it could fill memory. So could the denominator of a finer one.
+    A larger amount fits no field, and as an integer it could fill the memory. The denominator of an amount with finer
+    digits could also fill the memory.
     """
     return not amount or (amount.adjusted() < 20 and int(amount.as_tuple().exponent) >= -30)
 

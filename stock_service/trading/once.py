@@ -1,14 +1,14 @@
-"""Exactly once: a request with an id has one effect, however often it is sent.
+"""Exactly once: a request with an id has one effect, even if it is sent several times.
 
-A catalog remembers the reply of the first use of an id, in the same step that has the effect. A key and a record take
-little memory, and a store can keep them as they are:
+A catalog remembers the reply to the first use of an id, in the same atomic step that has the effect. It keeps a record
+under a key. Both are small, and a store keeps both unchanged:
 
     key      the id where it is ASCII, else its digest: 64 characters at most
     record   status u8, volume i64, sequence i64, big-endian; the length u8 and 24 bytes of the request's content, or
              of the content's digest where the content is longer
 
-The window is bounded: it has the last ``RETRY_WINDOW`` ids, in the order in which the first uses ended. An older id
-counts as new.
+The number of ids is limited. The *window* is the last ``RETRY_WINDOW`` ids, in the order in which their first uses
+ended. An older id counts as new.
 """
 
 import struct
@@ -39,7 +39,9 @@ _STATUSES = {int(status): status for status in Status}  # three times as fast as
 
 
 class Once(NamedTuple):
-    """A request that may be sent again: its id, of 64 characters at most, and a text of its whole content."""
+    """A request that may be sent again: the request's id, of at most 64 characters, and a text of the request's whole
+    content.
+    """
 
     request_id: str
     content: str
@@ -59,7 +61,7 @@ def record_of(once: Once, changed: Changed) -> bytes:
 
 
 def reply_of(record: bytes, once: Once) -> Changed:
-    """The result of the first use. Raises InvalidRequest where the first use asked for something else."""
+    """The result of the first use. Raises InvalidRequest if the first use had other content."""
     status, volume, sequence, content = _RECORD.unpack(record)
     if content != _content(once):
         raise InvalidRequest(f"request_id {once.request_id!r} was used for another trade: a new one needs a new id")
@@ -84,11 +86,11 @@ class Remembered:
         return len(self._records)
 
     def get(self, key: str) -> bytes | None:
-        """The record under a key; None: there was none, or it is forgotten."""
+        """The record under a key; None if there is no record, or it was forgotten."""
         return self._records.get(key)
 
     def keep(self, key: str, record: bytes) -> None:
-        """Remembers a record under a key that has none, and forgets the oldest where there are too many."""
+        """Remembers a record under a new key. If there are too many records, forgets the oldest record."""
         self._records[key] = record
         self._oldest_first.append(key)
         if len(self._oldest_first) > self._window:
@@ -100,7 +102,7 @@ class Remembered:
 
 
 class OnceInMemory:
-    """Answers each request once, for a catalog whose effects are in memory. Any threads may call it at once."""
+    """Answers each request once, for a catalog in memory. Any number of threads may call ``answer`` at once."""
 
     def __init__(self, window: int) -> None:
         self._remembered = Remembered(window)
@@ -108,9 +110,9 @@ class OnceInMemory:
         self._running: dict[str, Lock] = {}  # a first use's lock is held until it ends; setdefault and del are atomic
 
     def answer(self, once: Once, change: Callable[[], Changed]) -> Changed:
-        """The result of the first use of an id: calls ``change`` for it, and never again within the window.
+        """The result of the first use of an id. Calls ``change`` at the first use, and not again within the window.
 
-        Waits for a first use that still runs. Raises InvalidRequest where the first use asked for something else. If
+        Waits for the end of a first use that still runs. Raises InvalidRequest if the first use had other content. If
         ``change`` raises, the use is forgotten, and a waiting use may try.
         """
         key = key_of(once)

@@ -1,22 +1,22 @@
 """The rules of trading: pure functions of a stock and a request, written once.
 
-A catalog makes each of them atomic; the linearizability check uses the same functions as the sequential specification.
-A step returns the stock as it shall be, and the status. Returning the same object that it was given means "no commit":
-so a catalog tells a refusal from a change. Setting a price to the price that it has is a change.
+A catalog makes each step atomic; the linearizability check uses the same functions as the sequential specification. A
+step returns the new stock, and the status. If a step returns the object that it was given, there is no commit: so a
+catalog distinguishes a refusal from a change. Setting a price to its current value is a change.
 
 The specified order of checks is: unknown stock, then quantity or price, then side, then suspension. ``trade_refusal``
-and ``update_refusal`` need no stock. Suspension needs it, and comes last. Stocks are built by position, which is three
-times as fast as ``dataclasses.replace``: this runs under a lock.
+and ``update_refusal`` need no stock. Suspension needs the stock, and is checked last. Stocks are made with positional
+arguments, which is three times as fast as ``dataclasses.replace``, since a step runs under a lock.
 """
 
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock
 
 UNKNOWN = (None, Status.UNKNOWN_STOCK)
-"""Result of any step where there is no stock."""
+"""Result of any step for an unknown stock."""
 
 
 def lookup_status(stock: Stock) -> Status:
-    """OK, or SUSPENDED for a stock whose volume stands at its limit."""
+    """OK, or SUSPENDED for a stock whose volume is at the limit."""
     return Status.SUSPENDED if stock.volume >= stock.volume_limit else Status.OK
 
 
@@ -35,7 +35,7 @@ def refuse(stock: Stock | None, refusal: Status) -> tuple[Stock | None, Status]:
 
 
 def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
-    """Adds a quantity that ``trade_refusal`` let pass; SUSPENDED if the volume would be above the limit."""
+    """Adds a quantity that ``trade_refusal`` accepted; SUSPENDED if the volume would be above the limit."""
     volume = stock.volume + quantity
     if volume > stock.volume_limit:
         return stock, Status.SUSPENDED
@@ -48,5 +48,5 @@ def update_refusal(price_cents: int) -> Status | None:
 
 
 def update(stock: Stock, price_cents: int) -> tuple[Stock, Status]:
-    """Sets a price that ``update_refusal`` let pass."""
+    """Sets a price that ``update_refusal`` accepted."""
     return Stock(stock.name, price_cents, stock.volume_limit, stock.volume), Status.OK

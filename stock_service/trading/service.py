@@ -15,12 +15,13 @@ TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
 KEPT_MAX = 1024
-"""Largest number of stocks for which the response to each one's last Lookup is kept. With more stocks, finding the
-response in memory would take as much time as it saves."""
+"""Largest number of stocks for which the response to the last Lookup is kept. With more stocks, finding a response in
+memory would take as much time as it saves.
+"""
 
 
 def stock_service(exchange: Exchange, flush: Flush | None = None) -> Service:
-    """The stock service on an exchange; ``flush`` is the one of ``Service``.
+    """The stock service on an exchange. ``flush`` becomes ``Service.flush``.
 
     A Lookup of a stock that has not changed since the last Lookup gets the same response again: making a response takes
     half of a Lookup's time here.

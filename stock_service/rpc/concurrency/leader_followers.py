@@ -231,7 +231,7 @@ class LeaderFollowers:
                 return
 
     def _end_batch(self) -> None:
-        """Leaves the rest of the batch to followers. Raises Deposed where another thread leads now."""
+        """Leaves the rest of the batch to followers. Raises Deposed if another thread leads now."""
         with self._lock:
             self._running -= 1
             deposed = get_ident() != self._leader

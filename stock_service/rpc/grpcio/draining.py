@@ -78,7 +78,7 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
 
 
 def _ended(under_way: Callable[[], int], until_s: float) -> bool:
-    """True where no call was under way for ``RESTLESS_S``, before the time ``until_s``. Blocks; opens no descriptor."""
+    """True if no call was under way for ``RESTLESS_S``, before the time ``until_s``. Blocks; opens no descriptor."""
     quiet_since_s = time.monotonic()
     while (now_s := time.monotonic()) < until_s:
         if under_way():
@@ -90,7 +90,7 @@ def _ended(under_way: Callable[[], int], until_s: float) -> bool:
 
 
 def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
-    """Drains as ``drain`` does; raises OSError where no descriptor is left."""
+    """Drains as ``drain`` does; raises OSError if no descriptor is left."""
     began_s = now_s = time.monotonic()
     quiet_since_s = asleep_since_s = now_s
     listening, refusing_since_s = True, math.inf
@@ -117,24 +117,24 @@ def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None]
 
 
 def _any_waits(port: int) -> bool:
-    """True where a connection waits to be accepted."""
+    """True if a connection waits to be accepted."""
     return any(_listens(each) and _waiting(each) for _, each in _sockets(port))
 
 
 def _any_bytes(port: int, queue: int) -> bool:
-    """True where a connection has unread bytes (FIONREAD), or bytes that the client's kernel lacks yet (TIOCOUTQ)."""
+    """True if a connection has unread bytes (FIONREAD), or bytes that the client's kernel lacks yet (TIOCOUTQ)."""
     return any(not _listens(each) and _bytes(each, queue) for _, each in _sockets(port))
 
 
 def _any_thread_runs() -> bool:
-    """True where another thread of this process runs, or waits for a core."""
+    """True if another thread of this process runs, or waits for a core."""
     own = threading.get_native_id()
     tasks = os.listdir(_THREADS) if sys.platform == "linux" else ()
     return any(_state(task) == b"R" for task in tasks if int(task) != own)
 
 
 def _state(task: str) -> bytes:
-    """State of a thread as a letter of proc(5); empty where the thread has ended."""
+    """State of a thread as a letter of proc(5); empty if the thread has ended."""
     try:
         with open(f"{_THREADS}/{task}/stat", "rb") as file:
             return file.read().rpartition(b") ")[2][:1]
@@ -167,7 +167,7 @@ def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
 
 
 def _opened(descriptor: int) -> socket.socket | None:
-    """The socket of a descriptor, under a new descriptor; None where the descriptor is no socket's, or closed."""
+    """The socket of a descriptor, under a new descriptor; None if the descriptor is no socket's, or closed."""
     try:
         own = os.dup(descriptor)
     except OSError as error:

@@ -23,7 +23,7 @@ class Checks:
     """Checks of callers, for the methods of one server. Any thread may use them."""
 
     def __init__(self, access: Access | None, service: Service) -> None:
-        """``access`` is None where the server knows no callers."""
+        """``access`` is None if the server knows no callers."""
         reflecting = reflection(service.name)
         rights = replace(service, streams=reflecting).rights()
         self._guard = None if access is None else Guard(access, rights)

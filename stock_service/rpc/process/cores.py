@@ -122,7 +122,7 @@ class Keeper:
     """
 
     def __init__(self, wanted: Cores) -> None:
-        """Raises UsageError where this process may not run on those cores."""
+        """Raises UsageError if this process may not run on those cores."""
         self._allowed = cores_allowed()
         self._moves = 0
         self._keeping: Keeping | None = None
@@ -226,7 +226,7 @@ def _used() -> Used:
 
 
 def _idle_s() -> dict[int, float]:
-    """Idle time of each core since the machine started, in seconds. Empty where the system does not tell it."""
+    """Idle time of each core since the machine started, in seconds. Empty if the system does not tell it."""
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:

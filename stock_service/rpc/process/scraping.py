@@ -94,7 +94,7 @@ class Scraped:
     """
 
     def __init__(self, address: Address, registry: "CollectorRegistry", scrape_s: float = SCRAPE_S) -> None:
-        """Opens the port. Raises UsageError where the address cannot be used."""
+        """Opens the port. Raises UsageError if the address cannot be used."""
         self._registry, self._scrape_s = registry, scrape_s
         try:
             self._listener = socket.create_server(address, family=family_of(address[0]))

@@ -109,7 +109,7 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
 
 
 def timeline_for(options: argparse.Namespace) -> Timeline | None:
-    """Timeline for ``--timeline``; None without that option. Raises UsageError where the file cannot be written."""
+    """Timeline for ``--timeline``; None without that option. Raises UsageError if the file cannot be written."""
     check_writable("--timeline", options.timeline)
     return None if options.timeline is None else Timeline()
 

@@ -270,7 +270,7 @@ class Connections(Generic[Request]):
         self.next_sweep_ns = 0
         """When ``sweep`` is due."""
         self.renewed = False
-        """True where the next sweep is to ``renew`` all connections. Any thread sets it."""
+        """True if the next sweep is to ``renew`` all connections. Any thread sets it."""
 
     def room(self, now_ns: int) -> bool:
         """True if there may be one more connection. At the limit, closes the connection that was idle longest, if there

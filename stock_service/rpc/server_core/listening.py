@@ -50,7 +50,7 @@ reads.
 
 
 def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.socket:
-    """A listening socket, which the caller closes; see ``RECEIVE_BYTES``. Raises OSError where it cannot be opened."""
+    """A listening socket, which the caller closes; see ``RECEIVE_BYTES``. Raises OSError if it cannot be opened."""
     if options.listener is not None:
         return options.listener.socket.dup()
     address, family = (options.host, options.port), family_of(options.host)
@@ -94,7 +94,7 @@ class Listening:
     def __init__(
         self, options: ServeOptions, epoll: Callable[[], select.epoll], receive_bytes: int = RECEIVE_BYTES
     ) -> None:
-        """``epoll`` makes the epoll, once the address is open. Raises OSError where the address cannot be opened."""
+        """``epoll`` makes the epoll, once the address is open. Raises OSError if the address cannot be opened."""
         self._listener = listen(options, receive_bytes)
         self._passed = options.listener
         self._listener.setblocking(False)

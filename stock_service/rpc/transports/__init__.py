@@ -79,7 +79,7 @@ class Transport(Protocol):
         """
 
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
-        """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
+        """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
 
     def connect(
         self, address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS

@@ -34,7 +34,7 @@ class Codec(Protocol):
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """Encodes a request of the method ``/package.Service/Method``; the codec does not keep the request.
 
-        The request carries ``timeout_s``, 0.001 or more. Raises InvalidRequest where the protocol cannot carry the
+        The request carries ``timeout_s``, 0.001 or more. Raises InvalidRequest if the protocol cannot carry the
         request.
         """
 

@@ -1,6 +1,6 @@
 """Table of the calls of a gRPC server's connection, with their states and replies; no I/O. See ``grpc_session.py``.
 
-The user of the table holds the connection's lock.
+A caller of any method must hold the connection's lock.
 """
 
 from stock_service.rpc.errors import FaultCode
@@ -12,12 +12,12 @@ from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
 _EARLY_MAX = 1000
-"""Largest number of remembered calls that ended before their client ended them."""
+"""Largest number of remembered calls that the server ended before the client did."""
 
 _DRAINING = "the server is stopping"
 
 OLD = "max_age"
-"""Reason of a GOAWAY to a connection that is old, in the words of gRPC's own servers."""
+"""Reason in the GOAWAY to an old connection, in the words of gRPC's own servers."""
 
 _TOIL = 2
 """Credits for a call that is refused or reset; see ``patience.py``."""
@@ -38,17 +38,19 @@ class CallTable:
         self.early: dict[int, None] = {}
         """Calls that the server ended before the client did: frames of such a call may be on their way."""
         self.costs: dict[int, int] = {}
-        """Further credits that a call with a costly header block takes if the call fails."""
+        """Additional credits (``patience.py``), by stream, that a call with a costly header block takes if the call
+        fails.
+        """
         self.ready: list[GrpcRequest] = []
         """Messages of kept calls that waited for the answer to another message, and may begin."""
         self._lost = False
         self.pending_bytes = 0
-        """See ``grpc_session``, which counts these bytes. A call that ends here is subtracted with its part of a
-        message.
+        """See ``grpc_session``, which counts these bytes. When a call ends here, the bytes of its unfinished message
+        are subtracted.
         """
         self.room = streams_max
-        """Largest number of ``open`` calls: every call except calls that are not whole, held calls, and kept calls
-        without a worker.
+        """Number of calls that may be ``open``: ``streams_max`` less calls that are not whole, held calls, and kept
+        calls without a worker.
         """
         self.last = 0
         """Number of the last stream."""
@@ -58,30 +60,30 @@ class CallTable:
         """Number of bytes of long replies."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
-        """A call of which frames may still come; None if there is no such call."""
+        """The call of a stream, if frames of the call may still come; otherwise None."""
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Counts ``room`` again. Call this after each change of the half, kept or held calls."""
+        """Computes ``room`` again. Call this after each change of the half, kept or held calls."""
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
 
     @property
     def half_bytes(self) -> int:
-        """Number of bytes of messages that are not whole; a call that waits for its message counts as one at least."""
+        """Number of bytes of unfinished messages; a call that waits for its message counts as one byte at least."""
         return sum(len(call.body) + 1 for call in self.half.values()) + sum(
             len(call.body) for call in self.kept.values()
         )
 
     @property
     def waiting_bytes(self) -> int:
-        """Number of bytes of kept calls' whole messages that wait for the answer to another one."""
+        """Number of bytes of kept calls' whole messages that wait for the answer to an earlier message."""
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """The next message of each kept call whose last answer has left. The client of the call may then send as many
-        bytes again.
+        """The next message of each kept call whose last answer was sent. The client of the call may then send the same
+        number of bytes again.
         """
         requests: list[GrpcRequest] = []
         for stream, call in self.kept.items():
@@ -104,7 +106,7 @@ class CallTable:
         return requests
 
     def widen(self, stream: int, count: int) -> None:
-        """Widens the window of a reply that has not begun."""
+        """Adds bytes to the window of a call whose reply has not begun."""
         incoming = self.incoming(stream)
         credit = self.open.get(stream) if incoming is None or stream in self.open else incoming.credit
         if stream in self._endpoint.held or credit is None:  # counted by the endpoint, or of a call that is over
@@ -148,7 +150,7 @@ class CallTable:
         self.early[stream] = None
 
     def forget(self, stream: int) -> None:
-        """Removes a call that is over, in any state."""
+        """Removes a call that is over, from any state."""
         self.half.pop(stream, None)
         self.kept.pop(stream, None)
         self.open.pop(stream, None)
@@ -159,7 +161,7 @@ class CallTable:
     # ---- replies
 
     def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
-        """The part of a request's reply that may leave now; the rest is held."""
+        """The part of a request's reply that may be sent now; the rest is held."""
         stream = request[1]
         credit = self.open.pop(stream, None)
         if credit is None:
@@ -181,7 +183,7 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """The part of a reply's frames that may leave now; the rest is held."""
+        """The part of a reply's frames that may be sent now; the rest is held."""
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
@@ -193,7 +195,7 @@ class CallTable:
         return before + frames
 
     def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
-        """The part that may leave of the answer to a message of a kept call, or to its end."""
+        """The part that may be sent now of the answer to a message of a kept call, or to the call's end."""
         _, body, _, ends = parted(reply)
         if ends:
             del self.kept[stream]
@@ -212,7 +214,9 @@ class CallTable:
         return allowed
 
     def renew(self) -> None:
-        """Makes the server answer the first message of each watch again; only once, if the answer must wait."""
+        """Makes the server answer the first message of each watch again. If the answer must wait, repeated calls cause
+        one answer.
+        """
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY and call.begun and not call.waiting:
                 first, flags = call.first
@@ -226,12 +230,12 @@ class CallTable:
         self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
 
     def drain(self) -> None:
-        """Takes no further call, refuses those that are not whole, and brings kept ones to their end.
+        """Accepts no further call, refuses calls that are not whole, and brings kept calls to their end.
 
         The GOAWAY has the number of the last call seen. RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and
         more calls for a round trip; an old connection gets this GOAWAY. A drain takes only the bytes that had arrived
-        when the drain began, so that its end does not depend on a client. A call after the last call was not begun: its
-        client may send the call again.
+        when the drain began, so that its end does not depend on a client. Calls with a higher number were not begun,
+        and clients may send them again.
         """
         self.say_goaway(self.last, _DRAINING)
         for stream in list(self.half):

@@ -1,5 +1,5 @@
-"""Calls that a gRPC server has begun to receive, or keeps open; no I/O. See ``grpc_session.py``. The user of a call
-holds the connection's lock.
+"""Calls that a gRPC server has begun to receive, or keeps open; no I/O. See ``grpc_session.py``. A caller of any method
+must hold the connection's lock.
 """
 
 from collections import deque
@@ -15,24 +15,24 @@ PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
 there is no message. LATER: replies to this call were sent before. MORE: asks for the next reply to the last message."""
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
-"""Head, stream, message, flags as above, the open calls (a stream that is not a key there is an abandoned call), and
-the progress of a kept call. A plain tuple, because a tuple is made for every request.
+"""Head, stream, message, flags as above, the open calls by stream, and the progress of a kept call. A call whose stream
+is not among the open calls is abandoned. A plain tuple, because one is made for every request.
 """
 
 WAITING_MAX = 64
-"""Largest number of messages of one kept call that wait for the answer to another message."""
+"""Largest number of messages of one kept call that wait for the answer to an earlier message."""
 
 GZIP_MOST = 1032
-"""Largest number of bytes that one byte of gzip decompresses to."""
+"""Largest ratio of the decompressed size to the compressed size, in gzip."""
 
 Wrong = tuple[FaultCode, str]
-"""Fault of a call whose messages are wrong."""
+"""Code and text of the fault of a call whose messages are wrong."""
 
 
 def unfolds_bytes(message: bytes) -> int:
     """Decompressed size of a gzip message, as its last four bytes state it (RFC 1952, ISIZE).
 
-    The result is at most the largest size to which a message of this length can decompress.
+    The result is at most ``GZIP_MOST`` times the length of the message.
     """
     return min(int.from_bytes(message[-4:], "little"), GZIP_MOST * len(message))
 
@@ -44,7 +44,7 @@ class Progress:
         self.began_ns = 0
         """Time when the call's first message was answered; 0 before the first answer."""
         self.replies: Iterator[bytes] | None = None
-        """Replies to the last message that the server has not asked for yet; None after the last reply."""
+        """Iterator of the remaining replies to the last message; None after the last reply."""
         self.said: ReplyMetadata | None = None
         """Metadata of the replies."""
         self.told: bytes | None = None
@@ -52,7 +52,7 @@ class Progress:
 
 
 class IncomingCall:
-    """A call that has not come whole, or that is kept."""
+    """A call that has not come whole, or a kept call."""
 
     def __init__(self, head: Head) -> None:
         self.head = head
@@ -61,25 +61,25 @@ class IncomingCall:
         self.content_bytes = 0
         """Number of bytes that have come in all."""
         self.credit = 0
-        """Bytes that the client has added to the stream's window, less the bytes sent."""
+        """Number of bytes that the client has added to the stream's window, less the bytes sent."""
         self.ended = False
-        """True where the client has ended the call."""
+        """True if the client has ended the call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
         """Waiting messages of a kept call, and the call's end, with their flags."""
         self.waiting_bytes = 0
-        """Number of bytes of the waiting messages, with their prefixes. The client's window is smaller by this
+        """Number of bytes of the waiting messages, with their prefixes. The client's window is reduced by this
         number.
         """
         self.unfolds_bytes = 0
-        """Decompressed size of a kept call's new compressed messages, as the messages state the size. The reader of
-        this field sets it back.
+        """Stated decompressed size of a kept call's new compressed messages. The reader of this field sets it back to
+        0.
         """
         self.first = (b"", PLAIN)
         """First message of a kept call, with the message's flags."""
         self.begun = False
-        """True where a message of a kept call was given to be answered."""
+        """True if a message of the kept call has been handed out for an answer."""
         self.busy = False
-        """True if the answer to this message has not been sent yet."""
+        """True while the answer to the last message handed out has not been sent."""
         self.progress = Progress() if head.kind else None
         """Progress of a kept call's answer; None for another call."""
 
@@ -123,7 +123,7 @@ class IncomingCall:
         return None
 
     def end_kept(self) -> bool:
-        """Notes that the client has ended a kept call; returns False where a message is missing, or not whole."""
+        """Notes that the client has ended a kept call; returns False if a message is missing, or not whole."""
         if self.body or (self.head.kind is not Kind.STREAMED and not (self.waiting or self.begun)):
             return False
         if self.head.kind is Kind.STREAMED:

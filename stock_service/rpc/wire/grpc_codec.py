@@ -1,14 +1,13 @@
 """gRPC for the lean client: unary calls on one HTTP/2 connection, bytes in and out. See ``codec.Codec``.
 
-A request is encoded once, except for its stream's number. A reply comes, nearly always, as HEADERS, DATA and trailers
-in one read. All bytes but the stream's number and the message are the same as in the reply before. These equal bytes
-are the *shape* of the reply. So a reply is decoded by one look-up and a few comparisons. A reply in pieces, or with an
-unknown shape, takes the long way through ``rpc/wire/http2_endpoint.py``. The codec learns the shape of this reply if
-possible.
+A request is encoded once, except for the stream's number. Nearly always a reply comes as HEADERS, DATA and trailers in
+one read, and differs from earlier replies only in the stream's number and the message. The other bytes are the *shape*
+of the reply. So a reply with a known shape is decoded by one look-up and a few comparisons. A reply in pieces, or with
+an unknown shape, is decoded by ``rpc/wire/http2_endpoint.py``; then the codec learns the shape if possible.
 
-A shape holds while header blocks mean the same. The client announces a header table of size 0; after that, header
-blocks always mean the same. Before that, and with a server that still keeps a table, ``rpc/wire/header_blocks.py``
-reports changes.
+A shape is valid while equal header blocks have the same meaning. The client announces a header table of size 0; after
+that, equal blocks always have the same meaning. Before that, and with a server that still keeps a table,
+``rpc/wire/header_blocks.py`` reports changes.
 
 Left out: compression, which the client refuses; metadata except a token; streaming calls. Protocol: gRPC's
 ``PROTOCOL-HTTP2.md``.
@@ -30,7 +29,7 @@ from stock_service.rpc.wire.http2 import ErrorCode, Http2Error
 from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
 
 REQUEST_BYTES_MAX = (1 << 24) - 6
-"""Largest request message, in bytes; a server here takes 1 MiB by default."""
+"""Largest request message, in bytes; a server of this project accepts 1 MiB by default."""
 
 MESSAGE_BYTES_MAX = 4 << 20
 """Largest response message, in bytes: the limit of gRPC's own clients."""
@@ -39,16 +38,16 @@ HEADER_LIST_BYTES_MAX = 16_384
 """Largest header block, in bytes, and the largest list that it decodes to."""
 
 PATH_BYTES_MAX = 8_192
-"""Largest full name of a method, in bytes; a server here takes 255."""
+"""Largest full name of a method, in bytes; a server of this project accepts 255."""
 
 TIMEOUT_S_MAX = 99_999.0
 """The longest timeout that ``grpc-timeout`` can give in milliseconds, with its eight digits."""
 
 _SHAPES_MAX = 64
-"""Largest number of shapes at a time: each size of message has its own shape."""
+"""Largest number of shapes at a time: each size of a message has its own shape."""
 
 _PREFIX = Struct("!BI")
-"""Prefix of a message: 1 where it is compressed, else 0, and its number of bytes."""
+"""Prefix of a message: 1 if the message is compressed, otherwise 0; and the message's number of bytes."""
 
 _NUMBER = Struct("!i")  # signed, so that no stream over STREAM_MAX can be packed
 _CODE = Struct("!I")
@@ -78,7 +77,9 @@ _HELLO = (
 
 
 class _Shape(NamedTuple):
-    """Shape of a usual reply from its message on: how to unpack it, and the bytes that it must have."""
+    """Shape of a usual reply, from the message on: the ``Struct`` that unpacks the reply, and the bytes that the reply
+    must have.
+    """
 
     unpack: Callable[[bytes, int], tuple[bytes, bytes, bytes, int, bytes]]
     prefix: bytes
@@ -121,7 +122,7 @@ class GrpcCodec:
         return head, block + _BEFORE_NUMBER.pack(len(body) << 8 | http2.DATA, http2.END_STREAM), body
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """See ``codec.Codec``. Raises Unavailable where the connection takes no more calls."""
+        """See ``codec.Codec``. Raises Unavailable if the connection takes no more calls."""
         head, middle, body = prepared
         stream = self._next
         try:
@@ -139,7 +140,7 @@ class GrpcCodec:
         return stream, head + number + middle + number + body
 
     def room(self) -> bool:
-        """See ``codec.Codec``. False too while a request waits for the server's flow control.
+        """See ``codec.Codec``. Also False while a request waits for the server's flow control.
 
         Uses only half of the streams that the server allows: grpcio counts a call as open for some time after its
         answer, and refuses calls over its limit.
@@ -149,7 +150,7 @@ class GrpcCodec:
         return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.held
 
     def take_outgoing(self) -> bytes:
-        """See ``codec.Codec``. After ``feed`` raised, these bytes tell the server why."""
+        """See ``codec.Codec``. After ``feed`` has raised, these bytes tell the server the reason."""
         endpoint = self._endpoint
         return endpoint.take_outgoing() if endpoint.outgoing else b""
 
@@ -251,7 +252,7 @@ class GrpcCodec:
     # ---- the long way
 
     def _on(self, event: Event, done: list[Reply]) -> None:
-        """Handles an event of a call, or of all calls. Raises Http2Error, BlockError."""
+        """Handles an event of one call or of the connection. Raises Http2Error, BlockError."""
         kind, stream, ends, payload = event
         if kind == http2.GOAWAY:
             self._on_goaway(payload, done)
@@ -273,7 +274,7 @@ class GrpcCodec:
             self._complete(stream, reset_fault(_CODE.unpack(payload)[0], self._authority), True, done)
 
     def _on_headers(self, stream: int, ends: bool, block: Block, done: list[Reply]) -> None:
-        """Handles a call's first block, its trailers, or both in one."""
+        """Handles a call's first header block, its trailers, or one block that is both."""
         body = self._open[stream]
         if ends:
             self._complete(stream, block.fault(self._authority) or self._message(body), True, done)
@@ -307,7 +308,7 @@ class GrpcCodec:
             self._complete(stream, fault, ends, done)
 
     def _message(self, body: bytearray | None) -> bytes | Fault:
-        """The message of a call that ended with OK, or the fault of a message that is missing or not whole."""
+        """The message of a call that ended with OK, or the fault if the message is missing or not whole."""
         if not body:
             return InternalFault(f"{self._authority} sent the status OK and no message")
         if len(body) < _PREFIX.size or len(body) < _PREFIX.size + _PREFIX.unpack_from(body)[1]:
@@ -332,8 +333,8 @@ class GrpcCodec:
             self._complete(stream, fault, True, done)
 
     def _lose(self, error: Http2Error | BlockError, done: list[Reply]) -> None:
-        """Gives the connection up. If some calls have ended, the other calls end with Unavailable; otherwise raises
-        Unavailable.
+        """Ends the use of the connection. If ``done`` has completed calls, the open calls end with Unavailable;
+        otherwise raises Unavailable.
         """
         code = error.code if isinstance(error, Http2Error) else ErrorCode.COMPRESSION_ERROR
         self._endpoint.outgoing += http2.goaway(0, code, str(error))

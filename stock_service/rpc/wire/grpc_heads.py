@@ -1,9 +1,10 @@
-"""Meaning of a request's header block for a gRPC server: its method, time limit and metadata, or its refusal.
+"""Meaning of a request's header block for a gRPC server: the request's method, time limit and metadata, or its refusal.
 
 ``part`` gives the meaning of a field, and is called once for each new field (``header_blocks.py``). ``Heads.head`` puts
-the parts of a block together. A block that HTTP/2 calls malformed (RFC 9113, 8.2 and 8.3) is ``malformed``, and its
-stream is reset. A block that is no call of gRPC is refused with a status of HTTP. A call that this server does not
-support is refused with a status of gRPC. Sources: ``PROTOCOL-HTTP2.md``, ``compression.md``.
+the parts of a block together. If a block is malformed by HTTP/2's rules (RFC 9113, 8.2 and 8.3), the head's
+``malformed`` has the fault, and the stream is reset. A block that is no gRPC call is refused with an HTTP status. A
+call that this server does not support is refused with a gRPC status. Sources: ``PROTOCOL-HTTP2.md``,
+``compression.md``.
 """
 
 import binascii
@@ -50,7 +51,7 @@ _NOT_METADATA = frozenset(
 _MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
 
 Part = tuple[int, bytes, bytes, Metadata]
-"""A field: its kind, as above; its name; its value, or the fault in the value; its metadata."""
+"""Meaning of a field: the field's kind, as above; its name; its value, or the fault in the value; its metadata."""
 
 
 class Kind(IntEnum):
@@ -63,11 +64,11 @@ class Kind(IntEnum):
     STREAMED = 2
     """Several messages, each with replies, until the client ends."""
     REPLIES = 3
-    """One message, with several replies, of which one is the last."""
+    """One message, with a finite number of replies."""
 
 
 class Refusal(NamedTuple):
-    """Refusal of a request: a status of HTTP, or, with HTTP's 200, one of gRPC."""
+    """Refusal of a request: an HTTP status, or a gRPC status if the HTTP status is 200."""
 
     http_status: int
     code: FaultCode
@@ -80,21 +81,21 @@ class Head(NamedTuple):
     path: bytes = b""
     kind: Kind = Kind.UNARY
     timeout_ms: int = 0
-    """Time limit; 0: none."""
+    """Time limit; 0 for a request without a time limit."""
     metadata: Metadata = ()
     gzipped: bool = False
     """True if a message with the compressed flag is in gzip."""
     takes_gzip: bool = False
-    """True where a reply may be in gzip."""
+    """True if a reply may be in gzip."""
     content_bytes: int = -1
     """Length of the content, from its field; -1 for a head without this field."""
     refusal: Refusal | None = None
     malformed: str = ""
-    """Fault of the block in HTTP/2's terms; empty for a valid block."""
+    """Fault of the block by HTTP/2's rules; empty for a valid block."""
     shown: Shown = None
-    """The token that it shows, by its digest."""
+    """Credential that the request shows."""
     trails: bool = False
-    """True where the block has no field of a request, and may be trailers."""
+    """True if the block has no field of a request, and so may be trailers."""
     usual: bool = False
     """True if no part of the head needs another check: only the message and its length must be checked."""
 
@@ -102,9 +103,8 @@ class Head(NamedTuple):
 class Heads:
     """Makes the heads of one connection. ``kinds`` are the kinds of the server's methods.
 
-    Calls of one client often differ in their last metadata alone, such as a trace's number. So the last good head is
-    kept, without the metadata after its last other part. A head that begins with the same parts is made from the kept
-    head.
+    Calls of one client often differ only in their last metadata, such as a trace's number. So the last valid head is
+    kept, without the metadata at its end. A head that begins with the same parts is made from the kept head.
     """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
@@ -113,7 +113,7 @@ class Heads:
         self._usual: Head | None = None
 
     def head(self, parts: Sequence[Part]) -> Head:
-        """The head that the parts of a block make."""
+        """The head made from the parts of a block."""
         begun, usual = len(self._begun), self._usual
         if usual is not None and parts[:begun] == self._begun:
             said = [*usual.metadata]
@@ -210,7 +210,9 @@ def _role(name: bytes) -> int:
 
 
 def _own(name: bytes, value: bytes) -> Part:
-    """Part of one of gRPC's own fields. A token becomes its digest; some values become one known value or empty."""
+    """Part for one of gRPC's own fields. A token is replaced by its digest; other values are replaced by a known value
+    or by empty bytes.
+    """
     if name == b"te" and value != b"trailers":
         return _MALFORMED, name, b"a field that belongs to one connection", ()
     if name == b"content-length" and not (value.isdigit() and len(value) < 19):
@@ -225,7 +227,7 @@ def _own(name: bytes, value: bytes) -> Part:
 
 
 def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
-    """Refusal of fields that are no call of gRPC, or whose encoding cannot be read; None: they are a call."""
+    """Refusal of fields that are no gRPC call, or whose encoding is not supported. None if the fields are a call."""
     if values[b":method"] != b"POST":
         return Refusal(405, FaultCode.UNIMPLEMENTED, "gRPC takes POST")
     if not values.get(b"content-type"):
@@ -238,7 +240,9 @@ def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
 
 
 def _timeout_ms(value: bytes | None) -> int:
-    """A time limit, rounded up to a millisecond, 1 at least; 0: none; -1: a value that is no time limit."""
+    """A time limit in milliseconds, rounded up, at least 1. 0 for no value, and -1 for a value that is no time
+    limit.
+    """
     if value is None:
         return 0
     digits, unit_ns = value[:-1], _UNIT_NS.get(value[-1:])

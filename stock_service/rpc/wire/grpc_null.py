@@ -1,10 +1,10 @@
 """gRPC of a server that does nothing: a constant reply to every call, with the call's stream number.
 
-Spoken over bare HTTP/2 (``http2.py``) without TLS. Headers are skipped unread, since nothing here needs their state.
-The reply's headers are literals that enter no table.
+The server speaks HTTP/2 (``http2.py``) without TLS. It does not read headers, since it needs no state of them. The
+reply's headers are literals that enter no table.
 
-Left out: every check of a client's bytes, and flow control of one stream: a reply is far below the least window, 65,535
-bytes. The connection's flow control is kept.
+Left out: every check of a client's bytes, and flow control of a stream, since a reply is far smaller than the smallest
+window, 65,535 bytes. The connection's flow control is kept.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The bytes of a gRPC server's replies: frames with their stream's number, before flow control.
+"""Encoding of a gRPC server's replies: frames with their stream's number, before flow control.
 
 A header block that is sent uses no table, so it is encoded once. A usual reply is HEADERS, one DATA frame and trailers,
 and costs two packings and two concatenations.
@@ -15,22 +15,23 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import Field, encode_block
 
 HEADER_LIST_BYTES_MAX, HEADER_BLOCK_BYTES_MAX = 16_384, 65_536
-"""Largest header list of a client, in bytes, and its largest header block: over the first a call is refused, over the
-second its connection ends."""
+"""Largest header list of a client, and largest header block, in bytes. A call with a larger list is refused. A larger
+block ends the connection.
+"""
 
 DETAIL_BYTES_MAX = 4000
-"""Largest text of a status, in bytes, as sent: clients take 8,192 bytes of trailers."""
+"""Largest text of a status, in bytes as sent: clients accept 8,192 bytes of trailers."""
 
 PREFIX = Struct("!BI")
-"""Prefix of a message: 1 where it is compressed, else 0, and its number of bytes."""
+"""Prefix of a message: 1 if the message is compressed, otherwise 0; and the message's number of bytes."""
 
 DETAILS = "grpc-status-details-bin"
-"""Trailing metadata that holds a status' details: a google.rpc.Status, encoded."""
+"""Name of the trailing metadata with a status' details, an encoded google.rpc.Status."""
 
 _METADATA_NAME, _METADATA_TEXT = re.compile(r"[0-9a-z_.\-]+"), re.compile(r"(?! )[ -~]*(?<! )")
 
 _TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
-"""Characters that a status' text may have unescaped."""
+"""Characters that are not escaped in a status' text."""
 
 _BEGIN = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
 _BEGIN_GZIP = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip")])
@@ -53,7 +54,7 @@ MESSAGE_BYTES_MAX = http2.FRAME_BYTES_MAX - PREFIX.size
 
 
 def window_bytes(message_bytes_max: int) -> int:
-    """Window of each stream of a server: the longest message fits."""
+    """Size of a stream's window on a server: room for the largest message."""
     return max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
 
 
@@ -68,8 +69,9 @@ def hello(message_bytes_max: int, streams_max: int) -> bytes:
 
 
 def parted(reply: bytes) -> tuple[bytes, bytes, bytes, bool]:
-    """Frames of a reply before its DATA, content of its DATA, frames after it, and True where the last one ends the
-    stream."""
+    """Parts of a reply: frames before DATA, content of DATA, frames after DATA, and True if the last frame ends the
+    stream.
+    """
     before, body, after, at, flags = b"", [], b"", 0, 0
     while at < len(reply):
         head, flags, _ = http2.HEADER.unpack_from(reply, at)
@@ -98,7 +100,7 @@ def usual_reply(stream: int, message: bytes) -> bytes:
 
 
 def is_usual(reply: bytes) -> bool:
-    """True where a reply is HEADERS, one message and trailers, the first and the last without metadata."""
+    """True if a reply is HEADERS, one message and trailers, without metadata."""
     return reply.startswith(_HEADERS_START) and reply.startswith(_TRAILERS_START, len(reply) - _TAIL.size)
 
 
@@ -108,7 +110,7 @@ def begun(stream: int, gzipped: bool = False, metadata: Sequence[Field] = ()) ->
 
 
 def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
-    """Frames of one message, as many as it needs; ``gzipped``: it is compressed."""
+    """Frames of one message. ``gzipped`` is True for a compressed message."""
     body = PREFIX.pack(gzipped, len(message)) + message
     if len(body) <= http2.FRAME_BYTES_MAX:
         return http2.frame(http2.DATA, 0, stream, body)
@@ -130,12 +132,12 @@ def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] =
 
 
 def is_fault(reply: bytes) -> bool:
-    """True where a reply is trailers alone, in one frame: its first frame ends both headers and stream."""
+    """True if a reply is only trailers in one frame: the first frame ends the headers and the stream."""
     return reply[3:5] == _FAULT_START
 
 
 def broken_off(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
-    """End, with a fault, of a call whose first HEADERS, and perhaps some messages, were sent."""
+    """Frames that end a call with a fault after its first HEADERS, and perhaps some messages, were sent."""
     return http2.headers(stream, encode_block([*_status(code, detail), *metadata]), True)
 
 
@@ -157,7 +159,7 @@ def _value(name: str, value: str | bytes) -> bytes:
 
 
 def http_reply(stream: int, status: int, detail: str) -> bytes:
-    """Reply to a request that is no call of gRPC: a status of HTTP, and the reason."""
+    """Reply to a request that is no gRPC call: an HTTP status, and the reason."""
     fields = [(b":status", b"%d" % status), (b"content-type", b"text/plain")]
     if status == 405:
         fields.append((b"allow", b"POST"))

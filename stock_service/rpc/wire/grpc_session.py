@@ -1,6 +1,6 @@
-"""One connection of a gRPC server: a state machine without I/O. Bytes in, requests out; replies in, bytes out.
+"""State machine of one connection of a gRPC server, without I/O: bytes in, requests out; replies in, bytes out.
 
-A stream is a call. Its states:
+A stream is a call. The states of a call:
 
 | state | event | next | action of the session |
 |---|---|---|---|
@@ -19,15 +19,15 @@ A stream is a call. Its states:
 | half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY where the connection cannot go on |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
-A call whose method streams (``Kind``) is *kept*: each message is a request, one at a time, and the end of the call is a
-request too. The call ends when the client ends it, or when the server drains.
+A call whose method streams (``Kind``) is *kept*: each message is a request, one after the other, and the end of the
+call is also a request. A kept call ends when the client ends it, or when the server drains.
 
-A usual call arrives whole in two frames: HEADERS of a short plain block, and DATA that ends the stream. Nearly every
-call of every client is a usual call. It is cut without these steps (``_cut_usual``).
+A *usual* call arrives whole in two frames: HEADERS with a short plain block, and DATA that ends the stream. Nearly all
+calls of all clients are usual. ``_cut_usual`` takes a usual call without these states.
 
-Floods are bounded by ``patience.py``. The number of streams, the size of a message and the size of the header list
-bound the memory of a connection. Left out: a check that a client keeps within its windows, since no message can exceed
-its limit.
+``patience.py`` limits floods. The limits on streams, on a message's size and on a header list's size limit the memory
+of a connection. Left out: a check that a client keeps within its windows, since the size of a message is limited
+anyway.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,22 +47,23 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""Number of bytes of DATA below which a frame is tiny: a message in tiny frames costs more to receive than to send."""
+"""A DATA frame with fewer bytes is tiny: a message in tiny frames costs more to receive than to send."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
-"""Credits for a new header block whose call fails; number of bytes of new fields for one more credit; number of fields
-for one more credit.
+"""Cost of a new header block whose call fails: first number of credits, one more for the second number of bytes of new
+fields, and one more for the third number of fields.
 """
 
 _NEVER_MEANT = 8
-"""Factor of the cost of a block that HTTP/2 calls malformed: no client's library makes one."""
+"""Factor of the cost of a malformed block: no client library makes such a block."""
 
 _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
-"""Decompressed bytes for one credit, and the time that it takes to decompress them."""
+"""Decompressed bytes for one credit, and the nanoseconds that decompressing these bytes takes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""Three numbers of credits. A client that owes more than the first counts as toiling. Each call pays back the second,
-since clients also update windows and ping. A client can owe the third at most.
+"""Three numbers of credits of *toil*: work of the server that brings no request. A client that owes more than the first
+number counts as toiling. Each call pays back the second number, since clients also update windows and ping. No client
+owes more than the third number.
 """
 
 
@@ -81,7 +82,7 @@ class GrpcSession:
     def __init__(
         self, kinds: Mapping[bytes, Kind], message_bytes_max: int, streams_max: int, now_ns: Callable[[], int]
     ) -> None:
-        """``kinds`` are of all methods. A message has ``message_bytes_max`` bytes at most."""
+        """``kinds`` has the kind of every method. A message has ``message_bytes_max`` bytes at most."""
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_BLOCK_BYTES_MAX)
         self._endpoint.outgoing += hello(message_bytes_max, streams_max)
         self._blocks = BlockReader(part, Heads(kinds).head, HEADER_LIST_BYTES_MAX)
@@ -104,18 +105,20 @@ class GrpcSession:
         """The same."""
         self._draining = self._lost = False
         self.ended = False
-        """True once the client has got GOAWAY, and every accepted call has come whole."""
+        """True if the client has received GOAWAY, and every accepted call has come whole."""
 
     # ---- queries of the server
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes held of unfinished frames and calls; a call that waits for its message is one at least."""
+        """Number of bytes held of unfinished frames and calls; a call that waits for its message counts as one byte at
+        least.
+        """
         return self._calls.pending_bytes
 
     @property
     def held_bytes(self) -> int:
-        """See ``served_stream.Session``; with the waiting messages of kept calls."""
+        """See ``served_stream.Session``; includes the waiting messages of kept calls."""
         return self._endpoint.held_bytes + self._calls.waiting_bytes
 
     @property
@@ -145,8 +148,8 @@ class GrpcSession:
     # ---- bytes in
 
     def feed(self, data: bytes) -> list[GrpcRequest]:
-        """Requests that these bytes complete, in order. Raises SessionError, with the requests before the error, where
-        the connection ends. Frames to send besides are in ``outgoing``.
+        """Takes received bytes. Returns the requests that the bytes complete, in order. Raises SessionError, with the
+        requests before the error, if the connection must end. ``outgoing`` has the frames to send.
         """
         requests: list[GrpcRequest] = []
         if self._lost:
@@ -166,7 +169,7 @@ class GrpcSession:
         return requests
 
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
-        """Takes unusual frames, and all that follow. Raises SessionError."""
+        """Takes unusual frames, and all frames after them. Raises SessionError."""
         endpoint, end, toiled = self._endpoint, len(data), 0
         try:
             if self._unread:
@@ -203,7 +206,7 @@ class GrpcSession:
         self.ended = self._draining and not (self._calls.half or self._calls.kept)
 
     def _count_pending(self) -> None:
-        """Counts the bytes that are not whole yet."""
+        """Counts the bytes of unfinished frames and calls."""
         self._calls.pending_bytes = len(self._pending) + self._endpoint.block_bytes + self._calls.half_bytes
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
@@ -243,18 +246,18 @@ class GrpcSession:
         return min(len(data), len(unread))
 
     def _count_toil(self, toil: int, requests: int) -> None:
-        """Counts the toil of a read: window updates and pings of a client with answered calls are not toil."""
+        """Counts the toil of a read. Window updates and pings of a client with answered calls are no toil."""
         self._unpaid = min(TOIL_MOST, max(0, self._unpaid + toil - TOIL_A_CALL * requests))
         # a client without an answered call counts as one that toils
         self.toils = self._unpaid > TOIL_LEAST or not self._calls.answered
 
     def _spend(self, cost: int) -> None:
-        """Counts frames that bring no work. Raises Http2Error where there are too many."""
+        """Counts frames that bring no work. Raises Http2Error after too many of them."""
         if not self._patience.spend(self._calls.answered, self._calls.sent_bytes, cost):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     def _on_ping(self) -> None:
-        """Counts PINGs. Raises Http2Error where a client keeps its connection alive by too many of them."""
+        """Counts PINGs. Raises Http2Error if a client keeps its connection alive by too many PINGs."""
         self._endpoint.pings = 0
         if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
@@ -313,7 +316,7 @@ class GrpcSession:
                 self._on_end(stream, incoming, requests)
 
     def _read(self, block: bytes) -> tuple[Head, int]:
-        """Head of a header block, and the block's cost if the call comes to nothing. Raises BlockError."""
+        """Head of a header block, and the block's cost if the call fails. Raises BlockError."""
         blocks = self._blocks
         try:
             head = blocks.read(block)
@@ -324,7 +327,7 @@ class GrpcSession:
         return head, _NEW_BLOCK + work if blocks.count else 0
 
     def _count_unfolded(self, size: int) -> None:
-        """Counts the decompressed size of a call's messages, as they give it: a few bytes may be much work."""
+        """Counts the decompressed size that a call's messages state: a few compressed bytes may be much work."""
         credit = min(size, self._message_bytes_max) // _UNFOLDED_BYTES
         self._heavy += credit
         self.later_ns += credit * _UNFOLDED_NS
@@ -395,5 +398,5 @@ class GrpcSession:
 
 
 def _dribbles(event: Event) -> bool:
-    """True for a frame of very few bytes of DATA that does not end its stream."""
+    """True for a tiny DATA frame that does not end its stream."""
     return event[0] == http2.DATA and not event[2] and len(event[3]) < _DATA_FEW

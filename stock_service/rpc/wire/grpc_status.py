@@ -1,7 +1,8 @@
-"""Outcome of a gRPC call: its status as a fault, for any client; header blocks and resets, for clients without grpcio.
+"""Outcome of a gRPC call. The status as a fault is for any client; header blocks and resets are for clients without
+grpcio.
 
-Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. A status for which we
-have no fault is InternalFault, with gRPC's name for it.
+Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. A status without a fault
+of its own becomes InternalFault, with gRPC's name of the status.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ _OTHER_STATUSES = {
     11: "OUT_OF_RANGE",
     15: "DATA_LOSS",
 }
-"""gRPC's names of the statuses for which we have no fault."""
+"""gRPC's names of the statuses without a fault of their own."""
 
 _CANCELLED, _UNKNOWN = 1, 2
 
@@ -50,32 +51,32 @@ _RESET_FAULTS: dict[int, type[Fault]] = {
     ErrorCode.CANCEL: Unavailable,  # CANCELLED, by a server that is stopping
     ErrorCode.ENHANCE_YOUR_CALM: Overloaded,
 }
-"""Faults of resets, by their codes; any other is INTERNAL."""
+"""Faults of resets, by the resets' codes; any other code is INTERNAL."""
 
 
 class Block(NamedTuple):
     """Meaning of a header block for a gRPC client."""
 
     http_status: int
-    """Status of HTTP; 0 where there is none, as in trailers; -1 where it is no number."""
+    """HTTP status; 0 for a block without one, such as trailers; -1 if the value is no number."""
     is_grpc: bool
-    """True where the content type is gRPC's."""
+    """True if the content type is gRPC's."""
     grpc_status: int
-    """Status of gRPC; -1 where there is none."""
+    """gRPC status; -1 for a block without one."""
     detail: str
 
     @property
     def begins(self) -> bool:
-        """True where a response message may follow."""
+        """True if a response message may follow."""
         return self.http_status == 200 and self.is_grpc
 
     @property
     def is_interim(self) -> bool:
-        """True for one of HTTP's statuses 1xx, which other headers follow."""
+        """True for an HTTP status 1xx, after which other headers follow."""
         return 100 <= self.http_status < 200
 
     def fault(self, peer: str) -> Fault | None:
-        """Fault of a call whose last, or only, block this is; None: the status OK."""
+        """Fault of a call that ends with this block; None for the status OK."""
         if self.grpc_status >= 0:
             return status_fault(self.grpc_status, self.detail, peer) if self.grpc_status else None
         if self.http_status not in (0, 200):
@@ -86,12 +87,12 @@ class Block(NamedTuple):
 
 
 def part(name: bytes, value: bytes) -> Field:
-    """Part of a block for one field; empty for a field other than the four of ``_TOLD``."""
+    """Part of a block for one field; empty for a field that is not in ``_TOLD``."""
     return (name, value) if name in _TOLD else (b"", b"")
 
 
 def parse(fields: Sequence[Field]) -> Block:
-    """The block of all its parts together."""
+    """The block that consists of these parts."""
     values = dict(fields)
     status, code = values.get(b":status", b"0"), values.get(b"grpc-status")
     return Block(
@@ -121,7 +122,7 @@ def reset_fault(code: int, peer: str) -> Fault:
 
 
 def goaway_fault(code: int, detail: bytes, peer: str) -> Fault:
-    """The fault of a call that the server does not take, since it has sent GOAWAY."""
+    """The fault of a call that the server does not take, because the server has sent GOAWAY."""
     why = "is stopping" if code == ErrorCode.NO_ERROR else f"said {error_name(code)}"
     said = f": {short(detail.decode(errors='replace'))}" if detail else ""
     return Unavailable(f"call to {peer} not taken up by the server, which {why}{said}")

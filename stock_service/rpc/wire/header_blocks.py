@@ -1,24 +1,24 @@
-"""Header blocks (HPACK, RFC 7541), cut into fields: a field that comes again is not decoded again.
+"""Header blocks (HPACK, RFC 7541): encoding, and decoding with a memory, so that a repeated field is decoded once.
 
-A block that is sent uses only the static table and literals without indexing. So it means the same on every connection,
-and is encoded once.
+A block that is sent uses only the static table and literals without indexing. So the block has the same meaning on
+every connection, and is encoded once.
 
-A block that comes is cut into its fields. A field's bytes are looked up among the known fields of the connection. So
-only a new field is decoded. A block whose fields all came before is remembered as a whole. Fields with which two
-blocks in a row begin are remembered together, with any length.
+A received block is cut into fields. The bytes of a field are looked up among the known fields of the connection. So
+only a new field is decoded. If all fields of a block are known, the whole block is remembered. If two successive blocks
+begin with the same fields, these fields are remembered together, whatever their length.
 
-A peer that has got SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks: they neither use nor change its dynamic table,
-so they always mean the same. A field that is put into a table of size 0 is plain, too. Before the peer has seen that
-setting, it may use a table of 4,096 bytes. That table is kept here, block after block.
+A peer that has received SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks. Plain blocks neither use nor change the
+peer's dynamic table, so equal blocks always have the same meaning. A field that is put into a table of size 0 is also
+plain. Before the peer has received this setting, it may use a table of 4,096 bytes, which is kept here.
 
-A field that shows a token is remembered by a digest, and so is its block: the token itself is not kept. A peer's
-dynamic table keeps the meaning of such a field only.
+A field that shows a token, and a block with such a field, are remembered by a digest: the token itself is not kept. The
+copy of a peer's dynamic table keeps only the meaning of such a field.
 
-Huffman's code of HPACK is DEFLATE's (RFC 1951) with other lengths, and with codes over 15 bits, which no usual text
-needs. So zlib decodes a long string, as a block of DEFLATE. A table decodes the other strings, byte by byte.
+HPACK's Huffman code is like DEFLATE's (RFC 1951), with other lengths, and with codes over 15 bits, which usual text
+does not need. So zlib decodes a long string, as a block of DEFLATE. A table decodes all other strings, byte by byte.
 
-Left out: a fault of RFC 9113, 4.3.1. A peer's first block after its acknowledgement must begin with the table's new
-size. A peer that breaks this rule is still understood.
+Left out: the check of RFC 9113, 4.3.1, that a peer's first block after its acknowledgement begins with the table's new
+size. Blocks that break this rule are decoded.
 """
 
 import zlib
@@ -35,32 +35,35 @@ from hpack.table import HeaderTable
 from stock_service.rpc.security import AUTHORIZATION, concealed
 
 KNOWN_MAX, KNOWN_BYTES_MAX = 16, 512
-"""Largest number of blocks remembered on one connection, and largest size of one: two or three come again."""
+"""Largest number of blocks remembered on one connection, and largest size of such a block: usually two or three blocks
+are repeated.
+"""
 
 FIELDS_BYTES_MAX, FIELD_BYTES_MAX = 4096, 2048
-"""Largest sum of the fields remembered on one connection, and largest field, in bytes as it came and as RFC 9113,
-10.5.1, counts it. So a peer makes us use 100 KiB of memory for blocks and fields, and not a megabyte."""
+"""Largest sum of the fields remembered on one connection, and largest remembered field, in bytes as received and as RFC
+9113, 10.5.1, counts them. So a peer's blocks and fields use at most 100 KiB of memory, and not a megabyte.
+"""
 
 TABLE_BYTES_MAX = 4096
-"""Size of a peer's dynamic table, before it has got our setting."""
+"""Size of a peer's dynamic table, before the peer has received our setting."""
 
 _RESIZED_MAX = 2
 """Largest number of changes of the table's size in one block (RFC 7541, 4.2): down, and up again."""
 
 _UNFOLDED = 4
-"""Multiple of the limit up to which a list is decoded, where the table has to be kept."""
+"""Factor: a list that changes the table is decoded up to this multiple of the limit."""
 
 _NEW_BYTES_MAX = 32_768
-"""Largest size of the new fields decoded in one block: of a list over the limit, those that the table needs."""
+"""Largest size of the new fields decoded in one block: the fields of a list over the limit that the table needs."""
 
 _INTEGER_BITS_MAX = 35
-"""Largest number of bits of a number behind its prefix: more than any limit here needs."""
+"""Largest number of bits of an integer after its prefix: more than any limit here needs."""
 
 _NAME_BYTES_MAX = 64
 """Largest name of a field, in bytes, that is remembered for all connections."""
 
 _INFLATED_MIN = 16
-"""Smallest string in Huffman's code that zlib decodes faster than the table, in bytes: zlib takes 1.2 µs to begin."""
+"""Smallest Huffman-coded string, in bytes, that zlib decodes faster than the table: starting zlib takes 1.2 µs."""
 
 _CODE_BITS_MAX = 15
 """Largest number of bits of a code of DEFLATE."""
@@ -75,13 +78,13 @@ Part = TypeVar("Part")
 Meaning = TypeVar("Meaning")
 
 _Entry = tuple[int, bytes, Part]
-"""A field that was decoded: the bytes that a list counts for it, its name, and its meaning."""
+"""A decoded field: the bytes that a list counts for the field, its name, and its meaning."""
 
 _Row = list[tuple["_Row", bytes]]
 """A state of Huffman's decoder: for each next byte, the next state, and the decoded text."""
 
 _ROWS: list[_Row] = [[] for _ in range(len(HUFFMAN_TABLE) // 16)]
-"""States of the decoder, each filled at its first use: all of them take 10 MB."""
+"""States of the decoder. Each state is filled at its first use, since all states together take 10 MB."""
 
 _STATES = {id(row): state for state, row in enumerate(_ROWS)}
 _MAY_END = {id(_ROWS[state]) for state, flags, _ in HUFFMAN_TABLE if flags & HUFFMAN_COMPLETE}
@@ -100,8 +103,9 @@ class ListTooLong(BlockError):
 class BlockReader(Generic[Part, Meaning]):
     """Reader of one connection's header blocks; ``mean`` makes the meaning of a block from its parts. For one thread.
 
-    ``part`` makes the meaning of one field, from its name and value. The results of both must not be changed, since
-    they are given again for the same bytes. ``list_bytes_max`` bounds a list, counted as RFC 9113, 10.5.1, does.
+    ``part`` makes the meaning of one field, from its name and value. Do not change the results of ``mean`` and
+    ``part``: they are returned again for the same bytes. ``list_bytes_max`` bounds a list, counted as RFC 9113, 10.5.1,
+    does.
     """
 
     def __init__(
@@ -118,19 +122,23 @@ class BlockReader(Generic[Part, Meaning]):
         self._plain = self._shows = False  # True: the last block was plain; True: it showed a token
         self._tokens = False  # True: a known block shows a token
         self.known: dict[bytes, Meaning] = {}
-        """Plain blocks by their bytes, or by ``concealed`` where they show a token. Only to be read by others."""
+        """Plain blocks by their bytes, or by ``concealed`` for a block that shows a token. Other code may only read
+        this.
+        """
         self.changes = 0
-        """Number of changes of the table's size. A block known before a change is not known after it."""
+        """Number of changes of the table's size. At a change all known blocks are forgotten."""
         self.count, self.new_bytes = 0, 0
-        """Number of fields of the last block, and bytes of the new ones; both 0 if the block was known."""
+        """Number of fields of the last block, and number of bytes of its new fields; both 0 for a known block."""
 
     def read(self, block: bytes) -> Meaning:
-        """Meaning of a block; to be called for every block of the connection, in order. Raises BlockError."""
+        """Meaning of a block. Call this for every block of the connection, in order. Raises BlockError."""
         self._peeks = False
         return self._read(block)
 
     def peek(self, block: bytes) -> Meaning | None:
-        """Meaning of a plain block, which then need not be read; None for any other block, and for bad bytes."""
+        """Meaning of a plain block, for which ``read`` need not be called; None for any other block, and for bad
+        bytes.
+        """
         self._peeks = True
         try:
             return self._read(block)
@@ -270,7 +278,9 @@ class BlockReader(Generic[Part, Meaning]):
         self._shrink()
 
     def _resized(self, block: bytes) -> int:
-        """Changes the table's size by a block's beginning; returns the offset of its fields. Raises BlockError."""
+        """Changes the table's size as the beginning of a block says; returns the offset of the block's fields. Raises
+        BlockError.
+        """
         self._not_plain()
         at = count = 0
         while at < len(block) and block[at] & 0xE0 == 0x20:
@@ -298,7 +308,9 @@ class BlockReader(Generic[Part, Meaning]):
 
 
 def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """The number at an offset, with ``most`` as its largest prefix, and its end. Raises BlockError, IndexError."""
+    """The integer at an offset, with ``most`` as largest prefix, and the offset of its end. Raises BlockError,
+    IndexError.
+    """
     number = block[at] & most
     if number < most:
         return number, at + 1
@@ -311,7 +323,7 @@ def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def _past(block: bytes, at: int) -> int:
-    """Offset of the end of a string that begins at an offset. Raises as ``_integer``."""
+    """Offset of the end of the string at an offset. Raises BlockError, IndexError."""
     size, start = _integer(block, at, 0x7F)
     return start + size
 
@@ -326,7 +338,7 @@ _name = lru_cache(256)(_text)
 
 
 def _block_begin() -> bytes:
-    """Beginning of a block of DEFLATE, to the end of a byte, whose literals have HPACK's codes.
+    """Beginning of a DEFLATE block whose literals have HPACK's codes, filled to the end of a byte.
 
     Codes over 15 bits all begin with the same 15 bits, all ones. Here these bits are the code for the block's end.
     """
@@ -345,7 +357,7 @@ _REVERSED = bytes([int(f"{byte:08b}"[::-1], 2) for byte in range(256)])
 
 
 def _inflated(code: bytes) -> bytes | None:
-    """Text of Huffman's code; None where it is faulty, or has a code over 15 bits."""
+    """Text of a Huffman-coded string; None if the string is faulty, or has a code over 15 bits."""
     inflater, bits = _INFLATER.copy(), code.translate(_REVERSED)
     text, last = inflater.decompress(bits[:-1]), inflater.decompress(bits[-1:])
     # a symbol that ends in the last byte leaves under 8 bits; if these are ones, more ones give no further symbol
@@ -353,7 +365,7 @@ def _inflated(code: bytes) -> bytes | None:
 
 
 def _decoded(code: bytes) -> bytes:
-    """Text of Huffman's code. Raises BlockError."""
+    """Text of a Huffman-coded string. Raises BlockError."""
     if len(code) >= _INFLATED_MIN and (text := _inflated(code)) is not None:
         return text
     row, pieces = _ROWS[0], []

@@ -11,11 +11,12 @@
 | TRAILER | a field | TRAILER |
 | TRAILER | an empty line | HEAD, and a message |
 
-Two readers must not take the same bytes for different messages. So these are refused: a length and a coding, two
-lengths, two types, no host or two, a folded field, a wrong character in a field's name, a bare CR or LF.
+Two programs must not read the same bytes as different messages. So a message is refused if it has: a length and a
+coding, two lengths, two types, no host or two hosts, a folded field, a wrong character in a field's name, or a bare CR
+or LF.
 
-A head that came before is neither parsed nor checked again. A refused head is not kept. A head is kept by its bytes, or
-by a digest if it shows a token.
+A head that is equal to a kept head is neither parsed nor checked again. A refused head is not kept. A head is kept
+under its bytes, or under a digest if the head shows a token.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -34,7 +35,7 @@ HEAD_BYTES_MAX = 8192
 """Largest head, in bytes, and largest trailers of a chunked message."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""Answer to a client that asks, by ``Expect``, before it sends a body."""
+"""Answer to a client that sends ``Expect`` and waits before it sends a body."""
 
 _HEADS_MAX = 1024
 """Largest number of heads that are kept parsed."""
@@ -83,7 +84,7 @@ class RequestHead(NamedTuple):
     timeout_ms: int
     """Time limit of the client; 0 for a request without a time limit."""
     shown: Shown = None
-    """The token that it shows, by its digest."""
+    """Credential that the request shows."""
 
 
 class ResponseHead(NamedTuple):
@@ -94,7 +95,7 @@ class ResponseHead(NamedTuple):
     expects: bool
     status: int
     fault: bytes
-    """The name of the fault's code; empty where there is none."""
+    """Name of the fault's code; empty for a response without a fault."""
 
 
 Head = TypeVar("Head", RequestHead, ResponseHead)
@@ -134,11 +135,11 @@ class HttpDecoder(Generic[Head]):
         self._need = 0  # bytes of the body, or of the chunk, still to come
         self._interim = b""
         self.ended = False
-        """True where a message was marked as the last; bytes after it are not read."""
+        """True if a message was marked as the last message; bytes after it are not read."""
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes held of a message that is not whole yet; 1 more where its head is whole."""
+        """Number of bytes held of an unfinished message, plus 1 if the message's head is whole."""
         return len(self._buffer) + len(self._body) + (self._head is not None)
 
     def take_interim(self) -> bytes:
@@ -147,7 +148,7 @@ class HttpDecoder(Generic[Head]):
         return interim
 
     def retire(self) -> bool:
-        """Makes the next message whose head comes the last message of the connection. May be repeated."""
+        """Makes the message with the next head the last message of the connection. May be repeated."""
         parse = self._parse
         self._heads, self._parse = {}, lambda raw: parse(raw)._replace(close=True)
         return True
@@ -175,7 +176,7 @@ class HttpDecoder(Generic[Head]):
         return messages
 
     def _step(self, messages: list[HttpMessage[Head]]) -> bool:
-        """Takes the next part of a message from the buffer; returns False where it is not whole."""
+        """Takes the next part of a message from the buffer; returns False if the part is not whole."""
         match self._state:
             case _State.HEAD:
                 return self._take_head()
@@ -283,7 +284,7 @@ def request_decoder(
 
 
 def response_decoder(bytes_max: int) -> HttpDecoder[ResponseHead]:
-    """Decoder of a client. Responses with a status under 200 are given as well."""
+    """Decoder of a client. ``feed`` also returns responses with a status under 200."""
     return HttpDecoder(_response_head, {}, bytes_max)
 
 
@@ -380,6 +381,6 @@ def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
 
 
 def _closes(fields: dict[bytes, bytes], old: bool) -> bool:
-    """True where the connection ends with this message."""
+    """True if the connection ends with this message."""
     words = {word.strip() for word in fields.get(b"connection", b"").lower().split(b",")}
     return b"close" in words or (old and b"keep-alive" not in words)

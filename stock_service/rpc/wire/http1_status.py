@@ -1,7 +1,7 @@
-"""HTTP's statuses and our faults, both ways, and the bytes of requests and responses that carry them. No I/O.
+"""Conversion between HTTP's statuses and faults, and encoding of requests and responses. No I/O.
 
 A response with a fault names the fault's code in the field ``Fault``, since some faults share a status. UNIMPLEMENTED
-(no method has the path) and NOT_FOUND are both 404. A client uses the name, or the status where there is no name.
+(no method has the path) and NOT_FOUND are both 404. A client uses the name, or the status of a response without a name.
 """
 
 from http import HTTPStatus
@@ -51,8 +51,9 @@ _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 
 
 def encode_request(verb: bytes, path: bytes, kind: bytes, payload: bytes, fields: bytes) -> bytes:
-    """Encodes a request, whose payload, if any, is of that kind. ``fields`` are further fields with their lines'
-    ends."""
+    """Encodes a request. ``kind`` is the type of the payload, if there is one. ``fields`` has further header fields,
+    each with its line's end.
+    """
     body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (kind, len(payload)) if payload or verb == b"POST" else b""
     return b"%s %s HTTP/1.1\r\n%s%s\r\n%s" % (verb, path, fields, body, payload)
 
@@ -70,7 +71,7 @@ def encode_response(status: int, kind: bytes, payload: bytes, extra: bytes = b""
 
 
 def fault_of(status: int, name: bytes, detail: bytes) -> Fault:
-    """The fault of a response that is no answer."""
+    """The fault of a response with another status than 200."""
     fault = _NAMED.get(name) or _FAULTS.get(status, InternalFault)
     text = detail.decode(errors="replace") or f"HTTP status {status}"
     return fault(text if name in _NAMED else f"HTTP status {status}: {text[:300]}")

@@ -1,6 +1,6 @@
 """HTTP/2 (RFC 9113): its frames' kinds, flags, settings, limits and error codes, and the bytes of frames to send.
 
-Receiving, and the rules of sending, are in ``http2_endpoint.py``.
+``http2_endpoint.py`` has the receiving of frames, and the rules of sending.
 """
 
 from enum import IntEnum
@@ -32,7 +32,7 @@ WINDOW_MAX = STREAM_MAX = 2**31 - 1
 """The largest window, and the last stream's number."""
 
 HEADER = Struct("!IBI")
-"""A frame's header: length (three bytes) and kind as one number, flags, stream."""
+"""A frame's header: length (three bytes) and kind (one byte) as one number, then flags, then stream."""
 
 _U32 = Struct("!I")
 _SETTING = Struct("!HI")
@@ -89,7 +89,7 @@ def rst_stream(stream: int, code: ErrorCode) -> bytes:
 
 
 def goaway(last: int, code: ErrorCode, detail: str = "") -> bytes:
-    """A GOAWAY frame: no stream after ``last`` is taken. The detail is for people, and cut to a hundred bytes."""
+    """A GOAWAY frame: no stream after ``last`` is accepted. ``detail`` is text for people, cut to a hundred bytes."""
     return frame(GOAWAY, 0, 0, _U32.pack(last) + _U32.pack(code) + detail.encode()[:100])
 
 

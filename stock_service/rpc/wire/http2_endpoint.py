@@ -2,15 +2,16 @@
 
 ``Endpoint`` takes frames one by one. It handles frames of the connection itself: SETTINGS, PING, flow control. It puts
 header blocks together and removes padding. It gives other frames, as an ``Event``, to the owner of the streams. Bytes
-to send gather in ``outgoing``. A body that the peer's windows do not allow yet is held, and moves to ``outgoing`` when
-the windows allow it.
+to send gather in ``outgoing``. The part of a body that the peer's windows do not allow yet is held, and moves to
+``outgoing`` when the windows allow it.
 
-Rules: every fault of a peer is an ``Http2Error`` and ends the connection. The RFC allows this for a stream's fault too
-(5.4.1). Memory is bounded for any bytes of a peer: frames (16,384 bytes), header blocks and answers have limits.
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a
+stream's fault. Memory is bounded for any bytes of a peer: frames (16,384 bytes), header blocks and answers have limits.
 Unknown frames, flags and settings are ignored.
 
-Left out: priorities and push. The peer's limit of header lists is ignored, and so is its size of a header table, since
-sent blocks use none (``header_blocks.py``). There is no check that the peer keeps within its windows.
+Left out: priorities and push. The peer's limit of header lists is ignored. The peer's size of the header table is also
+ignored, since sent blocks use no table (``header_blocks.py``). There is no check that the peer keeps within its
+windows.
 """
 
 from collections.abc import Callable
@@ -20,10 +21,14 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.http2 import ErrorCode, Http2Error, frame
 
 STREAMS_UNTOLD = 1
-"""Streams at a time before the peer's SETTINGS have come: any useful peer allows one at least."""
+"""Assumed number of streams that the peer allows, before its SETTINGS have come: any useful peer allows one at
+least.
+"""
 
 ANSWERS_MAX = 1000
-"""Largest number of PING and SETTINGS answered between two calls of ``take_outgoing``: an honest peer sends fewer."""
+"""Largest number of PING and SETTINGS frames answered between two calls of ``take_outgoing``: an honest peer sends
+fewer.
+"""
 
 _HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")
@@ -36,12 +41,12 @@ _OF_CONNECTION = (http2.SETTINGS, http2.PING, http2.GOAWAY)
 _PAYLOAD_BYTES = {http2.PRIORITY: 5, http2.RST_STREAM: 4, http2.PING: 8, http2.WINDOW_UPDATE: 4}
 
 Event = tuple[int, int, bool, bytes]
-"""Frame for the owner of the streams: kind, stream, True where it ends the stream, and content. The content is the
+"""Frame for the owner of the streams: kind, stream, True if it ends the stream, and content. The content is the
 whole block of HEADERS, the bytes of DATA without padding, or any other payload. GOAWAY has stream 0."""
 
 
 class _Held:
-    """A body that was not allowed to be sent whole."""
+    """A body of which a part must wait for the peer's windows."""
 
     def __init__(self, body: bytes, end_stream: bool, after: bytes, credit: int) -> None:
         self.body = body
@@ -55,8 +60,9 @@ class Endpoint:
     """One end of a connection; see the module. For one thread. ``take`` raises Http2Error."""
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
-        """``window_bytes`` is the connection's window, which the owner announces; it is renewed when half is used. The
-        streams' windows are the owner's."""
+        """``window_bytes`` is the connection's window. The owner announces the window; this class renews it when half
+        of it is used. The owner announces and renews the streams' windows.
+        """
         self._grant_bytes = max(1, window_bytes // 2)
         self._block_bytes_max = block_bytes_max
         self._greeted = False
@@ -64,17 +70,21 @@ class Endpoint:
         self._block_ends = False  # True: the unfinished block ends the stream
         self._answers = 0
         self.block_stream = 0
-        """The stream whose header block is unfinished: only the block's continuation may come. 0 if no block is
+        """Stream with an unfinished header block, of which only the continuation may come; 0 if no block is
         unfinished.
         """
         self.held: dict[int, _Held] = {}
-        """Bodies that were not allowed to be sent whole, by their streams; only to be read by others."""
+        """Bodies of which a part must wait, by stream. Other code may only read this."""
         self.outgoing = bytearray()
         """Bytes to send, until ``take_outgoing``."""
         self.received = 0
-        """Number of bytes of DATA without a new window yet. A user that adds to it calls ``grant`` now and then."""
+        """Number of received bytes of DATA for which the peer has no new window yet. Code that adds to ``received``
+        must call ``grant`` now and then.
+        """
         self.send_window = http2.WINDOW_DEFAULT
-        """Number of bytes of DATA that the connection may send. A user that sends without ``send_body`` lowers it."""
+        """Number of bytes of DATA that the connection may send. Code that sends without ``send_body`` must lower this
+        number.
+        """
         self.stream_window = http2.WINDOW_DEFAULT
         """Window of a new stream."""
         self.streams_max = STREAMS_UNTOLD
@@ -83,13 +93,14 @@ class Endpoint:
         """True once the PING of ``probe`` was answered."""
         self._probes = False
         self.pings = 0
-        """Number of PINGs that were answered. The reader of this sets it back."""
+        """Number of answered PINGs. The reader of this field sets it back to 0."""
         self.toil = 0
-        """Cost of frames that bring no work, beyond one credit each (``patience.py``). The reader of this sets it
-        back."""
+        """Cost of frames that bring no work, in addition to one credit for each frame (``patience.py``). The reader of
+        this field sets it back to 0.
+        """
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
-        """Takes the frame at an offset; returns the offset of the next one, and the event for the streams' owner.
+        """Takes the frame at an offset; returns the offset of the next frame, and the event for the streams' owner.
 
         Returns the same offset if the frame is not whole yet. Raises Http2Error.
         """
@@ -125,23 +136,24 @@ class Endpoint:
         return data
 
     def grant(self) -> None:
-        """Gives the peer new window for the bytes ``received``, once they are half of the window."""
+        """Gives the peer a new window for the bytes ``received``, once these bytes are half of the window."""
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0
 
     def probe(self) -> None:
-        """Sends a PING whose answer says that the peer has all that was sent before."""
+        """Sends a PING. The answer to this PING shows that the peer has received all earlier bytes."""
         self._probes = True
         self.outgoing += frame(http2.PING, 0, 0, PROBE)
 
     # ---- sending bodies
 
     def send_body(self, stream: int, body: bytes, end_stream: bool, after: bytes = b"", credit: int = 0) -> bytes:
-        """Frames of a stream's whole body, of a byte or more, as far as the windows allow; the rest is held.
+        """Sends a stream's whole body, of at least one byte. Returns the frames that the windows allow; the rest is
+        held.
 
-        ``after`` follows the body, as trailers do; ``credit`` is the number of bytes that the peer has added to the
-        stream's window so far.
+        ``after`` has the bytes to send after the body, such as trailers. ``credit`` is the number of bytes that the
+        peer has added to the stream's window so far.
         """
         held = _Held(body, end_stream, after, credit)
         frames = self._allowed(stream, held)
@@ -156,7 +168,7 @@ class Endpoint:
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes of held bodies that have not left."""
+        """Number of bytes of held bodies that were not sent."""
         return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
 
     def drop_all(self) -> None:
@@ -164,11 +176,13 @@ class Endpoint:
         self.held.clear()
 
     def drop(self, stream: int) -> bool:
-        """Forgets the held body of a stream; returns True where there was one."""
+        """Forgets the held body of a stream; returns True if the stream had a held body."""
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """The frames of a body that may be sent now, with the bytes that follow it once it is sent."""
+        """The frames of a body that may be sent now. If the body is then sent whole, its following bytes are
+        included.
+        """
         total = len(held.body)
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
         self.send_window -= stop - held.at
@@ -207,9 +221,9 @@ class Endpoint:
     # ---- taking frames, one kind each
 
     def _check_greeting(self, head: int, flags: int) -> None:
-        """Checks a frame's length, and that SETTINGS come first: otherwise the peer speaks another protocol.
+        """Checks a frame's length, and that SETTINGS is the first frame: otherwise the peer speaks another protocol.
 
-        GOAWAY may come before, from a peer that takes no connection.
+        GOAWAY may come first, from a peer that accepts no connection.
         """
         length, kind = head >> 8, head & 0xFF
         if not self._greeted and (kind != http2.SETTINGS or flags & http2.ACK) and kind != http2.GOAWAY:
@@ -355,7 +369,7 @@ def _check(kind: int, stream: int, payload: bytes) -> None:
 
 
 def _check_priority(stream: int, payload: bytes) -> None:
-    """Checks that a stream does not depend on itself; its dependency is ignored."""
+    """Checks that a stream does not depend on itself. Otherwise the stream's dependency is ignored."""
     if _U32.unpack_from(payload)[0] & http2.STREAM_MAX == stream:
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {stream} depends on itself")
 

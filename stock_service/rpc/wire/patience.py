@@ -1,10 +1,10 @@
-"""Limit on frames that bring no work. The limit bounds every flood of frames. No I/O; the caller gives the time.
+"""Limit on frames that bring no work, which stops every flood of frames. No I/O; the caller passes the clock.
 
 A frame that carries no message costs a server time and its sender nearly nothing. Such frames are PING, SETTINGS,
 RST_STREAM, PRIORITY, WINDOW_UPDATE, a DATA of a few bytes, and HEADERS whose call fails. Each of them costs one or more
 of a connection's credits; a credit is some 5 to 10 µs. Credits come back with time, with each answered call, and with
-bytes sent, as a client that takes much has to widen its windows. A client without credits floods the server. An
-answered call has paid for its own headers, of any length, known or new.
+bytes sent: a client that receives many bytes must widen its windows. A client that has used all credits floods the
+server. An answered call costs nothing for its own headers, whether long or short, known or new.
 """
 
 from collections.abc import Callable
@@ -13,18 +13,21 @@ CREDITS_MAX = 1000
 """Largest number of credits at a time, and credits earned a second: some 5 ms of a server's time."""
 
 CREDITS_FIRST = 400
-"""Credits of a new connection: a peer that is cut off may come again at once."""
+"""Credits of a new connection: fewer, since a peer whose connection was closed may connect again at once."""
 
 CREDITS_PER_ANSWER = 16
-"""Credits for an answered call. An honest client sends four such frames a call at most; but most of its calls may be
-late, and be cancelled."""
+"""Credits for an answered call. An honest client sends at most four such frames for a call; but it may cancel most of
+its calls because they are late.
+"""
 
 BYTES_PER_CREDIT = 1024
-"""Bytes sent for a credit: clients widen a window for 8 KiB and more, their stream's and their connection's."""
+"""Number of bytes sent for one credit: clients widen a window, of a stream or the connection, for 8 KiB and more."""
 
 PINGS_MAX, PING_NS = 16, 10**9
 """Largest number of PINGs while no call is answered, and the nanoseconds after which one of them is forgotten. A client
-that keeps its connection alive needs one in ten seconds. gRPC's own servers allow two, and one in five minutes."""
+that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and one in five
+minutes.
+"""
 
 
 class Patience:

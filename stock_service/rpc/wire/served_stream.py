@@ -1,4 +1,4 @@
-"""One client's connection in a server that dispatches requests: a state machine, without I/O.
+"""State machine of one client's connection, in a server that dispatches requests. No I/O.
 
 | state | event | next | action of the server |
 |---|---|---|---|
@@ -22,16 +22,17 @@
 | all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; begins no more |
 | BROKEN | no request is in flight | CLOSED | closes |
 
-LEAVING is there because a kernel that closes with bytes unread resets the connection, which destroys replies on their
-way. ``closing.py`` of the server core has the time that is enough.
+LEAVING is necessary because a kernel that closes a connection with unread bytes resets the connection, which destroys
+replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
 
-Only the reading thread writes ``received``. The threads that answer write ``answered``, one at a time: the owner has a
-lock for this. So the reading thread subtracts the two without that lock. It may see too many requests in flight, and
-never too few. It announces that it is about to look (``release`` leaves READING) before it reads ``answered``. A thread
-that answers counts before it looks at the state (``replied``). So one of the two always sees the other. The reading
-thread looks in any case at a connection that is ``queued`` for a turn. It ends ``queued`` before that look.
+Only the reading thread writes ``received``. The answering threads write ``answered``, one at a time, under the owner's
+lock. The reading thread computes ``received - answered`` without this lock. So the reading thread may see too many
+requests in flight, but never too few. The reading thread first leaves READING (``release``), and then reads
+``answered``. An answering thread first counts its reply, and then looks at the state (``replied``). So at least one of
+the two threads sees the other's write, and looks at the connection. The reading thread always looks at a connection
+that is ``queued`` for a turn, and ends ``queued`` before this look.
 
-Left out: the bytes of replies, which their sender keeps; waking threads.
+Left out: the bytes of replies, which ``ServedConnection`` keeps; waking threads.
 """
 
 from collections import deque
@@ -55,10 +56,12 @@ class RequestDecoder(Protocol[Request_co]):
 
     @property
     def ended(self) -> bool:
-        """True where a request was marked as the last of its connection; bytes after it are not read."""
+        """True if a request was marked as the last request of the connection; bytes after it are not read."""
 
     def take_interim(self) -> bytes:
-        """Bytes for which a client waits before it sends the rest of a request, given once; nearly always empty."""
+        """Bytes for which a client waits before it sends the rest of a request; returned once, and nearly always
+        empty.
+        """
 
     def retire(self) -> bool:
         """Tells the client of an old connection to use another connection, so that ``ended`` is True soon. Returns
@@ -66,66 +69,72 @@ class RequestDecoder(Protocol[Request_co]):
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Requests that these bytes complete. Raises FramingError, with the requests before, for other bytes."""
+        """Takes received bytes. Returns the requests that the bytes complete. Raises FramingError, with the earlier
+        requests, for bytes that are no request.
+        """
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
-    """A decoder that also sends bytes of its own, and decides when replies leave.
+    """A decoder that also has its own bytes to send, and decides when replies are sent.
 
-    Its owner has one lock for all of it. With the lock held, any thread may use it.
+    The owner of a session has a lock. Any thread that holds this lock may use the session.
     """
 
     @property
     def outgoing(self) -> Sized:
-        """Object that is empty where ``take_outgoing`` gives no bytes. Always the same object."""
+        """Object that is empty if ``take_outgoing`` would return no bytes. Always the same object."""
 
     @property
     def held(self) -> Sized:
-        """Replies that may not leave whole yet. Always the same object."""
+        """Replies of which a part must wait before it is sent. Always the same object."""
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes of these replies."""
+        """Number of bytes of the replies in ``held``."""
 
     @property
     def ready(self) -> Sized:
-        """Object that is empty where ``take_ready`` gives no requests. Always the same object."""
+        """Object that is empty if ``take_ready`` would return no requests. Always the same object."""
 
     @property
     def occupied(self) -> bool:
-        """True if calls are open without a request or reply under way: a connection with open calls is not idle."""
+        """True if a call is open, even without a request or reply under way: a connection with open calls is not
+        idle.
+        """
 
     @property
     def reads_on(self) -> bool:
-        """True if the session must get bytes though it takes no more requests: without these bytes, replies would never
-        leave.
+        """True if the session needs more bytes although it takes no more requests: without these bytes, some replies
+        could never be sent.
         """
 
     @property
     def toils(self) -> bool:
-        """True where it is to be read in small pieces: its last bytes cost the reading thread more than requests."""
+        """True if the connection must be read in small pieces: its last bytes cost the reading thread more time than
+        requests.
+        """
 
     @property
     def later_ns(self) -> int:
-        """Nanoseconds of work to answer the last bytes, besides the method's work and the reading."""
+        """Nanoseconds of work to answer the last bytes, without the method's work and the reading."""
 
     def take_outgoing(self) -> bytes:
         """Takes the bytes to send now."""
 
     def take_ready(self) -> Sequence[Request]:
-        """Takes the requests that had to wait for the answer to another one, and may begin."""
+        """Takes the requests that had to wait for the answer to an earlier request, and may now begin."""
 
     def admit(self, request: Request, reply: bytes) -> bytes:
-        """The part of a request's reply that leaves now; ``take_outgoing`` gives the held rest later."""
+        """The part of a request's reply to send now. The rest is held, and ``take_outgoing`` returns it later."""
 
     def renew(self) -> None:
-        """Makes the server answer watching calls again, because their answer may have changed."""
+        """Makes the server answer calls that watch for changes again, because the answer may have changed."""
 
     def drain(self) -> None:
-        """Takes no further request, and tells the client: the server is stopping."""
+        """Stops taking requests, and tells the client: the server is stopping."""
 
     def lose(self) -> None:
-        """Notes that the client sends no more. Replies that waited for its bytes never leave."""
+        """Notes that the client sends no more bytes. Replies that waited for the client's bytes are never sent."""
 
 
 class State(Enum):
@@ -154,7 +163,9 @@ class Overdue(Enum):
 
 
 class ServedStream(Generic[Request]):
-    """State of one connection; see the module. For the reading thread, except ``replied`` and the fields it reads."""
+    """State of one connection; see the module. For the reading thread, except ``replied`` and the fields that
+    ``replied`` reads.
+    """
 
     def __init__(
         self,
@@ -170,9 +181,11 @@ class ServedStream(Generic[Request]):
         """Number of dispatched requests, plus the number of other faults that were sent."""
         self.answered = 0
         self.unsent = False
-        """True where bytes of a reply wait for the client to take them."""
+        """True if bytes of a reply wait until the client takes them."""
         self.queued = False
-        """True if the connection waits for a turn, when the reading thread looks at it without being asked."""
+        """True if the connection waits for a turn (``queue.py``): the reading thread then looks at it without being
+        asked.
+        """
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._session = session
@@ -188,7 +201,7 @@ class ServedStream(Generic[Request]):
 
     @property
     def in_flight(self) -> int:
-        """Number of requests dispatched and not answered yet."""
+        """Number of requests that were dispatched and not answered yet."""
         return self.received - self.answered
 
     @property
@@ -200,21 +213,22 @@ class ServedStream(Generic[Request]):
 
     @property
     def idle(self) -> bool:
-        """True where no request is under way, and the client has been given all replies."""
+        """True if no request is under way, and all replies were sent to the client."""
         return self.state is READING and not self.owes
 
     @property
     def idle_since_ns(self) -> int:
         """Time of the last event, for a connection without a request under way; 0 for any other connection.
 
-        Calls may be open on it without a request under way: a client that only watches gives way to a new one.
+        A connection with only open calls also has such a time: a client that only watches may be evicted for a new
+        client.
         """
         settled = self.state is READING and self.received == self.answered and not self.unsent
         return self._active_ns if settled and not (self._session and self._session.held) else 0
 
     @property
     def done(self) -> bool:
-        """True where the connection can be closed."""
+        """True if the connection can be closed."""
         if self.state is BROKEN:
             return self.received == self.answered
         return self._ended and self.finished
@@ -228,36 +242,42 @@ class ServedStream(Generic[Request]):
 
     @property
     def reads_on(self) -> bool:
-        """True where it is ending, and its session must still be fed: else replies would never leave."""
+        """True if the connection is ending, and its session needs more bytes: without these bytes, some replies could
+        never be sent.
+        """
         return self.state is ENDING and self._session is not None and self._session.reads_on and not self.unsent
 
     # ---- threads that answer, one at a time
 
     def replied(self, unsent: bool, count: int = 1) -> bool:
-        """Notes replies that were sent, or kept in part (``unsent``). Returns True if the reading thread must look
-        now.
+        """Notes ``count`` replies that were sent. ``unsent`` is True if some bytes wait for the client. Returns True if
+        the reading thread must look at the connection now.
         """
         self.unsent = unsent
         self.answered += count
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes other bytes that were sent, or kept in part (``unsent``); ``moved``: held ones were among them."""
+        """Notes other bytes that were sent. ``unsent`` is True if some bytes wait for the client, ``moved`` if the
+        bytes include held bytes.
+        """
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
 
     def flushed(self, unsent: bool) -> None:
-        """Notes that the client took some kept bytes; ``unsent``: not all of them."""
+        """Notes that the client took bytes that waited. ``unsent`` is True if some bytes still wait."""
         self.unsent = unsent
         self._blocked_ns = 0
 
     # ---- the reading thread
 
     def take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
-        """Takes bytes that were read. Returns the request to dispatch, nearly always; None: call ``release``.
+        """Takes bytes that were read. Nearly always returns the request to dispatch; if it returns None, call
+        ``release``.
 
-        To be called while READING, where no request waits. ``arrived_ns`` is the time when the bytes could be read.
+        Call this only while READING, and while no request waits. ``arrived_ns`` is the time from which the bytes could
+        be read.
         """
         self._active_ns = now_ns
         decoder = self._decoder
@@ -283,7 +303,7 @@ class ServedStream(Generic[Request]):
     def release(self, count: int) -> list[tuple[Request, int]]:
         """Releases up to ``count`` requests, as far as the pipeline's limit allows, each with its arrival.
 
-        ``settle`` comes after. A connection with more requests to release is to be ``queued``, for another turn.
+        Call ``settle`` afterwards. Set ``queued`` if the connection has more requests to release, for another turn.
         """
         if self.state is READING:
             self.state = PAUSED  # before ``answered`` is read: a thread that answers later makes us look again
@@ -292,7 +312,8 @@ class ServedStream(Generic[Request]):
         return [self._waiting.popleft() for _ in range(count)]
 
     def held_bytes(self) -> int:
-        """Bytes of memory for requests that are not whole, or wait: for waiting ones, all bytes read since none waited.
+        """Bytes of memory for requests that are not whole or wait. Waiting requests count as all bytes read since no
+        request waited.
 
         A bytearray that grows takes an eighth more than it has.
         """
@@ -303,27 +324,31 @@ class ServedStream(Generic[Request]):
         return held if self._session is None else held + self._session.held_bytes
 
     def release_ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Requests of a session that waited for the answer to another one; from now on they count as in flight."""
+        """Requests of a session that waited for the answer to an earlier request. From now on these requests count as
+        in flight.
+        """
         assert self._session is not None
         ready = self._session.take_ready()
         self.received += len(ready)
         return [(request, now_ns) for request in ready]
 
     def releasable(self) -> int:
-        """Number of requests that ``release`` would give."""
+        """Number of requests that ``release`` would return."""
         return 0 if self.unsent else max(0, min(len(self._waiting), self._pipeline_max - self.in_flight))
 
     def put_back(self, request: Request, arrived_ns: int) -> None:
-        """Takes back a request that was released and not dispatched; of several, the last first."""
+        """Takes back a request that was released and not dispatched. Put back several requests in reverse order."""
         self.received -= 1
         self._waiting.appendleft((request, arrived_ns))
 
     def heads(self) -> Iterator[tuple[Request, int]]:
-        """Requests that ``release`` would give, each with its arrival."""
+        """Requests that ``release`` would return, each with its arrival."""
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """Bytes to send now, which count as one more reply: for half a request, or at the end. Nearly always empty."""
+        """Bytes to send now, nearly always none: an interim answer to a partial request, or the last words. They count
+        as one more reply.
+        """
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
@@ -334,7 +359,7 @@ class ServedStream(Generic[Request]):
         return words
 
     def settle(self, now_ns: int) -> None:
-        """Reads on, if there is room; to be called after ``release``."""
+        """Returns to READING, if the pipeline has room. Call this after ``release``."""
         if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
             self.state = READING
             if self._held and self._partial_ns:  # while nothing was read, the rest could not come
@@ -346,7 +371,7 @@ class ServedStream(Generic[Request]):
             self._blocked_ns = 0  # held replies may have been given up
 
     def end(self, by_client: bool = False) -> None:
-        """Stops reading; requests that came are answered. ``by_client``: the client has sent its end."""
+        """Stops reading; requests that have come are answered. ``by_client`` is True if the client has sent its end."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
@@ -357,7 +382,7 @@ class ServedStream(Generic[Request]):
             self.end()
 
     def leave(self) -> None:
-        """Begins LEAVING, once ``finished``: bytes that still come are dropped."""
+        """Begins LEAVING, in which received bytes are dropped. Call this once ``finished`` is True."""
         self.state = LEAVING
 
     def cut(self) -> None:
@@ -371,8 +396,8 @@ class ServedStream(Generic[Request]):
         self.state = CLOSED
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
-        """The reason why the time is over, if it is: ``read_ns`` is the limit for reading and sending, ``idle_ns`` for
-        any event.
+        """The reason why the connection's time is over, if it is over. ``read_ns`` is the limit for reading a request
+        and for sending, and ``idle_ns`` the limit without any event.
         """
         if self.state is LEAVING or self.state is CLOSED:
             return Overdue.NOTHING
@@ -391,7 +416,9 @@ class ServedStream(Generic[Request]):
         return Overdue.NOTHING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
-        """Keeps the time since which a request is not whole; ``whole``: at least one has just become whole."""
+        """Keeps the time since which a request is not whole. ``whole`` is True if at least one request has just become
+        whole.
+        """
         if not self._decoder.pending_bytes:
             self._partial_ns = 0
         elif whole or not self._partial_ns:

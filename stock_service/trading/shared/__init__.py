@@ -1,1 +1,3 @@
-"""A catalog that several processes share. A process that ends in any way leaves the catalog whole and unlocked."""
+"""A catalog that several processes share. When a process ends, even by SIGKILL, the catalog stays whole and
+unlocked.
+"""

@@ -1,10 +1,12 @@
-"""The catalog in memory that several processes share: stocks, commits and the window of request ids are one for all.
+"""The catalog in memory that several processes share. All processes have the same stocks, commits and window of request
+ids.
 
-The memory is an anonymous file (memfd_create(2)), which a parent allots and gives to its children by descriptor. It is
-gone with the last process that has it. One mutex guards all of it, over processes and threads: readers hold it too.
+The memory is an anonymous file (memfd_create(2)). A parent process allots the file, and passes its descriptor to the
+children. The memory is freed when the last process with the file ends. One mutex, for all processes and threads, guards
+the whole memory; readers hold the mutex too.
 
-A process that is killed during a change leaves the memory as before the change, or as after it (``memory.py``), and no
-lock. A trade and the record of its id are one commit. So an id can be used again after a process was killed in its
+If a process is killed during a change, the memory is as before the change or as after the change (``memory.py``), and
+unlocked. A trade and the record of its id are one commit. So an id can be used again after a process was killed in its
 first use: the second use gets the reply of the trade that was done, or does the trade.
 """
 
@@ -31,10 +33,11 @@ _STOCK_WORDS = 3  # price in cents, volume, number of its last commit
 
 
 def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
-    """Makes memory with these stocks, that remembers ``retry_window`` request ids, 1 or more, for all processes
-    together. Returns its descriptor, which the caller closes; any number of ``SharedCatalog`` may be made of it.
+    """Makes memory with these stocks, and with room for ``retry_window`` request ids, 1 or more, of all processes
+    together. Returns the memory's descriptor, which the caller closes. Any number of ``SharedCatalog`` may use the
+    memory.
 
-    Takes some 82 bytes for each id that it remembers, 8.2 MB for 100,000, as ids come. Raises OSError, and
+    The memory grows as ids come, by some 82 bytes for each id: 8.2 MB for 100,000 ids. Raises OSError, and
     OverflowError for a number of over 64 bits.
     """
     named = pickle.dumps([(stock.name, stock.volume_limit) for stock in stocks])
@@ -62,12 +65,13 @@ class SharedCatalog:
     """One process's ``Catalog`` on the memory that ``allot`` made.
 
     Steps may change a stock's price and its volume. Prices and volumes are of 64 bits: a step that makes a larger
-    number raises OverflowError and changes nothing. Waits are not bounded.
+    number raises OverflowError and changes nothing. Waits have no timeout.
     """
 
     def __init__(self, memory: Memory) -> None:
-        """The maker of ``memory`` closes it, once no thread uses the catalog. Raises ValueError where the memory holds
-        no catalog."""
+        """The maker of ``memory`` closes it, once no thread uses the catalog. Raises ValueError if the memory has no
+        catalog.
+        """
         self._memory = memory
         words = self._words = memory.words
         if len(words) <= _STOCKS or words[_KIND] != _MAGIC:

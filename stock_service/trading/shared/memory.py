@@ -1,12 +1,12 @@
 """Memory that processes share: a commit changes all of its words, or no word.
 
 A word is a signed integer of 64 bits. ``Memory.commit`` writes all new words into a journal, then their number, and
-then puts the words in their places. If a process is killed on the way, the next holder of the memory finishes the
-commit. It reads the number of words in the journal, and puts these words in their places once more. Storing that number
-is the moment of the commit. The number is under 256, so storing it changes a single byte, which nothing can tear. A
-killed process has stored all that came before in its program and nothing that came after.
+then puts the words in their places. If a process is killed meanwhile, the next holder of the memory finishes the
+commit: it puts the words of the journal in their places once more. Storing the number is the moment of the commit. The
+number is under 256, so storing it changes a single byte, which cannot be torn. A killed process has done all stores
+before some point of its program, and no store after this point.
 
-``bytes`` are the same memory, for data that is written before the memory is shared.
+``bytes`` is a view of the same memory, for data that is written before the memory is shared.
 
 The lock over processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
 fcntl(2)). The kernel releases the lock of a process that ends in any way. Unlike the older locks of POSIX it belongs to
@@ -42,11 +42,12 @@ _LET_GO = _FLOCK.pack(F_UNLCK, os.SEEK_SET, 0, 1, 0)
 
 
 class Memory:
-    """A file that processes map. One thread of all processes at a time holds the memory (``with``), and never finds a
-    half commit.
+    """A file that several processes map into their memory. One thread of all processes at a time holds the memory
+    (``with``), and never finds a partial commit.
 
-    Everything but ``with`` and ``close`` is for the holder. Entering blocks while another thread holds it, without a
-    bound. A thread first takes a lock of its process, so that at most one thread of each process waits in the kernel.
+    Only the holder may use the attributes and methods, except ``with`` and ``close``. Entering blocks while another
+    thread holds the memory, without a timeout. A thread first takes a lock of its process, so that at most one thread
+    of each process waits in the kernel.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -78,7 +79,7 @@ class Memory:
             self._threads.release()
 
     def commit(self, changes: Sequence[int]) -> None:
-        """Changes words, all or none: ``changes`` are the place and the new value of each, in a row.
+        """Changes all words or no word. ``changes`` has the place and the new value of each word, one after the other.
 
         Raises OverflowError, and changes nothing, where a value has over 64 bits.
         """
@@ -101,7 +102,7 @@ class Memory:
         words[_JOURNAL] = 0
 
     def close(self) -> None:
-        """Unmaps the file in this process, and releases the lock. To be called once, when no thread uses the memory."""
+        """Unmaps the file in this process, and releases the lock. Call this once, when no thread uses the memory."""
         os.close(self._file)
         self.words.release()
         self.bytes.release()

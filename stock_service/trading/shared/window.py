@@ -2,10 +2,10 @@
 
 ``once.py`` describes a record. Records are numbered from 1, and are in a ring: a new one takes the place of the oldest.
 Records with the same hash are in a chain, the newest first. A chain ends with the first number that is forgotten, or 0:
-so nothing is taken out of a chain. An id is kept as its digest of 128 bits. So two ids never have the same digest,
-unless somebody looks for two that do, which takes 2^64 tries.
+so nothing is taken out of a chain. An id is kept as its digest of 128 bits. So two ids never have the same digest by
+accident; finding two such ids takes 2^64 tries.
 
-Everything here is for the holder of the memory.
+Only the holder of the memory may call these functions and methods.
 """
 
 import struct
@@ -35,7 +35,7 @@ Key = tuple[int, int]
 
 
 def digest_of(key: str) -> Key:
-    """The digest under which an id is found here; ``key`` is the key of ``once.py``."""
+    """The digest under which an id is found in the window; ``key`` is the key of ``once.py``."""
     first, second = _KEYS.unpack(blake2b(key.encode(), digest_size=_KEYS.size).digest())
     return first, second
 
@@ -50,7 +50,7 @@ def _buckets(retry_window: int) -> int:
 
 
 class RetryWindow:
-    """The window that begins at a word of the memory."""
+    """The window, which begins at the word ``begin`` of the memory."""
 
     def __init__(self, memory: Memory, begin: int, retry_window: int) -> None:
         self._words = memory.words
@@ -60,7 +60,7 @@ class RetryWindow:
         self._records = begin + _BUCKETS + self._mask + 1
 
     def find(self, key: Key) -> bytes | None:
-        """The record of an id; None: the id is not remembered."""
+        """The record of an id; None if the id is not remembered."""
         words = self._words
         forgotten = max(0, words[self._at + _IDS] - self._most)
         number = words[self._bucket(key)]
@@ -73,7 +73,7 @@ class RetryWindow:
         return None
 
     def adding(self, key: Key, record: bytes) -> list[int]:
-        """The words to commit so that a new id is remembered, and the oldest is forgotten where there is no room."""
+        """The words to commit so that a new id is remembered. If the window is full, the oldest id is forgotten."""
         words = self._words
         number, bucket = words[self._at + _IDS] + 1, self._bucket(key)
         place = self._place(number)

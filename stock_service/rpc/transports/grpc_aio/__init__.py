@@ -64,7 +64,7 @@ def own_options(options: argparse.Namespace) -> AioOptions:
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
     """Starts a server, which listens on a loopback address when this function returns.
 
-    Raises OSError where it cannot listen, UsageError for another address.
+    Raises OSError if it cannot listen, UsageError for another address.
     """
     if not is_loopback(options.host):
         allowed = "a loopback address (127.0.0.1, ::1, localhost): grpc_aio is for experiments on one machine"

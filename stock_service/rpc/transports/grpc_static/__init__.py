@@ -42,7 +42,7 @@ also count.
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
+    """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
     from stock_service.rpc.health import WATCH
     from stock_service.rpc.reflection import reflection
     from stock_service.rpc.security import Right

@@ -30,7 +30,7 @@ def own_options(options: argparse.Namespace) -> ReadOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
+    """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
     from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 
     own: ReadOptions = options.own or ReadOptions()

@@ -42,7 +42,7 @@ codec = HttpCodec
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError where it cannot listen."""
+    """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
     own: ReadOptions = options.own or ReadOptions()
     service = service.with_health()
     methods = methods_of(service)

@@ -47,7 +47,7 @@ class Http:
     """See ``server_core.protocol.WireProtocol``."""
 
     def __init__(self, service: Service, methods: Methods, options: ServeOptions) -> None:
-        """Raises OSError where the host to listen on is a name without an address."""
+        """Raises OSError if the host to listen on is a name without an address."""
         self._answered = methods.answered
         self._frame_bytes_max, self._own_hosts = options.frame_bytes_max, _own_hosts(options)
         self._heads: dict[bytes, RequestHead] = {}  # the reading thread's, which alone uses decoders

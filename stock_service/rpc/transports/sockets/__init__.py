@@ -68,7 +68,7 @@ def own_options(options: argparse.Namespace) -> SocketOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError where it cannot listen, UsageError for TLS with
+    """Starts a server, which listens when this returns. Raises OSError if it cannot listen, UsageError for TLS with
     connection dispatch."""
     own: SocketOptions = options.own or SocketOptions()
     service = service.with_health()

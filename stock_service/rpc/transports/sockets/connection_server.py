@@ -261,7 +261,7 @@ class _Unread:
     """Time since which bytes of a connection may wait unread, for the connection's thread; on ``time.monotonic_ns``."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Takes a connection that may have waited for a thread. Raises OSError where the connection is gone."""
+        """Takes a connection that may have waited for a thread. Raises OSError if the connection is gone."""
         self._connection = connection
         self._waits = arrived_bytes(connection) > 0
         self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()
