@@ -14,11 +14,15 @@ from stock_service.rpc.wire.http2 import (
     END_HEADERS,
     END_STREAM,
     HEADERS,
+    INITIAL_WINDOW_SIZE,
     PING,
     PREFACE,
     RST_STREAM,
     SETTINGS,
+    WINDOW_DEFAULT,
+    settings,
 )
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import Frame
 
 WAIT_S = 30.0
 """How long the server may take to say anything, on a machine that is very busy."""
@@ -41,13 +45,16 @@ RESET = -1
 class RawHttp2:
     """One connection on which both sides have exchanged their prefaces."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, window_bytes: int = WINDOW_DEFAULT) -> None:
+        """``window_bytes`` is the window of each stream, for the server's replies."""
         self.socket = socket.create_connection(address, WAIT_S)
         self._decoder = Decoder()
         self._read = b""
         self.statuses: dict[int, int] = {}
         """The status of each call that has ended, by its stream."""
-        self.socket.sendall(PREFACE + framed(SETTINGS, 0, 0, b""))
+        self.frames: list[Frame] = []
+        """All frames that have come."""
+        self.socket.sendall(PREFACE + settings((INITIAL_WINDOW_SIZE, window_bytes)))
         while self._frame() != SETTINGS:
             pass
 
@@ -78,6 +85,14 @@ class RawHttp2:
         while (read := self._frame()) != kind:
             assert read is not None, "the server has closed"
 
+    def until(self, kind: int, stream: int = 0) -> Frame:
+        """The first frame of a kind on a stream, among all that came. Blocks until it has come."""
+        while True:
+            for frame in self.frames:
+                if (frame.kind, frame.stream) == (kind, stream):
+                    return frame
+            assert self._frame() is not None, f"closed before a frame {kind}; there were {self.frames}"
+
     def rest(self) -> dict[int, int]:
         """The status of each call, once the server has closed."""
         while self._frame() is not None:
@@ -91,6 +106,7 @@ class RawHttp2:
             return None
         kind, flags, stream = header[3], header[4], int.from_bytes(header[5:])
         content = self._bytes(int.from_bytes(header[:3]))
+        self.frames.append(Frame(kind, flags, stream, content))
         if kind == HEADERS:
             status = dict(self._decoder.decode(content, raw=True)).get(b"grpc-status")
             if status is not None:
@@ -106,7 +122,10 @@ class RawHttp2:
 
     def _bytes(self, count: int) -> bytes:
         while len(self._read) < count:
-            received = self.socket.recv(1 << 16)
+            try:
+                received = self.socket.recv(1 << 16)
+            except ConnectionResetError:
+                return b""
             if not received:
                 return b""
             self._read += received

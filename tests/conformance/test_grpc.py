@@ -22,7 +22,6 @@ from tests.conformance.kept import GRPC
 from tests.conformance.running import (
     BLOCK,
     ECHO,
-    KINDS,
     PROBE,
     WAIT_S,
     Kind,
@@ -165,41 +164,6 @@ def reflected(
     stub = reflection_pb2_grpc.ServerReflectionStub(to_server)
     (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=WAIT_S)
     return answer
-
-
-def test_a_call_that_was_given_up_while_it_waited_is_not_begun(channel: Connect) -> None:
-    """A waiting call that its client gave up is not begun. The call behind it is answered."""
-    probe = Probe()
-    with maker(Kind("grpc", "thread-pool"))(probe.service, Limits(workers=1, queue_limit=8)) as running, probe:
-        block = method(channel(running), BLOCK)
-        first = block.future(b"first", WAIT_S)
-        probe.entered()
-        late = [block.future(b"late", 0.05) for _ in range(2)]
-        assert [call.code() for call in late] == [grpc.StatusCode.DEADLINE_EXCEEDED] * 2
-        behind = block.future(b"behind", WAIT_S)
-        probe.released.set()
-        assert [first.result(WAIT_S), behind.result(WAIT_S)] == [b"first", b"behind"]
-        assert probe.begun == [b"first", b"behind"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind.transport == "grpc" and kind.executor != "thread-per-task"], ids=str
-)
-def test_a_call_that_waited_for_a_quarter_of_its_time_is_not_begun(channel: Connect, kind: Kind) -> None:
-    """RESOURCE_EXHAUSTED: no call had found a thread free for longer than an interval."""
-    probe = Probe()
-    with maker(kind)(probe.service, Limits(workers=1)) as running, probe:
-        block = method(channel(running), BLOCK)
-        first = block.future(b"first", WAIT_S)
-        probe.entered()
-        waiting = block.future(b"waiting", 1.6)
-        assert block.future(b"until then", 0.5).code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        probe.released.set()
-        assert waiting.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert "waited" in (waiting.details() or "")
-        assert first.result(WAIT_S) == b"first"
-        assert probe.begun == [b"first"]
 
 
 def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(

@@ -14,7 +14,7 @@ import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
 
 from stock_service.rpc.call import Call
-from stock_service.rpc.errors import InvalidRequest, Overloaded
+from stock_service.rpc.errors import FaultCode, InvalidRequest, Overloaded
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.process.credentials import make as make_credentials
 from stock_service.rpc.security import Access, Right
@@ -27,8 +27,9 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.grpc_calls import Progress
 from stock_service.rpc.wire.grpc_heads import Head
 from stock_service.rpc.wire.grpc_heads import Kind as Kinds
+from tests.conformance.raw_http2 import RawHttp2
 from tests.conformance.running import WAIT_S, Kind, Limits, maker, until
-from tests.conformance.test_grpc_static import RawHttp2, channel, echo
+from tests.conformance.test_grpc_static import channel, echo
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import data, head, message
 
 MAKE = maker(Kind("grpc_static", "leader-followers"))
@@ -138,19 +139,11 @@ def test_several_replies() -> None:
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_each_of_several_requests_is_answered_in_turn() -> None:
-    """One call has three requests. Each is answered in its turn, one without a reply."""
-    with MAKE(Streams().service) as running, channel(running) as opened:
-        talk: grpc.StreamStreamMultiCallable[bytes, bytes] = opened.stream_stream(TALK)
-        replies = talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S)
-        assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"0", b"1"]
-
-
 def test_replies_that_the_client_does_not_take_are_not_made() -> None:
     """With the client's window shut two replies are begun, no worker is held, and another client is served. A cancelled
     call is closed."""
     streams = Streams()
-    with MAKE(streams.service, Limits(workers=1)) as running, RawHttp2(running, window_bytes=10) as client:
+    with MAKE(streams.service, Limits(workers=1)) as running, RawHttp2(running.address, window_bytes=10) as client:
         client.send(echo(1, encoded(b"\x01" * 200), COUNT))
         assert client.until(http2.DATA, 1).payload
         assert running.connect().call(SAY, encoded(b"served"), WAIT_S) == encoded(b"served")
@@ -161,18 +154,6 @@ def test_replies_that_the_client_does_not_take_are_not_made() -> None:
         assert streams.closed.wait(WAIT_S)
         client.send(echo(3, encoded(b"\x01"), COUNT) + http2.window_update(3, 100))
         assert client.until(http2.DATA, 3).payload
-
-
-def test_replies_end_with_their_time() -> None:
-    """No reply is made after the client's time limit: DEADLINE_EXCEEDED."""
-    streams = Streams()
-    with MAKE(streams.service) as running, RawHttp2(running) as client:
-        sent = encoded(bytes([1, LATE, 1, 1]))
-        client.send(head(1, COUNT.encode(), grpc_timeout="50m") + data(1, message(sent)))
-        while not (client.frames and client.frames[-1].flags & http2.END_STREAM and client.frames[-1].stream):
-            client.more()
-    assert b"not ended within 50 ms" in client.frames[-1].payload
-    assert streams.begun == 2
 
 
 def test_a_stream_needs_its_right(tmp_path: Path) -> None:
@@ -205,7 +186,7 @@ def ended(opened: grpc.Channel, path: str, metadata: tuple[tuple[str, str], ...]
 
 
 def test_calls_of_several_replies_are_counted() -> None:
-    """Each ends with its last reply, a fault, or its client."""
+    """Each ends with its last reply, a fault, its time limit, or its client. Several requests are answered in turn."""
     streams, metrics = Streams(), Metrics()
     with MAKE(streams.service.counted(metrics)) as running:
         with channel(running) as opened:
@@ -214,13 +195,15 @@ def test_calls_of_several_replies_are_counted() -> None:
             for sent in (encoded(b"\x01\x02\x03"), encoded(b""), encoded(b"\x01\x00\x01"), b"\xff"):
                 with suppress(grpc.RpcError):
                     list(count(sent, WAIT_S))
-            assert len(list(talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S))) == 3
-        with RawHttp2(running) as client:
-            sent = encoded(bytes([1, LATE, 1, 1]))
+            replies = talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S)
+            assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"0", b"1"]
+        with RawHttp2(running.address) as client:
+            begun, sent = streams.begun, encoded(bytes([1, LATE, 1, 1]))
             client.send(head(1, COUNT.encode(), grpc_timeout="50m") + data(1, message(sent)))
-            while not (client.frames and client.frames[-1].flags & http2.END_STREAM and client.frames[-1].stream):
-                client.more()
-        with RawHttp2(running, window_bytes=10) as client:
+            assert client.status(1) == FaultCode.DEADLINE_EXCEEDED
+            assert b"not ended within 50 ms" in client.frames[-1].payload
+            assert streams.begun <= begun + 2, "a reply was made after the client's time"
+        with RawHttp2(running.address, window_bytes=10) as client:
             client.send(echo(1, encoded(b"\x01" * 200), COUNT))
             assert client.until(http2.DATA, 1).payload
             assert metrics.meters[COUNT].outcomes().get("CANCELLED") is None

@@ -236,14 +236,6 @@ def test_a_client_that_asks_is_told_to_go_on() -> None:
         assert [one.response() for _ in range(2)] == [(200, b"cd"), (200, b"e")]
 
 
-def test_a_chunked_body_is_whole() -> None:
-    """A chunked body is read whole, as Python's client sends it."""
-    with MAKE(Probe().service) as running, client(running.address) as connection:
-        chunks, fields = iter([b"ab", b"c" * 3000]), {"Content-Type": IN_PROTOBUF}
-        connection.request("POST", ECHO, chunks, fields, encode_chunked=True)
-        assert connection.getresponse().read() == b"ab" + b"c" * 3000
-
-
 def test_a_body_far_over_the_limit_is_read_to_its_end() -> None:
     """A body far over the limit is read to its end, so that the client gets the reply. A reset would destroy the
     reply."""

@@ -12,13 +12,6 @@ from tests.conformance.running import BLOCK, Limits, Maker, Probe
 
 both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
 
-HTTP = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: curious\r\n\r\n"
-
-
-def length(number: int) -> bytes:
-    """A frame's length as its first four bytes."""
-    return number.to_bytes(4, "big")
-
 
 @pytest.mark.parametrize("pipeline_max", [1, 64])
 @both
@@ -41,28 +34,6 @@ def test_connection_dispatch_keeps_the_order() -> None:
         client.send(b"".join(frame(call) for call in calls))
         client.half_close()
         assert [reply.call for reply in client.rest()] == calls
-
-
-def test_request_dispatch_lets_a_ready_reply_overtake() -> None:
-    """A request whose handler waits does not hold up the next request on the same connection."""
-    probe = Probe()
-    with DISPATCHES[0](probe.service) as running, RawSocket(running.address) as client, probe:
-        client.send(frame(1, BLOCK) + frame(2))
-        assert client.reply() == ReplyFrame(2, 0, b"")
-        probe.released.set()
-        assert client.reply() == ReplyFrame(1, 0, b"")
-
-
-@both
-def test_replies_still_come_after_a_half_close(make: Maker) -> None:
-    """A client that has ended its sending side gets its replies, and then the end."""
-    probe = Probe()
-    with make(probe.service) as running, RawSocket(running.address) as client, probe:
-        client.send(frame(1, BLOCK, b"a") + frame(2, BLOCK, b"b"))
-        client.half_close()
-        probe.entered()
-        probe.released.set()
-        assert sorted(client.rest()) == [ReplyFrame(1, 0, b"a"), ReplyFrame(2, 0, b"b")]
 
 
 @both
@@ -96,39 +67,17 @@ def test_a_client_may_be_gone_before_its_reply(make: Maker) -> None:
 
 
 @both
-def test_what_is_no_frame_is_refused_and_ends_the_connection(make: Maker) -> None:
-    """Bytes that are not a frame get INVALID_ARGUMENT on the connection with the reason, and the end. Others are
-    served."""
-    with make(Probe().service) as running:
-        with RawSocket(running.address) as other, RawSocket(running.address) as client:
-            assert other.echo()
-            client.send(HTTP)
-            fault = client.reply()
-            assert fault is not None
-            assert (fault.call, fault.code) == (0, FaultCode.INVALID_ARGUMENT)
-            assert b"bytes" in fault.payload
-            assert client.reply() is None
-            assert other.echo()
-
-
-@both
 def test_call_number_0_is_refused_and_ends_the_connection(make: Maker) -> None:
-    """Call 0 is the connection's own: a request may not use it. What came before it is answered."""
-    with make(Probe().service) as running, RawSocket(running.address) as client:
+    """A request with call number 0 ends its connection, with the reason. The request before it and other clients are
+    answered."""
+    with make(Probe().service) as running, RawSocket(running.address) as client, RawSocket(running.address) as other:
         client.send(frame(1) + frame(0) + frame(2))
         replies = client.rest()
+        assert other.echo()
         assert sorted(reply.call for reply in replies) == [0, 1]
         (fault,) = (reply for reply in replies if reply.call == 0)
         assert fault.code == FaultCode.INVALID_ARGUMENT
         assert b"call number 0, allowed: 1 to 4294967295" in fault.payload
-
-
-@both
-def test_requests_before_what_is_no_frame_are_answered(make: Maker) -> None:
-    """A whole request is answered, even if the bytes behind it in the same segment are not a frame."""
-    with make(Probe().service) as running, RawSocket(running.address) as client:
-        client.send(frame(1) + frame(2) + length(0))
-        assert sorted(reply.call for reply in client.rest()) == [0, 1, 2]
 
 
 @both

@@ -64,21 +64,6 @@ def test_a_request_that_trickles_in_ends_its_connection(make: Maker) -> None:
         assert time.monotonic() - began_s < 2.0, "read_timeout_s is 0.3"
 
 
-def test_half_a_request_is_told_once() -> None:
-    """A connection that has a request under way and half another gets one fault, its reply, and the end."""
-    probe = Probe()
-    options = ServeOptions(own=SocketOptions(ReadOptions(read_timeout_s=0.05)))
-    with DISPATCHES[0](probe.service, Limits(options=options)) as running, RawSocket(running.address) as client, probe:
-        client.send(frame(1, BLOCK) + frame(2)[:9])
-        probe.entered()
-        fault = client.reply()
-        assert fault is not None
-        assert (fault.call, fault.code) == (0, FaultCode.DEADLINE_EXCEEDED)
-        assert client.silent(0.2), "a second fault, or the end before the reply"
-        probe.released.set()
-        assert client.rest() == [ReplyFrame(1, 0, b"")]
-
-
 @both
 def test_a_client_that_never_reads_is_cut_off(make: Maker) -> None:
     """A client that takes no replies is closed after ``read_timeout_s``. Others are served meanwhile."""
@@ -190,18 +175,6 @@ def test_with_connection_dispatch_the_surplus_starves_until_someone_leaves() -> 
                 assert fourth.silent(0.1)
                 third.half_close()
                 assert fourth.reply() == ReplyFrame(4, 0, b"")
-
-
-def test_with_request_dispatch_nobody_starves() -> None:
-    """Ten times as many clients as workers, all kept alive, are all served."""
-    with DISPATCHES[0](Probe().service, Limits(workers=2)) as running:
-        clients = [RawSocket(running.address) for _ in range(20)]
-        try:
-            assert all(client.echo() for client in clients)
-            assert all(client.echo() for client in reversed(clients))
-        finally:
-            for client in clients:
-                client.socket.close()
 
 
 @pytest.mark.slow

@@ -29,25 +29,6 @@ def fall_behind(running: Running, client: RawSocket, probe: Probe) -> None:
         until(lambda: running._executor.under_way >= 3, "the executor has some waiting")
 
 
-def test_each_connection_has_its_turn() -> None:
-    """A client that pipelines many requests does not hold up a later request of another client."""
-    probe = Probe()
-    own = SocketOptions(ReadOptions(delay_target_ms=0))  # however slow the machine is, nothing is refused
-    limits = Limits(workers=1, queue_limit=1000, options=ServeOptions(own=own))
-    with REQUEST_DISPATCH(probe.service, limits) as running, probe:
-        with RawSocket(running.address) as greedy, RawSocket(running.address) as polite:
-            fall_behind(running, greedy, probe)
-            greedy.send(b"".join(frame(call, BLOCK, b"greedy") for call in range(100, 150)))
-            assert greedy.silent(0.05)
-            polite.send(frame(1, BLOCK, b"polite"))
-            assert polite.silent(0.05)
-            probe.released.set()
-            assert polite.reply() == ReplyFrame(1, 0, b"polite")
-            assert {reply.code for reply in (greedy.reply() for _ in range(51)) if reply} == {0}
-        begun = [each for each in probe.begun if each != b"behind"]
-        assert begun.index(b"polite") < 30, "it waited behind them"
-
-
 def test_what_waits_too_long_is_refused_while_it_waits() -> None:
     """A request that says its client's time is told RESOURCE_EXHAUSTED within that, though no worker is free."""
     probe = Probe()
@@ -80,23 +61,6 @@ def test_in_an_open_loop_every_request_is_answered_or_refused_by_name(transport:
         assert offered.refused_s
         assert set(offered.codes) <= {FaultCode.RESOURCE_EXHAUSTED, FaultCode.DEADLINE_EXCEEDED}
         assert called(transport, address, 1, 1, 0.1, path, b"").failed == 0
-
-
-@pytest.mark.slow
-def test_the_longest_idle_connection_yields_to_a_new_one() -> None:
-    """At the limit the connection that was idle longest, for over a second, is closed. One that was active since
-    stays."""
-    with REQUEST_DISPATCH(Probe().service, Limits(options=ServeOptions(connections_max=2))) as running:
-        with RawSocket(running.address) as idle, RawSocket(running.address) as active:
-            assert idle.echo()
-            assert active.echo()
-            assert idle.silent(1.1)
-            assert active.echo()
-            with RawSocket(running.address) as newcomer:
-                assert newcomer.echo()
-                assert idle.reply() is None
-                assert (idle.goodbyes, active.goodbyes) == (1, 0)
-                assert active.echo()
 
 
 def test_the_longest_request_is_within_any_budget() -> None:
@@ -135,24 +99,6 @@ def test_whoever_holds_most_pays_for_what_is_too_much() -> None:
         finally:
             for client in clients:
                 client.socket.close()
-
-
-def test_who_pays_is_not_told_that_what_was_begun_had_no_effect() -> None:
-    """RESOURCE_EXHAUSTED would say so of all its requests: where one may be begun, it is told INTERNAL."""
-    options = ServeOptions(frame_bytes_max=250_000, own=SocketOptions(ReadOptions(buffered_bytes_max=300_000)))
-    probe = Probe()
-    with REQUEST_DISPATCH(probe.service, Limits(options=options)) as running, probe:
-        with RawSocket(running.address) as payer, RawSocket(running.address) as other:
-            payer.send(frame(1, BLOCK, b"begun"))
-            probe.entered()
-            payer.send(frame(2, payload=bytes(200_000))[:190_000])
-            assert other.echo(), "by now it is held"
-            other.send(frame(3, payload=bytes(180_000))[:150_000])
-            fault = payer.reply()
-            assert fault is not None
-            assert (fault.call, fault.code) == (0, FaultCode.INTERNAL)
-            probe.released.set()
-            assert [payer.reply(), payer.reply()] == [ReplyFrame(1, 0, b"begun"), None], "it had its effect"
 
 
 def test_replies_that_nobody_takes_count_too() -> None:

@@ -4,8 +4,6 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock, Semaphore
-from types import TracebackType
 
 import grpc
 import numpy as np
@@ -160,66 +158,6 @@ def test_grpcs_own_services_are_left_out(transport: str, tmp_path: Path) -> None
         assert outcome(connection, "/grpc.health.v1.Health/Check") is None
         assert outcome(connection, ECHO) is None
     assert paths(stages_of(timeline, tmp_path)) == [ECHO]
-
-
-@pytest.mark.parametrize("kind", one_executor_each(1), ids=str)
-def test_no_stamp_is_an_earlier_requests(kind: Kind, tmp_path: Path) -> None:
-    """On a thread that has answered other requests, a request without a lock has no stamps of a lock, and its stamps
-    are in order."""
-    timeline = Timeline(100)
-    stocks = stamped_stocks(timeline, "snapshot")  # whose readers take no lock, and whose writers do
-    with timed(maker(kind), stocks, timeline, workers=1) as running:
-        connection = running.connect()
-        for _ in range(10):
-            assert outcome(connection, TRADE, TRADE_ONE) is None
-            assert outcome(connection, LOOKUP, LOOKUP_ONE) is None
-            assert outcome(connection, TRADE, b"\xff") is FaultCode.INVALID_ARGUMENT
-    stages = stages_of(timeline, tmp_path)
-    assert paths(stages).count(LOOKUP) == 10
-    locked = {path: int((stages.asked_ns[np.array(paths(stages)) == path] != 0).sum()) for path in (LOOKUP, TRADE)}
-    assert locked == {LOOKUP: 0, TRADE: 10}
-    assert ((stages.acquired_ns != 0) == (stages.asked_ns != 0)).all()
-    assert (stages.waited_ns[stages.asked_ns == 0] == 0).all()
-    assert violations(stages) == 0
-
-
-class AnnouncedLock:
-    """A lock that tells when a thread has begun to wait for it."""
-
-    def __init__(self) -> None:
-        self.asked = Semaphore(0)
-        self.lock = Lock()
-        self.reading = self.writing = {"A": self}
-
-    def __enter__(self) -> None:
-        self.asked.release()
-        assert self.lock.acquire(timeout=WAIT_S)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.lock.release()
-
-
-@pytest.mark.parametrize("kind", one_executor_each(2), ids=str)
-def test_a_wait_for_the_lock_is_seen(kind: Kind, tmp_path: Path) -> None:
-    """A request that comes while the lock is held asks for it before its release, and gets it after."""
-    timeline, announced = Timeline(100), AnnouncedLock()
-    lock = stamped(announced, timeline).writing["A"]
-
-    def handle(payload: bytes) -> bytes:
-        with lock:
-            return payload
-
-    service = raw_service("tests.v1.Locked", {"/tests.v1.Locked/Do": handle})
-    with timed(maker(kind), service, timeline) as running, ThreadPoolExecutor(1) as threads:
-        with announced.lock:
-            call = threads.submit(running.connect().call, "/tests.v1.Locked/Do", b"", WAIT_S)
-            assert announced.asked.acquire(timeout=WAIT_S)
-            held_ns = time.perf_counter_ns()
-        call.result(WAIT_S)
-    stages = stages_of(timeline, tmp_path)
-    assert stages.dequeued_ns[0] < stages.asked_ns[0] < held_ns < stages.acquired_ns[0] < stages.handled_ns[0]
-    assert stages.waited_ns[0] == stages.acquired_ns[0] - stages.asked_ns[0]
-    assert violations(stages) == 0
 
 
 @pytest.mark.parametrize("executor", POOLS)

@@ -156,17 +156,6 @@ def test_who_is_closed_is_told_so() -> None:
         assert client.goodbyes == 1
 
 
-def test_a_reply_that_nobody_takes_is_kept_and_then_sent(rng: random.Random) -> None:
-    """A megabyte, to a client that reads when it has sent all."""
-    payload = rng.randbytes(1_000_000)
-    with tls_server(secured()) as server, RawTls(server.address) as client:
-        for call in range(1, 5):
-            client.send(frame(call, payload=payload))
-        assert sorted(filter(None, [client.reply() for _ in range(4)])) == [
-            ReplyFrame(call, 0, payload) for call in range(1, 5)
-        ]
-
-
 @pytest.mark.parametrize("most", [50, 1 << 20])
 def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
     """A stop answers all bytes that the server's kernel had, even if they are not decrypted yet and reads give half a
@@ -176,16 +165,6 @@ def test_a_stop_answers_what_had_arrived(rng: random.Random, most: int) -> None:
         until(lambda: not unacknowledged_bytes(client.tls.raw), "the server's kernel has it")
         assert server.stop(WAIT_S)
         assert sorted(reply.call for reply in client.rest()) == list(range(1, 101))
-
-
-def test_half_a_record_holds_up_no_stop() -> None:
-    """A stop does not wait for the other half of a record that has not arrived."""
-    with tls_server(secured()) as server, RawTls(server.address) as client:
-        assert client.echo()
-        client.tls.raw.sendall(client.tls.record(frame(1))[:-3])
-        until(lambda: not unacknowledged_bytes(client.tls.raw), "the server's kernel has it")
-        assert server.stop(WAIT_S)
-        assert client.rest() == []
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01\x02\x00", b"\x16"], ids=["nothing", "half a hello", "a byte"])
@@ -224,23 +203,11 @@ def test_half_hellos_are_in_the_budget() -> None:
         assert server._connections.buffered._total == 0
 
 
-def test_half_a_record_is_in_the_budget() -> None:
-    """Half a record counts in the budget as long as it is half. Bytes with the end of the handshake do not count."""
-    with tls_server(secured()) as server, RawTls(server.address) as client:
-        assert client.echo()
-        assert server._connections.buffered._total == 0
-        record = client.tls.record(frame(1))
-        client.tls.raw.sendall(record[:-3])
-        until(lambda: server._connections.buffered._total > 16_384, "it is held")
-        client.tls.raw.sendall(record[-3:])
-        assert client.reply() == ReplyFrame(1, 0, b"")
-        assert server._connections.buffered._total == 0
-
-
 def test_half_a_record_behind_a_whole_one_is_in_the_budget() -> None:
     """Half a record behind a whole one counts too: both come in one segment, and OpenSSL has made room for the half."""
     with tls_server(secured(frame_bytes_max=250_000)) as server, RawTls(server.address) as client:
         assert client.echo()
+        assert server._connections.buffered._total == 0
         tls = client.tls
         whole = tls.record(frame(1))
         large = tls.record(frame(2, payload=bytes(16_000)))
@@ -278,21 +245,6 @@ def test_what_is_closed_is_free_at_once() -> None:
             assert sum(type(each) is TlsStream for each in gc.get_objects()) < 4
         finally:
             gc.enable()
-
-
-def test_a_stream_without_tls_holds_nothing() -> None:
-    """A connection without TLS does not count."""
-    methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
-    server = RequestServer(methods, Frames(methods, 1000), pool, ServeOptions(requests_max=1002), ReadOptions())
-    try:
-        with RawSocket(server.address) as client:
-            assert client.echo()
-            (connection,) = server._connections.by_fd.values()
-            assert connection.bytes.held() == 0
-            assert server._connections.buffered._held == {}
-    finally:
-        assert server.stop(WAIT_S)
-        assert pool.stop(WAIT_S)
 
 
 def hello_of(folder: Path) -> bytes:

@@ -56,14 +56,6 @@ def test_grpcurl_calls(server: str, tool: Tool, tmp_path: Path) -> None:
     assert found == {"status": "STATUS_OK", "price_cents": "4250", "volume": "7", "sequence": "1"}
 
 
-@pytest.mark.parametrize("service", ["", SERVICE])
-def test_grpcurl_checks_health(server: str, tool: Tool, tmp_path: Path, service: str) -> None:
-    """The standard health service says SERVING, of the server and of the stock service."""
-    request = json.dumps({"service": service})
-    reply = run(tool("grpcurl"), "-plaintext", "-d", request, server, "grpc.health.v1.Health/Check", cwd=tmp_path)
-    assert json.loads(reply) == {"status": "SERVING"}
-
-
 def test_ghz_calls(server: str, tool: Tool, tmp_path: Path) -> None:
     """ghz sends its load, and every call is OK."""
     options = ["--insecure", "--call", f"{SERVICE}/Lookup", "-d", '{"name": "BoarCo"}', "-n", str(CALLS), "-c", "4"]

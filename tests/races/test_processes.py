@@ -137,18 +137,6 @@ def test_a_process_killed_in_a_change_leaves_the_old_stock_and_no_lock() -> None
         assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 2, 2)
 
 
-def test_a_process_killed_in_a_first_use_leaves_the_id_and_no_effect() -> None:
-    """The next use of the id trades, once."""
-    with Shared() as shared:
-        descriptor = shared.memory(STOCKS)
-        exchange = Exchange(shared.catalog(descriptor))
-        killed(descriptor, 'catalog.change("A", lambda stock: (die(), rules.trade(stock, 5))[1], Once("id", "1 5 A"))')
-        assert exchange.lookup("A").volume == 0
-        for _ in range(2):
-            assert exchange.trade("A", 5, Side.BUY, "id") == TradeReply(Status.OK, 5, 1)
-        assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 6, 2)
-
-
 def test_who_waits_for_a_killed_process_goes_on() -> None:
     """A second use that waits for a first one in another process takes its place when that process is killed."""
     with Shared() as shared, ThreadPoolExecutor(1) as threads:

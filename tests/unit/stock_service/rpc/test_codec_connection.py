@@ -5,18 +5,16 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 
 import pytest
 
 from stock_service.rpc.codec_connection import CodecConnection
-from stock_service.rpc.errors import DeadlineExceeded, Overloaded, Unavailable
+from stock_service.rpc.errors import DeadlineExceeded, Unavailable
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.codec import Prepared, Reply
-from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.rpc.wire.http2 import ErrorCode, frame
 from tests.unit.stock_service.rpc.scripted_server import WAIT_S, Peer, Scripted
-from tests.unit.stock_service.rpc.wire.grpc_server_bytes import AUTHORITY, BEGIN, PATH, prefixed
+from tests.unit.stock_service.rpc.wire.grpc_server_bytes import BEGIN, PATH
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -220,20 +218,6 @@ def test_a_server_that_breaks_the_protocol(serve: Serve) -> None:
     assert http2.parse_goaway(said[-1][3])[1] == ErrorCode.PROTOCOL_ERROR
 
 
-def test_a_fault_keeps_the_connection(serve: Serve) -> None:
-    """A call that the server refuses says nothing of the next."""
-
-    def script(peer: Peer) -> None:
-        fields = [*BEGIN, (b"grpc-status", b"8"), (b"grpc-message", b"full")]
-        peer.socket.sendall(peer.server.trailers(peer.request(), fields))
-        peer.reply(b"2")
-
-    with closing(serve(script).connect()) as connection:
-        with pytest.raises(Overloaded, match="full"):
-            connection.call(PATH, b"a", WAIT_S)
-        assert connection.call(PATH, b"b", WAIT_S) == b"2"
-
-
 def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
     """The protocol's own bytes are sent at once. The connection is closed, so that the stop need not wait for it.
     The next call connects anew."""
@@ -252,31 +236,3 @@ def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
             connection.call(PATH, b"a", WAIT_S)
         assert connection.call(PATH, b"b", WAIT_S) == b"2"
     assert (http2.PING, http2.ACK, 0, b"graceful") in said
-
-
-def test_a_long_request_waits_for_the_servers_window(serve: Serve) -> None:
-    """The request is sent to its end while the call waits for the reply."""
-    payload = bytes(range(256)) * 1000
-
-    def script(peer: Peer) -> None:
-        body, call, ended = b"", 0, False
-        while not ended:
-            kind, flags, stream, piece = peer.frame()
-            if kind == http2.DATA:
-                body, call, ended = body + piece, stream, bool(flags & http2.END_STREAM)
-                peer.socket.sendall(http2.window_update(0, len(piece)) + http2.window_update(call, len(piece)))
-        assert body == prefixed(payload)
-        peer.socket.sendall(peer.server.reply(call, b"whole"))
-
-    with closing(serve(script).connect()) as connection:
-        assert connection.call(PATH, payload, WAIT_S) == b"whole"
-
-
-def test_nobody_listens() -> None:
-    """Connecting says where to; so does a call on a connection that was closed."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = taken.getsockname()
-    with pytest.raises(Unavailable, match=rf"no connection to 127\.0\.0\.1:{address[1]}: Connection refused"):
-        CodecConnection(address, partial(GrpcCodec, AUTHORITY)).open(1.0)
-    with pytest.raises(Unavailable, match="no connection"):
-        CodecConnection(address, partial(GrpcCodec, AUTHORITY)).call(PATH, b"", 1.0)

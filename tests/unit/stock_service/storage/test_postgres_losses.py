@@ -21,8 +21,6 @@ STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
 
 WAIT_S = 20.0
 
-THREADS = 6
-
 
 def pid(session: Session) -> int:
     """The process of PostgreSQL that serves a session."""
@@ -147,10 +145,3 @@ def test_a_replica_that_pauses_in_its_turn_loses_it(postgres: Postgres, monkeypa
         assert buy(other, "other").sequence == 1
         went_on.set()
         assert trade.result(WAIT_S).sequence == 2
-
-
-def volume(postgres: Postgres, dsn: str) -> int:
-    """The traded volume of FishCo."""
-    ((volume,),) = postgres.query("SELECT volume FROM stock_service.stocks WHERE name = 'FishCo'", dsn)
-    assert isinstance(volume, int)
-    return volume

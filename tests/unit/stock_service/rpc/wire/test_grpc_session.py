@@ -54,15 +54,6 @@ def test_a_usual_call() -> None:
         assert not open_calls
 
 
-def test_a_wider_window_that_came_before_the_reply_counts() -> None:
-    """A stream's WINDOW_UPDATE is remembered while its call is not whole, and while a worker has it."""
-    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)))
-    talk.send(head(1), http2.window_update(1, 6))
-    (request,) = talk.send(data(1, message(b"")))
-    talk.send(http2.window_update(1, 4))
-    assert [frame.kind for frame in talk.reply(request, b"12345")] == [http2.HEADERS, http2.DATA, http2.HEADERS]
-
-
 def test_a_watch_ends_with_the_server() -> None:
     """A watch stays until the drain, though its client has ended it, and is then asked for its last reply with its
     message."""

@@ -76,6 +76,7 @@ def test_what_is_no_call_gets_a_status_of_http(changed: dict[bytes, bytes], stat
 
 BREAKING = {
     "not HTTP/2": (b"GET / HTTP/1.1\r\n\r\n", ErrorCode.PROTOCOL_ERROR),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 4, ErrorCode.PROTOCOL_ERROR),
     "a closed stream's DATA": (HELLO + call(1) + data(1, b"more"), ErrorCode.STREAM_CLOSED),
     "a closed stream's HEADERS": (HELLO + call(3) + head(1), ErrorCode.STREAM_CLOSED),
     "an idle stream's DATA": (HELLO + data(1, b""), ErrorCode.PROTOCOL_ERROR),

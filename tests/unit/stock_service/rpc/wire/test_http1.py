@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from stock_service.rpc.wire import http1
 from stock_service.rpc.wire.http1 import (
     CONTINUE,
     HEAD_BYTES_MAX,
@@ -172,6 +173,48 @@ def test_a_chunked_body_that_is_none_is_refused(body: bytes, status: int) -> Non
     """A chunked body is refused for a bad size, a chunk with a wrong end, and an exceeded limit."""
     head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert read([head + body]) == ([], status)
+
+
+LENGTH, CHUNKS = (
+    b"PUT /a HTTP/1.1\r\nHost: a\r\n%s\r\n\r\n" % field
+    for field in (b"Content-Length: 3", b"Transfer-Encoding: chunked")
+)
+
+
+@pytest.mark.parametrize(
+    ("begun", "held"),
+    [
+        (b"", 0),
+        (b"PUT /", 5),
+        (LENGTH, 1),
+        (LENGTH + b"ab", 3),
+        (LENGTH + b"abc", 0),
+        (LENGTH + b"abcPU", 2),
+        (CHUNKS + b"3", 2),
+        (CHUNKS + b"3\r\n", 1),
+        (CHUNKS + b"3\r\nab", 3),
+        (CHUNKS + b"3\r\nabc\r\n", 4),
+        (CHUNKS + b"3\r\nabc\r\n2;a=b\r\nde\r", 7),
+        (CHUNKS + b"3\r\nabc\r\n0\r\na: b", 8),
+        (CHUNKS + b"3\r\nabc\r\n0\r\na: b\r\n\r\n", 0),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET", 0),
+    ],
+)
+def test_what_is_held_of_a_message_is_counted(begun: bytes, held: int) -> None:
+    """The bytes of the unfinished part count, the whole chunks before it, and one for a whole head."""
+    for size in (1, 7, 1000):
+        of = decoder()
+        read([begun[at : at + size] for at in range(0, len(begun), size)], of)
+        assert of.pending_bytes == held
+
+
+def test_every_state_is_in_the_modules_table() -> None:
+    """The module's table has every state, and no other."""
+    rows = [row.split("|") for row in (http1.__doc__ or "").splitlines() if row.startswith("|") and "---" not in row][
+        1:
+    ]
+    known = {state.name for state in http1._State}
+    assert {row[1].strip() for row in rows} == {row[3].split(",")[0].strip() for row in rows} == known
 
 
 def test_only_a_client_that_waits_is_told_to_go_on() -> None:
