@@ -80,7 +80,7 @@ def test_shared_catalog(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("replicas", "check"),
-    [(3, check) for check in CHECKS] + [(1, check) for check in CHECKS if check in OF_THREADS],
+    [(2, check) for check in CHECKS] + [(1, check) for check in CHECKS if check in OF_THREADS],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_postgres_catalog(postgres: "Postgres", replicas: int, check: Callable[[MakeCatalog], None]) -> None:

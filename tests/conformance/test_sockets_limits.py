@@ -179,6 +179,23 @@ def test_with_connection_dispatch_the_surplus_starves_until_someone_leaves() -> 
 
 @pytest.mark.slow
 @both
+def test_a_connection_is_not_idle_while_it_is_served(make: Maker) -> None:
+    """A connection whose request took longer than ``idle_timeout_s`` is kept after the reply, as long as any
+    connection."""
+    probe = Probe()
+    limits = Limits(options=ServeOptions(idle_timeout_s=0.3))
+    with make(probe.service, limits) as running, RawSocket(running.address) as client, probe:
+        client.send(frame(1, BLOCK))
+        probe.entered()
+        assert client.silent(0.4)
+        probe.released.set()
+        assert client.reply() == ReplyFrame(1, 0, b"")
+        assert client.silent(0.1), "closed as idle"
+        assert client.echo()
+
+
+@pytest.mark.slow
+@both
 def test_a_client_that_sends_without_pause_does_not_hold_up_the_stop(make: Maker) -> None:
     """Requests from before the stop are answered, and no more is read: the stop ends within its grace."""
     with make(Probe().service, Limits(options=ServeOptions(pipeline_max=4))) as running:

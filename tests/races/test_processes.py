@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 PROCESSES, THREADS = 3, 2
 
-TIMES = 3
+TIMES = 2
 """How many histories must each show a planted bug."""
 
 BARELY_S = 0.02

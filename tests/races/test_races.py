@@ -22,7 +22,7 @@ from tests.races.planted import PLANTED, LeakyReadWriteLock
 from tests.races.planted_exchanges import PLANTED_EXCHANGES, RightExchange
 from tests.stores import unsynced
 
-TIMES = 3
+TIMES = 2
 """How many histories must each show a planted bug."""
 
 OF_SEVERAL_STOCKS = ("numbers of each stock", "number skipped")
