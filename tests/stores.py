@@ -5,10 +5,14 @@ import sqlite3
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from threading import Semaphore
 
 from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.storage.sqlite_file import Connect, StoreFile
 from stock_service.trading.model import Stock
+
+WAIT_S = 10.0
+"""Longest time for an expected event; only reached if something hangs."""
 
 STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
 
@@ -49,6 +53,31 @@ def hooked(hook: Hook) -> Connect:
         return connection
 
     return connect
+
+
+class Gate:
+    """While ``shut``, holds up the writing thread before each COMMIT, until ``let``. ``hook`` is for ``hooked``."""
+
+    def __init__(self) -> None:
+        self.shut = False
+        self.commits = 0
+        """Number of COMMITs that came while the gate was shut."""
+        self._come, self._go = Semaphore(0), Semaphore(0)
+
+    def hook(self, _: sqlite3.Connection, statement: str) -> None:
+        """Holds up a COMMIT."""
+        if self.shut and statement == "COMMIT":
+            self.commits += 1
+            self._come.release()
+            assert self._go.acquire(timeout=WAIT_S)
+
+    def reached(self, seconds: float = WAIT_S) -> bool:
+        """Tell whether the writing thread comes to a COMMIT in time."""
+        return self._come.acquire(timeout=seconds)
+
+    def let(self, count: int = 1) -> None:
+        """Lets a number of COMMITs be."""
+        self._go.release(count)
 
 
 def unsynced(path: Path) -> sqlite3.Connection:

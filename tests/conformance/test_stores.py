@@ -1,13 +1,11 @@
 """A store on a disk behind every server: its histories are linearizable, and requests that wait share a commit."""
 
 import random
-import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Semaphore
 
 import pytest
 
@@ -23,7 +21,7 @@ from stock_service.trading.service import stock_service
 from tests.conformance.running import WAIT_S, Kind, Limits, maker, one_executor_each, until
 from tests.end_to_end.test_processes import OfEachThread
 from tests.races.history import plan, record
-from tests.stores import STOCKS, hooked, unsynced
+from tests.stores import STOCKS, Gate, hooked, unsynced
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
 
@@ -67,22 +65,6 @@ def test_histories_over_every_server_are_linearizable(kind: Kind, rng: random.Ra
     assert contended(history) >= CONTENDED_MIN
 
 
-class Gate:
-    """Counts the COMMITs of a store, and holds the first up until it is let on."""
-
-    def __init__(self) -> None:
-        self.shut = False
-        self.commits = 0
-        self.reached, self.go = Semaphore(0), Semaphore(0)
-
-    def hook(self, _: sqlite3.Connection, statement: str) -> None:
-        if self.shut and statement == "COMMIT":
-            self.commits += 1
-            if self.commits == 1:
-                self.reached.release()
-                assert self.go.acquire(timeout=WAIT_S)
-
-
 @pytest.mark.parametrize("kind", WITHOUT_A_THREAD, ids=str)
 def test_trades_that_wait_take_no_thread_and_share_a_commit(kind: Kind, tmp_path: Path) -> None:
     """While a server of two threads commits one trade, twelve others wait for the next commit, which they share. A
@@ -96,13 +78,13 @@ def test_trades_that_wait_take_no_thread_and_share_a_commit(kind: Kind, tmp_path
     ):
         clients = [RemoteExchange(running.connect(), WAIT_S) for _ in range(TRADES + 2)]
         gate.shut = True
-        opened.callback(gate.go.release)
+        opened.callback(gate.let, TRADES)
         first = threads.submit(clients[0].trade, "FishCo", 1, Side.BUY)
-        assert gate.reached.acquire(timeout=WAIT_S)
+        assert gate.reached()
         others = [threads.submit(each.trade, "FishCo", 1, Side.BUY, f"{n}") for n, each in enumerate(clients[2:])]
         until(lambda: len(catalog._waiting) == TRADES, "all wait")
         assert clients[1].lookup("FishCo").volume == 0
-        gate.go.release()
+        gate.let(2)
         replies = [trade.result(WAIT_S) for trade in (first, *others)]
         assert {reply.status for reply in replies} == {Status.OK}
         assert sorted((reply.volume, reply.sequence) for reply in replies) == [(n, n) for n in range(1, TRADES + 2)]

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Semaphore, current_thread
+from threading import current_thread
 
 import pytest
 
@@ -19,9 +19,7 @@ from stock_service.trading.model import Side
 from stock_service.trading.service import TRADE, stock_service
 from stock_service.v1 import stock_pb2
 from tests.conformance.running import until
-from tests.stores import catalog_on, hooked, unsynced
-
-WAIT_S = 10.0
+from tests.stores import WAIT_S, Gate, catalog_on, hooked, unsynced
 
 FOR_EVER_S = 1000.0
 
@@ -126,27 +124,27 @@ def test_a_request_that_cannot_go_on_holds_up_no_other(
 
 def test_a_group_that_is_settled_elsewhere_holds_no_thread(tmp_path: Path) -> None:
     """While the disk is waited for, the caller goes on. Later changes are written after it, also at a close."""
-    reached, go = Semaphore(0), Semaphore(0)
+    gate = Gate()
+    gate.shut = True
     writers: set[str] = set()
 
-    def hold(_: sqlite3.Connection, statement: str) -> None:
+    def hold(connection: sqlite3.Connection, statement: str) -> None:
         if statement == "COMMIT":
             writers.add(current_thread().name)
-            reached.release()
-            assert go.acquire(timeout=WAIT_S)
+        gate.hook(connection, statement)
 
     catalog = catalog_on(tmp_path / "s", hooked(hold))
     for group in (2, 3):
         wait_for(catalog, group)
         catalog.flush(here=False)
         if group == 2:
-            assert reached.acquire(timeout=WAIT_S)
+            assert gate.reached()
         assert Exchange(catalog).lookup("FishCo").volume == 0
-    go.release()
-    assert reached.acquire(timeout=WAIT_S)
+    gate.let()
+    assert gate.reached()
     assert Exchange(catalog).lookup("FishCo").volume == 2
     wait_for(catalog, 1)
-    go.release(2)
+    gate.let(2)
     assert catalog.close()
     assert Exchange(catalog).lookup("FishCo").volume == 6
     assert writers == {"store-writer"}

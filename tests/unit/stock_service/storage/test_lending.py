@@ -1,10 +1,8 @@
 """A store's file that is another process's for a while, or for good."""
 
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -14,28 +12,21 @@ from stock_service.storage.sqlite import SqliteCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side
 from tests.conformance.running import until
-from tests.stores import catalog_on, hooked, unsynced
+from tests.stores import WAIT_S, Gate, catalog_on, hooked, unsynced
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
-WAIT_S = 10.0
 BARELY_S = 0.02
 
 BUY = Side.BUY
 
 
-def held_up(path: Path) -> tuple[SqliteCatalog, Event, Event]:
-    """A catalog whose commits wait, once it is open; the sign that one waits; and the word for which it waits."""
-    committing, go, opened = Event(), Event(), Event()
-
-    def hang(_: sqlite3.Connection, statement: str) -> None:
-        if statement == "COMMIT" and opened.is_set():
-            committing.set()
-            assert go.wait(WAIT_S)
-
-    catalog = catalog_on(path, hooked(hang))
-    opened.set()
-    return catalog, committing, go
+def held_up(path: Path) -> tuple[SqliteCatalog, Gate]:
+    """A catalog whose commits wait, once it is open."""
+    gate = Gate()
+    catalog = catalog_on(path, hooked(gate.hook))
+    gate.shut = True
+    return catalog, gate
 
 
 def test_changes_wait_while_another_process_has_the_file(tmp_path: Path) -> None:
@@ -95,12 +86,12 @@ def test_a_file_that_cannot_be_taken_back_takes_no_change(tmp_path: Path) -> Non
 def test_a_file_is_not_lent_while_a_commit_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a commit hangs the file is not lent, and changes are written as usual."""
     monkeypatch.setattr(sqlite, "CLOSE_S", BARELY_S)
-    catalog, committing, go = held_up(tmp_path / "s")
+    catalog, gate = held_up(tmp_path / "s")
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
-        assert committing.wait(WAIT_S)
+        assert gate.reached()
         assert not catalog.lend()
-        go.set()
+        gate.let(2)
         assert first.result(WAIT_S).sequence == 1
         assert Exchange(catalog).trade("FishCo", 1, BUY).sequence == 2
     monkeypatch.undo()
@@ -109,15 +100,15 @@ def test_a_file_is_not_lent_while_a_commit_hangs(tmp_path: Path, monkeypatch: py
 
 def test_what_waits_behind_a_commit_is_not_written_into_a_file_that_is_to_be_lent(tmp_path: Path) -> None:
     """The file is closed behind the commit under way; what waits is written once the file is taken back."""
-    catalog, committing, go = held_up(tmp_path / "s")
+    catalog, gate = held_up(tmp_path / "s")
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
-        assert committing.wait(WAIT_S)
+        assert gate.reached()
         second = pool.submit(Exchange(catalog).trade, "FishCo", 1, BUY)
         until(lambda: len(catalog._waiting) == 1, "the second waits")
         lent = pool.submit(catalog.lend)
         until(lambda: catalog._held, "no other commit may begin")
-        go.set()
+        gate.let(2)
         assert lent.result(WAIT_S)
         assert (first.result(WAIT_S).sequence, second.done()) == (1, False)
         catalog.take_back()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Semaphore
+from threading import Event
 
 import pytest
 
@@ -17,35 +17,13 @@ from stock_service.storage.sqlite_file import StoreFile
 from stock_service.trading.catalog import Version
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Side, Status, TradeReply, UpdateReply
-from tests.stores import catalog_on, crashed, hooked, unsynced
+from tests.stores import WAIT_S, Gate, catalog_on, crashed, hooked, unsynced
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
-WAIT_S = 10.0
 BARELY_S = 0.02
 
 BUY = Side.BUY
-
-
-class Gate:
-    """Stops who writes before each COMMIT until ``let`` on."""
-
-    def __init__(self) -> None:
-        self.shut = False
-        self._come, self._go = Semaphore(0), Semaphore(0)
-
-    def hook(self, _: sqlite3.Connection, statement: str) -> None:
-        if self.shut and statement == "COMMIT":
-            self._come.release()
-            assert self._go.acquire(timeout=WAIT_S)
-
-    def reached(self, seconds: float = WAIT_S) -> bool:
-        """Tell whether the writer stands before a COMMIT in time."""
-        return self._come.acquire(timeout=seconds)
-
-    def let(self) -> None:
-        """Lets one COMMIT be."""
-        self._go.release()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGKILL
 from stat import S_IMODE
@@ -88,14 +89,29 @@ def offer(folder: Path, listener: socket.socket, store: Store, answer_s: float =
     return HandOver(folder / "run", SERVES, 5.0, answer_s, PassedListener(listener), store=store)
 
 
-def finish(heir: socket.socket) -> None:
-    """A whole hand-over, so that the thread of the offer ends."""
-    heir.settimeout(WAIT_S)
-    _, (descriptor,), _, _ = socket.recv_fds(heir, 1000, 1)
+@contextmanager
+def heir_of(folder: Path) -> Iterator[socket.socket]:
+    """The end of a next server, which the test plays itself."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
+        heir.settimeout(WAIT_S)
+        heir.connect(str(folder / "run"))
+        yield heir
+
+
+def told(heir: socket.socket) -> str:
+    """The first message, whose listener is closed."""
+    message, (descriptor,), _, _ = socket.recv_fds(heir, 1000, 1)
     os.close(descriptor)
-    heir.send(b"!")
-    assert heir.recv(10) == b"store"
-    heir.send(b"serves")
+    return message.decode()
+
+
+def finish(folder: Path) -> None:
+    """A whole hand-over, so that the thread of the offer ends."""
+    with heir_of(folder) as heir:
+        assert told(heir)
+        heir.send(b"!")
+        assert heir.recv(10) == b"store"
+        heir.send(b"serves")
 
 
 def none() -> socket.socket:
@@ -208,12 +224,8 @@ def test_an_offer_is_the_owners_and_outlasts_who_does_not_take_it(
     with offered(hand_over, stop.set):
         assert S_IMODE(path.stat().st_mode) == 0o600
         for words in ((b"",), (b"?",), (b"!", b"serves")):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
-                heir.settimeout(WAIT_S)
-                heir.connect(str(path))
-                message, (descriptor,), _, _ = socket.recv_fds(heir, 1000, 1)
-                os.close(descriptor)
-                assert (message.decode(), store.told, stop.is_set()) == (f"5 {SERVES}", [], False)
+            with heir_of(tmp_path) as heir:
+                assert (told(heir), store.told, stop.is_set()) == (f"5 {SERVES}", [], False)
                 heir.send(words[0])
                 if len(words) > 1:
                     assert heir.recv(10) == b"store"
@@ -251,10 +263,8 @@ def test_a_store_is_taken_back_once_the_process_that_had_it_is_gone(
         assert (store.told, stop.is_set()) == (["lend", "take_back of one that is gone"], False)
         assert heir.wait(WAIT_S) == (3 if how == "ends" else -SIGKILL)
         assert f"process {heir.pid}: {why}" in caplog.text
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
-            other.connect(str(tmp_path / "run"))
-            finish(other)
-            assert stop.wait(WAIT_S)
+        finish(tmp_path)
+        assert stop.wait(WAIT_S)
 
 
 def test_a_store_that_is_too_slow_to_let_go_is_kept(
@@ -264,19 +274,14 @@ def test_a_store_that_is_too_slow_to_let_go_is_kept(
     store, stop = Store(), Event()
     store.slow = True
     with offered(offer(tmp_path, listener, store), stop.set):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
-            heir.settimeout(WAIT_S)
-            heir.connect(str(tmp_path / "run"))
-            _, (descriptor,), _, _ = socket.recv_fds(heir, 1000, 1)
-            os.close(descriptor)
+        with heir_of(tmp_path) as heir:
+            assert told(heir)
             heir.send(b"!")
             assert heir.recv(10) == b""
         assert (store.told, stop.is_set()) == (["lend"], False)
         store.slow = False
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
-            heir.connect(str(tmp_path / "run"))
-            finish(heir)
-            assert stop.wait(WAIT_S)
+        finish(tmp_path)
+        assert stop.wait(WAIT_S)
     assert "whose disk is too slow" in caplog.text
 
 
@@ -309,12 +314,9 @@ def test_a_next_server_that_may_not_be_killed_leaves_the_store_to_be_taken_back(
     monkeypatch.setattr("stock_service.rpc.process.listener_handover._KILLED_S", 0.01)
     store = Store()
     with offered(offer(tmp_path, listener, store), lambda: None):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
-            heir.connect(str(tmp_path / "run"))
-            heir.recv(1000)
+        with heir_of(tmp_path) as heir:
+            assert told(heir)
             heir.send(b"!")
             assert heir.recv(100)
         until(lambda: store.told[-1:] == ["take_back of one that is gone"], "it has its store again")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as heir:
-            heir.connect(str(tmp_path / "run"))
-            finish(heir)
+        finish(tmp_path)
