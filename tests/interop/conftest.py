@@ -58,7 +58,7 @@ def build_cpp() -> Callable[[str], Path]:
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tool() -> Callable[[str], str]:
     """Gives the path of a tool by its name; ends the test where it is absent."""
 
@@ -71,7 +71,7 @@ def tool() -> Callable[[str], str]:
     return find
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def go() -> Callable[..., str]:
     """Runs the go command in a folder and gives its output. Never reaches for the network."""
     if shutil.which("go") is None:

@@ -14,6 +14,7 @@ import pytest
 from stock_service.rpc.transports import grpc_sync
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
+from tests.interop.conftest import serving
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -34,25 +35,20 @@ def run(*command: str, cwd: Path | None = None) -> str:
     return done.stdout
 
 
-def test_grpcurl_lists_and_describes(server: str, tool: Tool, tmp_path: Path) -> None:
-    """grpcurl finds the services, and describes the stock service with its three methods."""
-    grpcurl = tool("grpcurl")
-    names = run(grpcurl, "-plaintext", server, "list", cwd=tmp_path).split()
-    assert {SERVICE, "grpc.health.v1.Health"} <= set(names)
-    description = run(grpcurl, "-plaintext", server, "describe", SERVICE, cwd=tmp_path)
-    assert [line.split()[1] for line in description.splitlines() if "rpc" in line] == ["Lookup", "Trade", "Update"]
+def test_grpcurl_describes_and_calls(server: str, tool: Tool, tmp_path: Path) -> None:
+    """grpcurl finds the services, and describes the stock service with its three methods. It trades and looks up, in
+    JSON."""
 
+    def grpcurl(*arguments: str) -> str:
+        return run(tool("grpcurl"), "-plaintext", *arguments, cwd=tmp_path)
 
-def test_grpcurl_calls(server: str, tool: Tool, tmp_path: Path) -> None:
-    """grpcurl trades and looks up, in JSON."""
-    grpcurl = tool("grpcurl")
-
-    def call(method: str, request: dict[str, object]) -> object:
-        return json.loads(run(grpcurl, "-plaintext", "-d", json.dumps(request), server, method, cwd=tmp_path))
-
-    traded = call(f"{SERVICE}/Trade", {"name": "FishCo", "quantity": 7, "side": "SIDE_SELL"})
+    assert {SERVICE, "grpc.health.v1.Health"} <= set(grpcurl(server, "list").split())
+    described = grpcurl(server, "describe", SERVICE).splitlines()
+    assert [line.split()[1] for line in described if "rpc" in line] == ["Lookup", "Trade", "Update"]
+    trade, lookup = {"name": "FishCo", "quantity": 7, "side": "SIDE_SELL"}, {"name": "FishCo"}
+    traded = json.loads(grpcurl("-d", json.dumps(trade), server, f"{SERVICE}/Trade"))
     assert traded == {"status": "STATUS_OK", "volume": "7", "sequence": "1"}
-    found = call(f"{SERVICE}/Lookup", {"name": "FishCo"})
+    found = json.loads(grpcurl("-d", json.dumps(lookup), server, f"{SERVICE}/Lookup"))
     assert found == {"status": "STATUS_OK", "price_cents": "4250", "volume": "7", "sequence": "1"}
 
 
@@ -77,14 +73,22 @@ def generate_go(protoset: Path, folder: Path, tool: Tool) -> None:
     run(sys.executable, "-m", "grpc_tools.protoc", *options, PROTO, cwd=folder)
 
 
-@pytest.mark.timeout(300)  # the first run on a machine compiles gRPC for Go
-def test_a_client_generated_in_go(server: str, tool: Tool, go: Callable[..., str], tmp_path: Path) -> None:
-    """A client in Go, generated from the server's reflection, gets the values that our own client gets."""
-    module = shutil.copytree(CLIENT, tmp_path / "client")
-    protoset = tmp_path / "stock.protoset"
-    run(tool("grpcurl"), "-plaintext", "-protoset-out", str(protoset), server, "describe", SERVICE, cwd=tmp_path)
+@pytest.fixture(scope="module")
+def go_client(tool: Tool, go: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A client in Go, generated from the reflection of our own server, and built once."""
+    module = Path(shutil.copytree(CLIENT, tmp_path_factory.mktemp("go") / "client"))
+    protoset = module / "stock.protoset"
+    with serving("grpc_static") as address:
+        run(tool("grpcurl"), "-plaintext", "-protoset-out", str(protoset), address, "describe", SERVICE)
     generate_go(protoset, module, tool)
-    lines = go(module, "run", ".", server, "MenhirCo", "12").splitlines()
+    go(module, "build", "-o", "program", ".")
+    return str(module / "program")
+
+
+@pytest.mark.timeout(300)  # the first run on a machine compiles gRPC for Go
+def test_a_client_generated_in_go(server: str, go_client: str) -> None:
+    """A client in Go, generated from a server's reflection, gets the values that our own client gets."""
+    lines = run(go_client, server, "MenhirCo", "12").splitlines()
 
     host, port = server.split(":")
     with closing(grpc_sync.connect((host, int(port)), 10)) as connection:
