@@ -6,10 +6,9 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from threading import Event, Thread
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -21,9 +20,10 @@ from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports.grpc_static.requests import GrpcRequests
 from stock_service.rpc.transports.sockets.frames import Frames
+from stock_service.rpc.wire.http2 import PREFACE, settings
 from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.conformance.running import BLOCK, WAIT_S, Probe, refuses, until
+from tests.conformance.running import BLOCK, ECHO, WAIT_S, Probe, refuses, until
 
 
 class Noting(PlainStream):
@@ -51,86 +51,31 @@ class Noting(PlainStream):
         return 1 if self.floods.is_set() else super().drop()
 
 
-def test_who_calls_is_read_before_all_who_are_new() -> None:
-    """A client with a call is read before new clients, even if they came first. Their header blocks take long, and a
-    client that was cut off may come again at once."""
-    streams: list[Noting] = []
-    order: list[int] = []
-    service = Probe().service
-    methods, pool = methods_of(service), StaticPool(2, 100)
-    options = ServeOptions(requests_max=102)
-    protocol = GrpcRequests(service, methods, options.frame_bytes_max, options.pipeline_max)
-
-    def carrier(accepted: socket.socket, peer: Address) -> Noting:
-        streams.append(Noting(accepted, peer, len(streams), order))
-        return streams[-1]
-
-    path = next(iter(service.methods))
-    unpaused = replace(options, pipeline_max=4 * options.pipeline_max)
-    server = RequestServer(methods, protocol, pool, unpaused, ReadOptions(), carrier, protocol.decoder)
-    try:
-        with ExitStack() as clients:
-            known = [clients.enter_context(RawHttp2(server.address)) for _ in range(2)]
-            for client in known:
-                for stream in (1, 3):  # of the first, the header block was new
-                    client.send(headers(stream, path), message(stream, b""))
-                    client.status(stream)
-            streams[0].held_up.clear()
-            streams[0].reached.clear()
-            known[0].send(headers(5, path), message(5, b""))
-            assert streams[0].reached.wait(WAIT_S)
-            order.clear()
-            strangers = [clients.enter_context(socket.create_connection(server.address)) for _ in range(3)]
-            for stranger in strangers:
-                stranger.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-            streams[0].held_up.set()
-            until(lambda: len(streams) == 5, "they are accepted")
-            assert known[0].status(5) is not None
-            until(lambda: order[-3:] == [2, 3, 4], "they are read")
-
-            streams[0].held_up.clear()
-            streams[0].reached.clear()
-            known[0].send(headers(7, path), message(7, b""))
-            assert streams[0].reached.wait(WAIT_S)
-            order.clear()
-            for stranger in strangers:
-                stranger.sendall(b"\0\0\0\4\0\0\0\0\0")
-                until(lambda: not unacknowledged_bytes(stranger), "the server's kernel has it")  # noqa: B023
-            known[1].send(headers(5, path), message(5, b""))
-            until(lambda: not unacknowledged_bytes(known[1].socket), "the server's kernel has it")
-            streams[0].held_up.set()
-            assert known[1].status(5) is not None
-            until(lambda: len(order) >= 4, "they are read")
-            assert order[:4] == [1, 2, 3, 4]
-    finally:
-        streams[0].held_up.set()
-        assert server.stop(WAIT_S)
-        assert pool.stop(WAIT_S)
-
-
 class Served:
-    """A server of frames, until ``with`` ends, and what its streams note; the first one can be made to hold it up."""
+    """A server of frames or gRPC, until ``with`` ends, and the notes of its streams. The first one can hold it up."""
 
-    def __init__(self, connections_max: int = 100) -> None:
+    def __init__(self, connections_max: int = 100, of_grpc: bool = False) -> None:
         self.streams: list[Noting] = []
         self.order: list[int] = []
         self.probe, self.pool = Probe(), StaticPool(2, 100)
         self.probe.released.set()
         methods = methods_of(self.probe.service)
-        options = ServeOptions(requests_max=102, connections_max=connections_max)
-        protocol = Frames(methods, options.frame_bytes_max)
-        self._server = RequestServer(methods, protocol, self.pool, options, ReadOptions(), self._carry)
+        options = ServeOptions(requests_max=102, connections_max=connections_max, pipeline_max=256 if of_grpc else 64)
+        grpc = GrpcRequests(self.probe.service, methods, options.frame_bytes_max, 64)
+        protocol: Any = grpc if of_grpc else Frames(methods, options.frame_bytes_max)
+        sessions = grpc.decoder if of_grpc else None
+        self._server = RequestServer(methods, protocol, self.pool, options, ReadOptions(), self._carry, sessions)
         self.address = self._server.address
 
     def _carry(self, accepted: socket.socket, peer: Address) -> Noting:
         self.streams.append(Noting(accepted, peer, len(self.streams), self.order))
         return self.streams[-1]
 
-    def hold_up(self, first: RawSocket) -> None:
+    def hold_up(self, first: RawSocket | RawHttp2, asked: bytes = frame(1, BLOCK, b"first")) -> None:
         """Holds up reading until ``go_on``; ``first`` has a request under way."""
         self.streams[0].held_up.clear()
         self.streams[0].reached.clear()
-        first.send(frame(1, BLOCK, b"first"))
+        first.send(asked)
         assert self.streams[0].reached.wait(WAIT_S)
         self.order.clear()
 
@@ -159,6 +104,41 @@ def clients(served: Served, count: int, stack: ExitStack) -> list[RawSocket]:
         assert made[-1].echo()
         until(lambda: not served.pool.under_way, "the worker is free")
     return made
+
+
+def test_who_calls_is_read_before_all_who_are_new() -> None:
+    """A client with a call is read before new clients, even if they came first. Their header blocks take long, and a
+    client that was cut off may come again at once."""
+    with Served(of_grpc=True) as served, ExitStack() as opened:
+        known = [opened.enter_context(RawHttp2(served.address)) for _ in range(2)]
+        for client in known:
+            for stream in (1, 3):  # of the first, the header block was new
+                client.send(call(stream))
+                client.status(stream)
+        served.hold_up(known[0], call(5))
+        strangers = [opened.enter_context(socket.create_connection(served.address)) for _ in range(3)]
+        for stranger in strangers:
+            stranger.sendall(PREFACE)
+        served.go_on()
+        until(lambda: len(served.streams) == 5, "they are accepted")
+        assert known[0].status(5) is not None
+        until(lambda: served.order[-3:] == [2, 3, 4], "they are read")
+
+        served.hold_up(known[0], call(7))
+        for stranger in strangers:
+            stranger.sendall(settings())
+        known[1].send(call(5))
+        for sent in (*strangers, known[1].socket):
+            until(lambda: not unacknowledged_bytes(sent), "the server's kernel has it")  # noqa: B023
+        served.go_on()
+        assert known[1].status(5) is not None
+        until(lambda: len(served.order) >= 4, "they are read")
+        assert served.order[:4] == [1, 2, 3, 4]
+
+
+def call(stream: int) -> bytes:
+    """A whole call of gRPC."""
+    return headers(stream, ECHO) + message(stream, b"")
 
 
 def test_what_was_asked_of_the_reading_thread_keeps_it_awake() -> None:

@@ -10,7 +10,8 @@ from threading import Event, Thread, get_ident
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from tests.conformance.gates import Gate, execute, occupy, running, until
+from stock_service.rpc.concurrency.thread_pool import ThreadPool
+from tests.conformance.gates import Gate, MakeExecutor, execute, occupy, running, until
 
 
 def pool_threads() -> list[Thread]:
@@ -54,10 +55,11 @@ def test_a_pool_that_cannot_have_its_threads_has_none(monkeypatch: pytest.Monkey
     until(lambda: set(threading.enumerate()) <= before)
 
 
-def test_tasks_start_in_the_order_of_acceptance() -> None:
+@pytest.mark.parametrize("kind", [StaticPool, ThreadPool])
+def test_tasks_start_in_the_order_of_acceptance(kind: MakeExecutor) -> None:
     """Tasks start in the order of acceptance, one by one and in batches."""
     order: list[int] = []
-    with running(StaticPool, 1, 100) as (pool, gate):
+    with running(kind, 1, 100) as (pool, gate):
         occupy(pool, gate, 1)
         for first in range(0, 60, 6):
             for number in range(first, first + 3):

@@ -1,6 +1,5 @@
 """The standard library's pool, bounded: threads come as they are needed, up to a number, and tasks in order."""
 
-from functools import partial
 from threading import Thread, current_thread
 
 import pytest
@@ -8,17 +7,6 @@ import pytest
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
 from stock_service.rpc.errors import Overloaded
 from tests.conformance.gates import execute, occupy, running
-
-
-def test_tasks_start_in_the_order_of_acceptance() -> None:
-    """With one thread tasks start in the order of acceptance."""
-    order: list[int] = []
-    with running(ThreadPool, 1, 40) as (pool, gate):
-        occupy(pool, gate, 1)
-        for number in range(20):
-            pool.execute(partial(order.append, number))
-        assert pool.execute_all([partial(order.append, number) for number in range(20, 40)]) == 20
-    assert order == list(range(40))
 
 
 def test_there_are_no_more_threads_than_workers() -> None:
