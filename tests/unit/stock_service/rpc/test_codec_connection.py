@@ -4,14 +4,17 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import pytest
 
 from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.errors import DeadlineExceeded, Unavailable
+from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 from stock_service.rpc.wire import http2
-from stock_service.rpc.wire.codec import Prepared, Reply
+from stock_service.rpc.wire.framing import RequestFrame, encode_reply, request_decoder
 from stock_service.rpc.wire.http2 import ErrorCode, frame
 from tests.unit.stock_service.rpc.scripted_server import WAIT_S, Peer, Scripted
 from tests.unit.stock_service.rpc.wire.grpc_server_bytes import BEGIN, PATH
@@ -95,54 +98,32 @@ def test_a_deadline(serve: Serve) -> None:
         assert connection.call(PATH, b"2", WAIT_S) == b"good"
 
 
-class Lines:
-    """A codec of lines, ``number payload`` in both directions. It remembers calls that were given up."""
-
-    hello = b"hello\n"
-    preceded = False
-
-    def __init__(self) -> None:
-        self._calls = 0
-        self._pending = b""
-
-    def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        return (payload,)
-
-    def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        self._calls += 1
-        return self._calls, b"%d %s\n" % (self._calls, prepared[0])
-
-    def feed(self, data: bytes) -> list[Reply]:
-        *lines, self._pending = (self._pending + data).split(b"\n")
-        return [(int(number), payload) for number, _, payload in (line.partition(b" ") for line in lines)]
-
-    def take_outgoing(self) -> bytes:
-        return b""
-
-    def room(self) -> bool:
-        return True
+class Forgetful(SocketCodec):
+    """A codec that still gives the reply to a call that was given up."""
 
     def abandon(self, call: int) -> bytes:
         return b""
 
 
 def test_the_late_reply_of_another_codec() -> None:
-    """Any codec will do; a reply that it still gives to a call that was given up is not the next call's."""
+    """The late reply that a codec gives to a call that was given up is not the next call's reply."""
 
-    def serve_lines() -> None:
-        with listener.accept()[0] as accepted, accepted.makefile("rb") as lines:
-            assert [lines.readline() for _ in range(3)] == [b"hello\n", b"1 a\n", b"2 b\n"]
-            accepted.sendall(b"1 late\n2 go")
-            accepted.sendall(b"od\n")
+    def serve_frames() -> None:
+        decoder, asked = request_decoder(), list[RequestFrame]()
+        with listener.accept()[0] as accepted:
+            while len(asked) < 2:
+                asked += decoder.feed(accepted.recv(65536))
+            last = encode_reply(2, 0, b"good")
+            accepted.sendall(encode_reply(1, 0, b"late") + last[:-2])
+            accepted.sendall(last[-2:])
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve_lines, name="lines")
-        thread.start()
-        with closing(CodecConnection(listener.getsockname(), Lines).open(WAIT_S)) as connection:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        served, address = threads.submit(serve_frames), listener.getsockname()
+        with closing(CodecConnection(address, partial(Forgetful, address)).open(WAIT_S)) as connection:
             with pytest.raises(DeadlineExceeded):
                 connection.call(PATH, b"a", SHORT_S)
             assert connection.call(PATH, b"b", WAIT_S) == b"good"
-        thread.join()
+        served.result(WAIT_S)
 
 
 def test_a_deadline_while_pieces_keep_coming(serve: Serve) -> None:
@@ -177,27 +158,6 @@ def test_a_server_that_closes(serve: Serve) -> None:
         assert connection.call(PATH, b"c", WAIT_S) == b"3"
     server.finish()
     assert server.requests == [b"a", b"b", b"c"]
-
-
-def test_a_server_that_says_goaway(serve: Serve) -> None:
-    """The call that it takes is answered, as is a PING with it, and the next one goes to a new connection without a
-    fault. Closing twice does nothing more."""
-
-    def last(peer: Peer) -> None:
-        call = peer.request()
-        words = http2.goaway(call, ErrorCode.NO_ERROR) + frame(http2.PING, 0, 0, b"graceful")
-        peer.socket.sendall(words + peer.server.reply(call, b"1"))
-        while peer.frame() != (http2.PING, http2.ACK, 0, b"graceful"):
-            pass
-        while peer.socket.recv(65536):
-            pass  # until the client closes
-
-    server = serve(last, replies(b"2"))
-    with closing(server.connect()) as connection:
-        assert [connection.call(PATH, payload, WAIT_S) for payload in (b"a", b"b")] == [b"1", b"2"]
-        connection.close()
-    server.finish()
-    assert server.requests == [b"a", b"b"]
 
 
 def test_a_server_that_breaks_the_protocol(serve: Serve) -> None:

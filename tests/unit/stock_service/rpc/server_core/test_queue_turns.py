@@ -22,10 +22,10 @@ def turns(delay: DelayTarget | None = None) -> Turns[RequestFrame]:
     return Turns(Frames(Methods({}, {}), 1000), delay or DelayTarget(20), Ahead(8, 1000))
 
 
-def connection(requests: int, arrived_ns: int = NOW, timeout_ms: int = 0) -> ServedConnection[RequestFrame]:
+def connection(requests: int, arrived_ns: int = NOW) -> ServedConnection[RequestFrame]:
     """A connection with this number of waiting requests."""
     stream = ServedStream(request_decoder(), lambda _: b"", 64, NOW)
-    frames = b"".join(encode_request(call, timeout_ms, b"/a.B/C", b"") for call in range(1, requests + 1))
+    frames = b"".join(encode_request(call, 0, b"/a.B/C", b"") for call in range(1, requests + 1))
     taken = stream.take(frames, NOW, arrived_ns)
     if taken is not None:
         stream.put_back(taken, arrived_ns)
@@ -118,19 +118,6 @@ def test_what_is_over_the_room_is_refused_to_who_has_more_than_a_share() -> None
     assert little.stream.queued
 
 
-def test_what_has_waited_too_long_is_refused_and_nothing_else() -> None:
-    """Requests that have waited too long, by the time that they tell, are refused, and no others."""
-    delay = DelayTarget(20)
-    delay.emptied(NOW)
-    late, patient = connection(3, NOW - 60 * MS, 100), connection(3, NOW - 60 * MS, 1000)
-    waiting = turns(delay)
-    for each in (late, patient):
-        waiting.shed(each, NOW)
-    assert refused(late) == [1, 2, 3]
-    assert refused(patient) == []
-    assert late.stream.in_flight == 0
-
-
 def dispatched(of: ServedConnection[RequestFrame]) -> list[int]:
     """The calls of a connection that are left to begin."""
     return [request.call for request, _ in of.stream.release(MANY)]
@@ -143,6 +130,7 @@ def test_each_request_of_a_connection_waits_for_as_long_as_it_says() -> None:
     made = read_apart(*((NOW - 60 * MS, timeout_ms) for timeout_ms in (100, 80, 1000)))
     turns(delay).shed(made, NOW)
     assert refused(made) == [1, 2]
+    assert made.stream.in_flight == 0
     assert dispatched(made) == [3]
 
 
