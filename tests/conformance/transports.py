@@ -7,11 +7,12 @@ clients.
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from itertools import islice
 
 import pytest
 
+from clients.load.history.operations import Lookup, Reply, Request, Trade, Update
+from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.errors import (
     FAULTS,
     DeadlineExceeded,
@@ -28,10 +29,8 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex
 from stock_service.trading.model import INT64_MAX, LookupReply, Side, Status, Stock, TradeReply, UpdateReply
 from stock_service.trading.service import LOOKUP, TRADE, UPDATE, stock_service
-from stock_service.v1 import stock_pb2
 from tests.conformance.running import BLOCK, ECHO, FAIL, PROBE, WAIT_S, Limits, Maker, Probe, until
-
-Reply = LookupReply | TradeReply | UpdateReply
+from tests.races.history import answer
 
 BUY, SELL = Side.BUY, Side.SELL
 OK, SUSPENDED, UNKNOWN = Status.OK, Status.SUSPENDED, Status.UNKNOWN_STOCK
@@ -45,63 +44,6 @@ def fresh_exchange() -> Exchange:
     return Exchange(MemoryCatalog(STOCKS, Mutex))
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """A request in plain values."""
-
-    name: str
-
-    def directly(self, exchange: Exchange) -> Reply:
-        """Asks the exchange itself."""
-        return exchange.lookup(self.name)
-
-    def over(self, connection: Connection) -> Reply:
-        """Asks over the wire."""
-        payload = stock_pb2.LookupRequest(name=self.name).SerializeToString()
-        reply = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, payload, WAIT_S))
-        return LookupReply(Status(reply.status), reply.price_cents, reply.volume, reply.sequence)
-
-
-@dataclass(frozen=True, slots=True)
-class Trade:
-    """A request in plain values."""
-
-    name: str
-    quantity: int
-    side: int
-
-    def directly(self, exchange: Exchange) -> Reply:
-        """Asks the exchange itself."""
-        return exchange.trade(self.name, self.quantity, self.side)
-
-    def over(self, connection: Connection) -> Reply:
-        """Asks over the wire."""
-        request = stock_pb2.TradeRequest(name=self.name, quantity=self.quantity)
-        request.side = self.side  # type: ignore[assignment]  # numbers that are no side are part of the checks
-        reply = stock_pb2.TradeResponse.FromString(connection.call(TRADE, request.SerializeToString(), WAIT_S))
-        return TradeReply(Status(reply.status), reply.volume, reply.sequence)
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """A request in plain values."""
-
-    name: str
-    price_cents: int
-
-    def directly(self, exchange: Exchange) -> Reply:
-        """Asks the exchange itself."""
-        return exchange.update(self.name, self.price_cents)
-
-    def over(self, connection: Connection) -> Reply:
-        """Asks over the wire."""
-        payload = stock_pb2.UpdateRequest(name=self.name, price_cents=self.price_cents).SerializeToString()
-        reply = stock_pb2.UpdateResponse.FromString(connection.call(UPDATE, payload, WAIT_S))
-        return UpdateReply(Status(reply.status), reply.sequence)
-
-
-Request = Lookup | Trade | Update
-
 OUTCOMES: list[tuple[Request, Reply]] = [
     (Lookup("GameStart"), LookupReply(OK, 1599, 0, 0)),
     (Trade("GameStart", 10, BUY), TradeReply(OK, 10, 1)),
@@ -110,7 +52,7 @@ OUTCOMES: list[tuple[Request, Reply]] = [
     (Update("GameStart", 0), UpdateReply(OK, 3)),
     (Update("GameStart", 0), UpdateReply(OK, 4)),
     (Update("GameStart", -1), UpdateReply(PRICE)),
-    (Update("GameStart", -INT64_MAX - 1), UpdateReply(PRICE)),
+    (Update("GameStart", -INT64_MAX), UpdateReply(PRICE)),
     (Lookup("GameStart"), LookupReply(OK, 0, 15, 4)),
     (Update("GameStart", INT64_MAX), UpdateReply(OK, 5)),
     (Trade("GameStart", 86, BUY), TradeReply(SUSPENDED, 15)),
@@ -118,7 +60,7 @@ OUTCOMES: list[tuple[Request, Reply]] = [
     (Lookup("GameStart"), LookupReply(SUSPENDED, INT64_MAX, 100, 6)),
     (Trade("GameStart", 1, BUY), TradeReply(SUSPENDED, 100)),
     (Trade("GameStart", 2**31 - 1, BUY), TradeReply(SUSPENDED, 100)),
-    *((Trade("GameStart", quantity, BUY), TradeReply(QUANTITY)) for quantity in (0, -1, -INT64_MAX - 1, 2**31)),
+    *((Trade("GameStart", quantity, BUY), TradeReply(QUANTITY)) for quantity in (0, -1, -INT64_MAX, 2**31)),
     *((Trade("GameStart", 1, side), TradeReply(SIDE)) for side in (0, 3, -1, 2**31 - 1)),
     (Trade("GameStart", 0, 0), TradeReply(QUANTITY)),
     (Trade("none", 0, 0), TradeReply(UNKNOWN)),
@@ -139,10 +81,10 @@ def check_outcomes(make: Maker) -> None:
     the same."""
     exchange = fresh_exchange()
     with make(stock_service(fresh_exchange())) as running:
-        connection = running.connect()
+        remote = RemoteExchange(running.connect(), WAIT_S)
         for request, expected in OUTCOMES:
-            assert (request, request.over(connection)) == (request, expected)
-            assert request.directly(exchange) == expected
+            assert (request, answer(remote, request)) == (request, expected)
+            assert answer(exchange, request) == expected
 
 
 def check_undecodable(make: Maker) -> None:

@@ -5,22 +5,19 @@ A tool that is absent skips its tests. Where INTEROP_REQUIRED is set it fails th
 
 import fcntl
 import os
-import selectors
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.process import Server
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TOOLS = ROOT / ".tools" / "bin"
-READY_S = 20.0
-"""How long a server may take to start, on a busy machine."""
 
 
 def absent(what: str, remedy: str = "make go-tools") -> None:
@@ -100,18 +97,6 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
 @contextmanager
 def serving(transport: str) -> Iterator[str]:
     """A server as a process, which must end well: its address."""
-    command = [sys.executable, "-m", "stock_service", "serve", "--transport", transport, "--port", "0"]
-    command += ["--store", "memory"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            with selectors.DefaultSelector() as selector:
-                selector.register(process.stdout, selectors.EVENT_READ)
-                assert selector.select(READY_S), f"no ready line within {READY_S} s"
-            word, address = process.stdout.readline().split()
-            assert word == "ready"
-            yield address
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(READY_S) == 0
-        finally:
-            process.kill()
+    with Server(("stock_service", "serve", "--transport", transport, "--store", "memory")) as process:
+        yield process.at
+        assert process.stopped().code == 0

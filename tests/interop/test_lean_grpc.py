@@ -5,13 +5,12 @@ one with Debian's libgrpc++-dev, protobuf-compiler-grpc and g++. A server that c
 """
 
 import os
-import selectors
 import shutil
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -23,12 +22,12 @@ from stock_service.rpc.wire.codec import Prepared
 from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
+from tests.end_to_end.process import Running
 from tests.interop.conftest import absent
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HERE = Path(__file__).resolve().parent
-READY_S = 20.0
 WAIT_S = 10.0
 
 FAIL, LARGE, ECHO, LATE = (f"/interop.Trial/{name}" for name in ("Fail", "Large", "Echo", "Late"))
@@ -64,27 +63,22 @@ def program(
 @pytest.fixture
 def serve(program: Path) -> Iterator[Callable[..., str]]:
     """Starts the server with some arguments, and gives its address; stops it after the test."""
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as started:
 
-    def start(*arguments: str) -> str:
-        process = subprocess.Popen([str(program), *arguments], stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        assert process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            assert selector.select(READY_S), f"no ready line within {READY_S} s"
-        word, address = process.stdout.readline().split()
-        assert word == "ready"
-        return address
+        def start(*arguments: str) -> str:
+            server = started.enter_context(Running(*arguments, program=(str(program),)))
+            started.callback(stop, server)
+            word, address = server.line().split()
+            assert word == "ready"
+            return address
 
-    yield start
-    for process in started:
-        process.send_signal(signal.SIGTERM)
-        try:
-            assert process.wait(READY_S) == 0
-        finally:
-            process.kill()
-            process.communicate()
+        yield start
+
+
+def stop(server: Running) -> None:
+    """Stops a server, which must end well."""
+    server.signal(signal.SIGTERM)
+    assert server.ended().code == 0
 
 
 Serve = Callable[..., str]

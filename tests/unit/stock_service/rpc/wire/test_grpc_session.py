@@ -9,12 +9,14 @@ from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
     MESSAGE_BYTES_MAX,
     PATH,
     STREAMS_MAX,
+    TALKED,
     WATCHED,
     Frame,
     Talk,
     call,
     data,
     fields,
+    frames,
     head,
     message,
 )
@@ -52,6 +54,15 @@ def test_a_usual_call() -> None:
         assert body == Frame(http2.DATA, 0, stream, message(b"world"))
         assert (end.flags, talk.status([end])) == (http2.END_HEADERS | http2.END_STREAM, (0, ""))
         assert not open_calls
+
+
+def test_a_wider_window_that_came_before_the_reply_counts() -> None:
+    """A stream's WINDOW_UPDATE is remembered while its call is not whole, and while a worker has it."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)))
+    talk.send(head(1), http2.window_update(1, 6))
+    (request,) = talk.send(data(1, message(b"")))
+    talk.send(http2.window_update(1, 4))
+    assert [frame.kind for frame in talk.reply(request, b"12345")] == [http2.HEADERS, http2.DATA, http2.HEADERS]
 
 
 def test_a_watch_ends_with_the_server() -> None:
@@ -120,6 +131,31 @@ def test_every_call_that_is_allowed_is_taken() -> None:
     heads, bodies = (head(stream) for stream in streams), (data(stream, message(b"")) for stream in streams)
     assert len(talk.send(b"".join((*heads, *bodies)))) == 6
     assert talk.said() == []
+
+
+def test_calls_in_each_state_count_as_open() -> None:
+    """Calls that are not whole, kept calls, calls that a worker has, and held replies count as open. A call over the
+    limit is refused, also in one read with the others, and a call that ends makes room."""
+    talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=4)
+    (request,) = talk.send(call(1))
+    talk.reply(request, b"held")
+    (request,) = talk.send(head(3) + head(5, TALKED) + data(5, message(b"1"), ends=False))
+    talk.session.admit(request, grpc_replies.begun(5))
+    talk.said()
+    assert len(talk.send(call(7))) == 1
+    assert not talk.send(head(9) + call(11))
+    refused = [http2.rst_stream(stream, http2.ErrorCode.REFUSED_STREAM) for stream in (9, 11)]
+    assert talk.said() == frames(b"".join(refused))
+    assert len(talk.send(http2.rst_stream(3, http2.ErrorCode.CANCEL) + call(13))) == 1
+    for reply in (b"", grpc_replies.begun(1) + grpc_replies.messages(1, b"held")):  # a kept call counts once
+        talk = Talk(http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), streams_max=2)
+        (request,) = talk.send(head(1, TALKED) + data(1, message(b"1"), ends=False))
+        if reply:
+            talk.session.admit(request, reply)
+        assert len(talk.send(call(3))) == 1
+    talk = Talk(streams_max=2)
+    talk.send(head(1) + head(3, TALKED) + head(5))
+    assert talk.said() == frames(http2.rst_stream(5, http2.ErrorCode.REFUSED_STREAM))
 
 
 def test_a_client_that_pings_and_updates_windows_beside_its_calls_does_not_toil() -> None:
