@@ -111,9 +111,7 @@ class GrpcSession:
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes held of unfinished frames and calls; a call that waits for its message counts as one byte at
-        least.
-        """
+        """Bytes held of unfinished frames and calls. A call that waits for its message counts as at least 1."""
         return self._calls.pending_bytes
 
     @property

@@ -35,9 +35,7 @@ from hpack.table import HeaderTable
 from stock_service.rpc.security import AUTHORIZATION, concealed
 
 KNOWN_MAX, KNOWN_BYTES_MAX = 16, 512
-"""Largest number of blocks remembered on one connection, and largest size of such a block: usually two or three blocks
-are repeated.
-"""
+"""Most blocks remembered on one connection, and their largest size: usually, two or three blocks are repeated."""
 
 FIELDS_BYTES_MAX, FIELD_BYTES_MAX = 4096, 2048
 """Largest sum of the fields remembered on one connection, and largest remembered field, in bytes as received and as RFC
@@ -122,9 +120,7 @@ class BlockReader(Generic[Part, Meaning]):
         self._plain = self._shows = False  # True: the last block was plain; True: it showed a token
         self._tokens = False  # True: a known block shows a token
         self.known: dict[bytes, Meaning] = {}
-        """Plain blocks by their bytes, or by ``concealed`` for a block that shows a token. Other code may only read
-        this.
-        """
+        """Plain blocks by their bytes; by ``concealed`` if a block shows a token. Other code only reads this."""
         self.changes = 0
         """Number of changes of the table's size. At a change all known blocks are forgotten."""
         self.count, self.new_bytes = 0, 0
@@ -136,9 +132,7 @@ class BlockReader(Generic[Part, Meaning]):
         return self._read(block)
 
     def peek(self, block: bytes) -> Meaning | None:
-        """Meaning of a plain block, for which ``read`` need not be called; None for any other block, and for bad
-        bytes.
-        """
+        """Meaning of a plain block, without a call of ``read``; None for any other block, and for bad bytes."""
         self._peeks = True
         try:
             return self._read(block)
@@ -278,9 +272,7 @@ class BlockReader(Generic[Part, Meaning]):
         self._shrink()
 
     def _resized(self, block: bytes) -> int:
-        """Changes the table's size as the beginning of a block says; returns the offset of the block's fields. Raises
-        BlockError.
-        """
+        """Changes the table's size as a block's beginning says. Returns its fields' offset. Raises BlockError."""
         self._not_plain()
         at = count = 0
         while at < len(block) and block[at] & 0xE0 == 0x20:
@@ -308,9 +300,7 @@ class BlockReader(Generic[Part, Meaning]):
 
 
 def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """The integer at an offset, with ``most`` as largest prefix, and the offset of its end. Raises BlockError,
-    IndexError.
-    """
+    """Integer at an offset (``most``: largest prefix), and its end's offset. Raises BlockError, IndexError."""
     number = block[at] & most
     if number < most:
         return number, at + 1

@@ -59,19 +59,15 @@ class RequestDecoder(Protocol[Request_co]):
         """True if a request was marked as the last request of the connection; bytes after it are not read."""
 
     def take_interim(self) -> bytes:
-        """Bytes for which a client waits before it sends the rest of a request; returned once, and nearly always
-        empty.
-        """
+        """Bytes for which a client waits before it sends the rest of a request. They are returned once."""
 
     def retire(self) -> bool:
-        """Tells the client of an old connection to use another connection, so that ``ended`` is True soon. Returns
-        False if the protocol cannot tell this; then the reader ends the connection.
+        """Tells an old connection's client to use another one, so that ``ended`` is True soon. Returns False if the
+        protocol cannot tell this; then the reader ends the connection.
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Takes received bytes. Returns the requests that the bytes complete. Raises FramingError, with the earlier
-        requests, for bytes that are no request.
-        """
+        """Takes received bytes; returns the requests that they complete. Raises FramingError, with these requests."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
@@ -98,21 +94,15 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def occupied(self) -> bool:
-        """True if a call is open, even without a request or reply under way: a connection with open calls is not
-        idle.
-        """
+        """True if a call is open, even without a request or reply under way: the connection is not idle."""
 
     @property
     def reads_on(self) -> bool:
-        """True if the session needs more bytes although it takes no more requests: without these bytes, some replies
-        could never be sent.
-        """
+        """True if some replies could never be sent without more bytes, although no more requests are taken."""
 
     @property
     def toils(self) -> bool:
-        """True if the connection must be read in small pieces: its last bytes cost the reading thread more time than
-        requests.
-        """
+        """True if the connection must be read in small pieces: its last bytes cost more time than requests."""
 
     @property
     def later_ns(self) -> int:
@@ -163,9 +153,7 @@ class Overdue(Enum):
 
 
 class ServedStream(Generic[Request]):
-    """State of one connection; see the module. For the reading thread, except ``replied`` and the fields that
-    ``replied`` reads.
-    """
+    """State of one connection; see the module. For the reading thread, except ``replied`` and the fields it reads."""
 
     def __init__(
         self,
@@ -183,9 +171,7 @@ class ServedStream(Generic[Request]):
         self.unsent = False
         """True if bytes of a reply wait until the client takes them."""
         self.queued = False
-        """True if the connection waits for a turn (``queue.py``): the reading thread then looks at it without being
-        asked.
-        """
+        """True if the connection waits for a turn (``queue.py``): the reading thread looks at it unasked."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._session = session
@@ -220,8 +206,7 @@ class ServedStream(Generic[Request]):
     def idle_since_ns(self) -> int:
         """Time of the last event, for a connection without a request under way; 0 for any other connection.
 
-        A connection with only open calls also has such a time: a client that only watches may be evicted for a new
-        client.
+        A client that only watches (open calls, no request) also has such a time: it may be evicted for a new client.
         """
         settled = self.state is READING and self.received == self.answered and not self.unsent
         return self._active_ns if settled and not (self._session and self._session.held) else 0
@@ -242,25 +227,22 @@ class ServedStream(Generic[Request]):
 
     @property
     def reads_on(self) -> bool:
-        """True if the connection is ending, and its session needs more bytes: without these bytes, some replies could
-        never be sent.
-        """
+        """True if the connection is ending, and some replies could never be sent without more bytes."""
         return self.state is ENDING and self._session is not None and self._session.reads_on and not self.unsent
 
     # ---- threads that answer, one at a time
 
     def replied(self, unsent: bool, count: int = 1) -> bool:
-        """Notes ``count`` replies that were sent. ``unsent`` is True if some bytes wait for the client. Returns True if
-        the reading thread must look at the connection now.
+        """Notes ``count`` replies that were sent; ``unsent``: some bytes wait for the client.
+
+        Returns True if the reading thread must look at the connection now.
         """
         self.unsent = unsent
         self.answered += count
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes other bytes that were sent. ``unsent`` is True if some bytes wait for the client, ``moved`` if the
-        bytes include held bytes.
-        """
+        """Notes other bytes that were sent. ``unsent``: some bytes wait. ``moved``: held bytes were among them."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
@@ -273,11 +255,9 @@ class ServedStream(Generic[Request]):
     # ---- the reading thread
 
     def take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
-        """Takes bytes that were read. Nearly always returns the request to dispatch; if it returns None, call
-        ``release``.
+        """Takes bytes that were read. Returns the request to dispatch, nearly always; after None, call ``release``.
 
-        Call this only while READING, and while no request waits. ``arrived_ns`` is the time from which the bytes could
-        be read.
+        Call this only while READING, and while no request waits. The bytes could be read from ``arrived_ns`` on.
         """
         self._active_ns = now_ns
         decoder = self._decoder
@@ -312,10 +292,9 @@ class ServedStream(Generic[Request]):
         return [self._waiting.popleft() for _ in range(count)]
 
     def held_bytes(self) -> int:
-        """Bytes of memory for requests that are not whole or wait. Waiting requests count as all bytes read since no
-        request waited.
+        """Bytes of memory for requests that are not whole or wait.
 
-        A bytearray that grows takes an eighth more than it has.
+        Waiting requests count as all bytes read since no request waited. A growing bytearray takes an eighth more.
         """
         if not self._waiting:
             self._waiting_bytes = 0
@@ -324,9 +303,7 @@ class ServedStream(Generic[Request]):
         return held if self._session is None else held + self._session.held_bytes
 
     def release_ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Requests of a session that waited for the answer to an earlier request. From now on these requests count as
-        in flight.
-        """
+        """Requests that waited for the answer to an earlier request. From now on they count as in flight."""
         assert self._session is not None
         ready = self._session.take_ready()
         self.received += len(ready)
@@ -346,9 +323,7 @@ class ServedStream(Generic[Request]):
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """Bytes to send now, nearly always none: an interim answer to a partial request, or the last words. They count
-        as one more reply.
-        """
+        """Bytes to send now, nearly always none: an interim answer, or the last words. They count as a reply."""
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
@@ -396,8 +371,9 @@ class ServedStream(Generic[Request]):
         self.state = CLOSED
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
-        """The reason why the connection's time is over, if it is over. ``read_ns`` is the limit for reading a request
-        and for sending, and ``idle_ns`` the limit without any event.
+        """The reason why the connection's time is over, if it is over.
+
+        ``read_ns`` is the limit for reading a request and for sending, ``idle_ns`` the limit without any event.
         """
         if self.state is LEAVING or self.state is CLOSED:
             return Overdue.NOTHING
@@ -416,9 +392,7 @@ class ServedStream(Generic[Request]):
         return Overdue.NOTHING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
-        """Keeps the time since which a request is not whole. ``whole`` is True if at least one request has just become
-        whole.
-        """
+        """Keeps the time since which a request is not whole. ``whole``: a request has just become whole."""
         if not self._decoder.pending_bytes:
             self._partial_ns = 0
         elif whole or not self._partial_ns:
