@@ -17,10 +17,9 @@ from tests.conformance.catalogs import (
     CHECKS,
     MakeCatalog,
     a_second_use_waits_for_the_first,
+    answers_as_the_plainest_catalog,
     changes_exclude_each_other,
     every_concurrent_change_counts,
-    remembers_as_many_ids_as_it_says,
-    replays_the_first_reply,
     uses_of_an_id_at_once_have_one_effect,
 )
 from tests.conformance.shared import InTurns, Shared
@@ -124,9 +123,9 @@ def window_each(stocks: Sequence[Stock], retry_window: int) -> Catalog:
     ("make", "check"),
     [
         (unlocked, changes_exclude_each_other),
-        (short_of_memory, remembers_as_many_ids_as_it_says),
+        (short_of_memory, answers_as_the_plainest_catalog),
         (forgetful, uses_of_an_id_at_once_have_one_effect),
-        (window_each, replays_the_first_reply),
+        (window_each, answers_as_the_plainest_catalog),
     ],
     ids=["unlocked", "short of memory", "forgetful", "a window each"],
 )
