@@ -74,8 +74,8 @@ def says_how_many_threads_are_busy(make: MakeExecutor) -> None:
         until(lambda: executor.busy == 0)
 
 
-class _Records(logging.Handler):
-    """A handler that keeps log records."""
+class _Failing(logging.Handler):
+    """A handler that keeps log records, and raises, as a handler of the user's may."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,59 +83,28 @@ class _Records(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)
-
-
-def outlives_tasks_that_raise(make: MakeExecutor) -> None:
-    """A task that raises is logged with its traceback, and costs no thread."""
-    log, logged = logging.getLogger("stock_service.rpc.concurrency"), _Records()
-
-    def wrong() -> None:
-        raise ValueError("planted")
-
-    log.addHandler(logged)
-    try:
-        with running(make, 2, 8) as (executor, gate):
-            for _ in range(4):
-                execute(executor, wrong)
-            occupy(executor, gate, 2)
-    finally:
-        log.removeHandler(logged)
-    kinds = [record.exc_info[0] for record in logged.records if record.exc_info]
-    assert kinds == [ValueError] * 4
-
-
-class _Failing(logging.Handler):
-    """Raises where it is to log, as a handler of the user's may."""
-
-    def emit(self, record: logging.LogRecord) -> None:
         raise SystemExit(record.getMessage())
 
 
-def outlives_a_log_that_fails(make: MakeExecutor) -> None:
-    """A task that raises costs no thread, even if its error cannot be logged."""
+def _raising(error: BaseException) -> None:
+    """A task that raises."""
+    raise error
+
+
+def outlives_tasks_that_raise(make: MakeExecutor) -> None:
+    """A task that raises is logged with its traceback, and costs no thread, even if its error cannot be logged.
+    SystemExit ends the task alone."""
     log, failing = logging.getLogger("stock_service.rpc.concurrency"), _Failing()
-
-    def wrong() -> None:
-        raise ValueError("planted")
-
     log.addHandler(failing)
     try:
-        with running(make, 1, 8) as (executor, gate):
-            execute(executor, wrong)
-            occupy(executor, gate, 1)
+        with running(make, 2, 8) as (executor, gate):
+            for error in (ValueError("planted"), SystemExit(3)) * 2:
+                execute(executor, partial(_raising, error))
+            occupy(executor, gate, 2)
     finally:
         log.removeHandler(failing)
-
-
-def outlives_tasks_that_ask_to_exit(make: MakeExecutor) -> None:
-    """A task that raises SystemExit ends itself alone: its thread is there for the next."""
-
-    def leaving() -> None:
-        raise SystemExit(3)
-
-    with running(make, 1, 8) as (executor, gate):
-        execute(executor, leaving)
-        occupy(executor, gate, 1)
+    kinds = [record.exc_info[0] for record in failing.records if record.exc_info]
+    assert (kinds.count(ValueError), kinds.count(SystemExit)) == (2, 2)
 
 
 def takes_tasks_from_its_tasks(make: MakeExecutor) -> None:
@@ -220,8 +189,6 @@ CHECKS: Sequence[Callable[[MakeExecutor], None]] = (
     takes_one_task_a_thread_without_a_queue,
     says_how_many_threads_are_busy,
     outlives_tasks_that_raise,
-    outlives_a_log_that_fails,
-    outlives_tasks_that_ask_to_exit,
     takes_tasks_from_its_tasks,
     a_batch_is_accepted_up_to_the_bound,
     a_batch_runs_once_each,
