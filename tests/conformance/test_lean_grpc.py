@@ -42,7 +42,6 @@ class LeanRunning(Running):
 Check = Callable[[Maker], None]
 
 STAYS_IDLE: set[Check] = {
-    transport_lifecycle.check_stop_twice,
     transport_lifecycle.check_client_stays,
     transport_lifecycle.check_reconnect,
 }
