@@ -6,6 +6,7 @@ tests of the session.
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,8 @@ class Played:
         """Requests that no worker has answered."""
         self.replied: Counter[int] = Counter()
         """Bytes of DATA in the replies to each call."""
+        self.listed: list[int] = []
+        """Calls of ``LISTED``."""
         self.session.take_outgoing()
         self.view.settings, self.view.initial_window = 2, window
         self._send(HELLO + http2.settings((http2.INITIAL_WINDOW_SIZE, window)))
@@ -67,6 +70,7 @@ class Played:
     def _begun(self, path: bytes) -> tuple[int, bytes]:
         stream = 2 * len(self.view.streams) + 1
         self.view.streams[stream] = StreamView()
+        self.listed += [stream] * (path == LISTED)
         return stream, head(stream, path)
 
     def _body(self, stream: int, body: bytes, ends: bool) -> bytes:
@@ -145,7 +149,11 @@ class Played:
         self._heard()
 
     def finishes(self) -> None:
-        """The server stops: workers answer all, and the windows are wide."""
+        """The server stops: workers answer all, and the windows are wide. Calls of ``LISTED`` are ended before: a
+        call that is not whole gets no status, and ends with the connection."""
+        for stream in self.listed:
+            if not (self.view.streams[stream].ended_here or self.view.streams[stream].reset_here):
+                self._send(self._body(stream, b"", True))
         self.session.drain()
         self._heard()
         while self.flying or self.session.held_bytes:
@@ -189,6 +197,7 @@ ACTIONS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 6),
