@@ -1,4 +1,4 @@
-"""Options that every client's command line shares: the server, and the message where the server does not answer."""
+"""Options and messages that all clients share: the server's address, credentials, and the advice after a fault."""
 
 import argparse
 import re
@@ -11,7 +11,7 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, load
 
 FAULT_EXIT = 3
-"""The exit code for a request that got no outcome."""
+"""Exit code where a request got no reply, or the server refused the call."""
 
 DEFAULT_TRANSPORT = "grpc"
 
@@ -27,19 +27,19 @@ _CREDENTIALS = {
     "--tls-key": "that certificate's private key, in PEM, unencrypted",
     "--token-file": "a file with the token by which the server knows the client",
 }
-"""Options of the credentials, each with its help. Every option names a file, since everybody on the machine can read
-the value of an option."""
+"""Options of the credentials, each with its help text. The value of an option is a file name, since every user of the
+machine can read the values of options."""
 
 _METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
 _OWN_KEYS = re.compile(
     r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|proxy-connection|keep-alive|transfer-encoding|upgrade"
     r"|expect|authorization|timeout-ms"
 )
-"""Keys that the protocol or another option sets, or whose values are bytes."""
+"""Keys that no user may set: the protocol or another option sets the key, or the key's value is bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
-"""Largest size of all metadata, and the bytes that HTTP/2 counts for each entry in addition to its key and value. The
-lean client sends a call's headers in one frame, which holds 16 KiB."""
+"""Largest size of all metadata of a request, in bytes. In addition to key and value, HTTP/2 counts 32 bytes for each
+entry. The lean client sends a call's headers in one frame of at most 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -56,8 +56,8 @@ _ADVICE = {
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
     """``--transport``, ``--address``, ``--timeout-s``, and the client's credentials.
 
-    ``repeated``: the options are those of a subcommand. The options may also stand before the subcommand. So the
-    subcommand's options have no defaults.
+    ``repeated`` is True for a subcommand. Each option may stand before or after the subcommand's name. So the
+    subcommand's options have no defaults: a default would replace a value that stands before the name.
     """
 
     def default(value: object) -> object:
@@ -93,7 +93,7 @@ def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> 
         "--metadata",
         type=metadata,
         action="append",
-        dest="more_metadata" if repeated else "metadata",  # which would replace the metadata before the command
+        dest="more_metadata" if repeated else "metadata",  # "metadata" would replace the metadata before the command
         metavar="KEY=VALUE",
         default=default,
         help="sent with every request, on gRPC and http1; may be repeated. No secret: anybody here can read it",
@@ -101,7 +101,7 @@ def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> 
 
 
 def metadata(word: str) -> tuple[str, str]:
-    """A key and its value. Raises ArgumentTypeError."""
+    """Type of an option: metadata as a key and a value. Raises ArgumentTypeError."""
     found = _METADATA.fullmatch(word)
     if found is None or _OWN_KEYS.fullmatch(found["key"]):
         allowed = "KEY=VALUE in ASCII, KEY in lower case and none of the protocol's own (--token-file has the token)"
@@ -116,13 +116,14 @@ def server_address(options: argparse.Namespace) -> Address:
 
 
 def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
-    """Files that were given, by their options; None for an option that was not."""
+    """The file of each credentials option; None for an option that was not given."""
     return {option: getattr(options, option[2:].replace("-", "_")) for option in _CREDENTIALS}
 
 
 def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
-    """Credentials that the client trusts and shows. Raises UsageError for unusable credentials, and for a token that
-    others could read on the way to the address. If ``address`` is None, the address comes from the options."""
+    """The client's credentials, and the authority that the client trusts. Raises UsageError for unusable credentials.
+    Raises UsageError for a token that would travel without TLS to another machine. If ``address`` is None, the address
+    comes from the options."""
     given = credential_files(options)
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):

@@ -1,9 +1,10 @@
-"""The price updater: sets random prices at random times until a signal stops it, then prints the number of updates.
+"""The price updater: a program that sets random prices at random times. A signal stops the updater, which then prints
+the number of updates.
 
-The intervals are exponential with a given mean, so updates come as a Poisson process while replies are fast. Stocks and
-prices are uniform. Intervals, stocks and prices are drawn from one seed. After SIGTERM or SIGINT the updater waits for
-the reply under way, and ends. A fault ends the updater too: a measurement that runs with a silent updater would be
-wrong.
+The intervals are exponential with a given mean. So the updates are a Poisson process as long as replies are fast.
+Stocks and prices are uniform. Intervals, stocks and prices are drawn from one seed. After SIGTERM or SIGINT the updater
+waits for the reply under way, and ends. A fault ends the updater too: a measurement that runs with a silent updater
+would be wrong.
 
 The first line on standard output, after connecting, is the updater's plan. The last line has the number of updates, and
 their outcomes. Advice on stocks that the server lacks goes to standard error. The exit code is 0 if all outcomes were
@@ -48,7 +49,7 @@ PRICE_CENTS = (1_00, 200_00)
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 Wait = Callable[[float], bool]
-"""Function that waits this number of seconds at most. True where a signal to stop came meanwhile."""
+"""Function that waits for at most this number of seconds. True if a signal to stop came meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def said(outcomes: Counter[Status]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; gives its exit code. Blocks SIGTERM and SIGINT, so that ``wait`` can receive these signals."""
     options = _parser().parse_args(arguments)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before grpcio has threads, which inherit it
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before grpcio starts threads: threads inherit the mask
     outcomes: Counter[Status] = Counter()
     code = 0
     try:
@@ -123,7 +124,7 @@ def _parser() -> Parser:
 
 
 def stock_name(text: str) -> str:
-    """Type of an option: a stock's name as the service takes it."""
+    """Type of an option: a valid name of a stock."""
     if not 0 < len(text) <= NAME_LENGTH_MAX or not text.isprintable():
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: 1 to {NAME_LENGTH_MAX} printable characters")
     return text

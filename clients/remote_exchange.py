@@ -27,7 +27,7 @@ class RemoteExchange:
         self._timeout_s = timeout_s
 
     def lookup(self, name: str) -> LookupReply:
-        """A stock's price in cents, its volume and its last commit: one consistent set."""
+        """A stock's price in cents, volume, and last commit, all read at one moment."""
         request = stock_pb2.LookupRequest(name=_text("name", name))
         reply = replies.lookup(self._connection.call(LOOKUP, request.SerializeToString(), self._timeout_s))
         return LookupReply(Status(reply.status), reply.price_cents, reply.volume, reply.sequence)
@@ -58,7 +58,7 @@ class RemoteExchange:
 
 
 def _text(field: str, text: str) -> str:
-    """The text itself. Raises InvalidRequest for a text without a form in UTF-8 (half a surrogate pair)."""
+    """The same text. Raises InvalidRequest for a text that UTF-8 cannot carry (half a surrogate pair)."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

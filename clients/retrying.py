@@ -1,7 +1,6 @@
-"""An exchange whose requests are sent again after a fault that may pass: retries are explicit, bounded and counted.
+"""Retries: an exchange that sends a request again after a transient fault. Retries are explicit, bounded and counted.
 
-No other module sends a request twice, and no measurement sends a request twice. The table shows the faults after which
-a request is sent again:
+No other module retries, and no measurement retries. The table shows the faults after which a request is sent again:
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
     Trade     the same faults: a Trade has a request_id (given or made here), so that all its tries have one effect
@@ -9,9 +8,9 @@ a request is sent again:
 
 An Update is sent again only if the first try had no effect: a second effect might undo another client's later update.
 
-Before each retry the exchange waits. The wait doubles with every retry, up to ``WAIT_MAX_S``, and is then shortened by
-a random share. So clients that failed at the same time do not retry at the same time. After a fault that may leave a
-reply on its way, the next try has a new connection.
+Before each retry the exchange waits: exponential backoff with jitter. The wait doubles with every retry, up to
+``WAIT_MAX_S``, and is then shortened by a random share. So clients that failed together do not retry together. After a
+fault that may leave a reply on its way, the next try has a new connection.
 """
 
 import random
@@ -28,10 +27,10 @@ from stock_service.trading.model import LookupReply, TradeReply, UpdateReply
 Reply = TypeVar("Reply")
 
 FIRST_WAIT_S = 0.05
-"""Longest wait before the first retry: some hundred requests' time."""
+"""Longest wait before the first retry, in seconds: the time of some hundred requests."""
 
 WAIT_MAX_S = 2.0
-"""Longest wait before any retry: a server is up again in less."""
+"""Longest wait before any retry, in seconds. A server restarts in less time."""
 
 RETRIES_MAX = 100
 
@@ -39,11 +38,11 @@ _PASSING = (Unavailable, DeadlineExceeded, Overloaded)
 
 
 class RetryingExchange:
-    """The methods of ``RemoteExchange``, whose requests are sent again up to ``retries`` times. After the last retry
-    the last fault is raised.
+    """The methods of ``RemoteExchange``, with up to ``retries`` retries for each request. After the last retry a method
+    raises the last fault.
 
-    ``retried`` counts requests that were sent again. A method blocks for its tries, each within ``timeout_s``, and the
-    waits between them. For one thread at a time. The caller that makes this exchange closes it.
+    ``retried`` counts requests that were sent again. A method blocks for all tries, each within ``timeout_s``, and for
+    the waits between the tries. For one thread at a time. The caller that makes this exchange closes it.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class RetryingExchange:
             self._connection = None
 
     def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
-        """Sends a request until a reply comes, or a fault after which no retry is allowed, or no try is left."""
+        """Sends a request until a reply comes. Raises a fault that allows no retry, and the fault of the last try."""
         for tried in range(self._retries + 1):
             connecting = self._connection is None
             try:

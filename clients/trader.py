@@ -63,7 +63,7 @@ _PRICES = f"$0.00 to {dollars(INT64_MAX)}"
 _LIMIT = f"A trade past the stock's limit is refused: SUSPENDED. The usual limit is {DEFAULT_VOLUME_LIMIT:,} shares."
 
 _ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
-"""Values that the service accepts, by the outcome that refuses all others."""
+"""Values that the service accepts, by the outcome that refuses other values."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,7 +110,7 @@ def _parser() -> Parser:
 
 
 def _requests(options: argparse.Namespace) -> Iterator[Request]:
-    """Request that the options ask for."""
+    """Requests that the options ask for."""
     match options.command:
         case "lookup":
             yield lambda exchange: lookup_line(options.name, exchange.lookup(options.name))
@@ -119,7 +119,7 @@ def _requests(options: argparse.Namespace) -> Iterator[Request]:
             yield lambda exchange: trade_line(
                 options.name, exchange.trade(options.name, options.quantity, side, options.request_id)
             )
-        case "update" if options.price_cents is None:  # the wire has no such number: the outcome is decided here
+        case "update" if options.price_cents is None:  # NaN or infinity, which no message can carry
             yield lambda _: update_line(options.name, 0, UpdateReply(Status.INVALID_PRICE))
         case "update":
             yield lambda exchange: update_line(
@@ -147,7 +147,7 @@ def session(rng: random.Random, count: int, stocks: Sequence[str]) -> Iterator[R
 
 
 def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
-    """Sends the requests one after the other and prints each reply as it comes."""
+    """Sends the requests one after another, and prints each reply at once."""
     code, lacking = 0, False
     with closing(RetryingExchange(lambda: connect(options), options.timeout_s, options.retries)) as exchange:
         try:

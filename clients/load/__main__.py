@@ -4,7 +4,7 @@ import signal
 import sys
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the program is loaded there is no output and no result
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt loses nothing before the program is loaded
     from clients.load.command import main
     from stock_service.rpc.process.beginning import printing
 

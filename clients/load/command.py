@@ -1,7 +1,7 @@
 """The load client's program: a load run for each number of clients, or a search for the highest rate.
 
-``EXITS`` has the exit codes. After Ctrl-C or SIGTERM the measurements so far are still shown and written. Every file is
-written anew after every run. A file is never half written.
+``EXITS`` has the exit codes. After Ctrl-C or SIGTERM the measurements so far are still shown and written. All files are
+rewritten after every run. A reader never sees half a file.
 """
 
 import argparse
@@ -52,15 +52,16 @@ PROGRAM = "python -m clients.load"
 SEARCH_FROM_HZ, SEARCH_TO_HZ = 10.0, 1_000_000.0
 
 ENOUGH = 1.2
-"""A trial lasts until it has this multiple of the replies that its percentiles need, since arrivals are random."""
+"""Number of replies that a trial is planned for, as a multiple of the replies that the percentiles need. Arrivals are
+random, so a trial without this reserve might get too few replies."""
 
 PROBE_S = 1.0
 """Longest time for the first connection. If the server has not refused the connection by then, the clients start."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""Limits of a trial's lateness. A trial fails if the 99th percentile of its lateness is over this time, and over this
-share of the trial's median response time. A late trial has two possible causes, which lateness does not tell apart: the
-client was too slow, or the server allowed no more calls on the connections."""
+"""Limits of a trial's lateness. A trial fails if the 99th percentile of the lateness is over both limits: this time,
+and this share of the median response time. A late trial has two possible causes: the client was too slow, or the server
+allowed no more calls on the connections. The lateness does not show which cause was the real cause."""
 
 KEPT_UP = 0.99
 """A trial fails if its window has fewer replies than this share of the due requests: the server fell behind."""
@@ -69,7 +70,7 @@ LATE = (
     "sent late: try more --clients, --cpus of their own or a quieter machine; "
     "if the server had no room for more calls, more --connections-per-client"
 )
-"""Message on requests that were late by the client's limit, with advice."""
+"""Message, with advice, on requests that were sent late."""
 
 UNKEPT_WHY = "allow more with --p99-ms, even out single pauses with --duration-s, or use a quieter machine"
 """Advice where the server did not keep a limit."""
@@ -121,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _in_words(fault: Fault, options: argparse.Namespace) -> str:
-    """A fault in one line. For a stock server it ends with advice."""
+    """A fault in one line, with advice if the server is a stock server."""
     return explained(fault, options.transport) if options.call is None else str(fault)
 
 
@@ -150,7 +151,8 @@ class _Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Holds interrupts until the block is done, so that no result is lost between a run and its summary."""
+        """Holds interrupts back until the block is done, so that no result is lost between a run and the summary of the
+        run."""
         self._held = True
         try:
             yield
@@ -182,11 +184,11 @@ class _Session:
         self.interrupts = _Interrupts()
         self.runs: list[Measured] = []
         self.history: History | None = None
-        """History of the last run, where it was to be checked."""
+        """History of the last run; None without ``--check``."""
 
     def run(self, asked: LoadPlan, floor_said: Floor | None) -> Measured:
-        """Runs one plan, shows the progress, and keeps the result. Ctrl-C ends the run early. The caller holds
-        interrupts.
+        """Runs one plan, shows the progress, and keeps the result. Ctrl-C ends the run early. The caller must hold
+        interrupts back.
 
         Blocks for the duration of the run. Raises a Fault where no request was answered.
         """
@@ -204,10 +206,10 @@ class _Session:
         return self.runs[-1]
 
     def _measured(self, asked: LoadPlan, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
-        """The result of the whole run, and each host's result where there are several."""
+        """The result of the whole run, and each host's result for a run on several hosts."""
         if self.options.cluster is None:
             return fleet.run(asked, watch), ()
-        from clients.load.hosts import cluster  # which needs Dask
+        from clients.load.hosts import cluster  # needs Dask
 
         def watched(progress: Progress) -> None:
             watch(progress)
@@ -254,8 +256,8 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 
 
 def _checked(history: History, path: Path | None) -> bool:
-    """Prints the verdict on a history, and writes the history where asked. True where it is written, and
-    linearizable."""
+    """Prints the verdict on a history, and writes the history to ``path`` if given. True for a linearizable history
+    without an error of writing."""
     found = judged(history)
     show_verdict(found, Console())
     if path is not None:
@@ -268,10 +270,8 @@ def _checked(history: History, path: Path | None) -> bool:
 
 
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every limit that a run did not keep, and a line where the run's load differed from the asked load.
-
-    A run under another load does not show that the server keeps the limit under the asked load.
-    """
+    """A line for every limit that a run did not keep, and a line where the run's load differed from the requested load.
+    A run under a different load does not show that the server keeps the limit under the requested load."""
     for line in broken(limits, result):
         yield f"--fail-if {line}"
     if limits and result.off_schedule is not None:
@@ -279,7 +279,7 @@ def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
-    """Trials of rising rates, or of falling ones where the first fails."""
+    """Trials at rising rates; at falling rates if the first trial fails."""
     options = session.options
     limits = _limits(options)
     first_hz = first_rate_hz(limits, base.duration_s)
@@ -326,7 +326,7 @@ def _judged(rate_hz: float, run: Measured, limits: Sequence[Condition]) -> Trial
 
 
 def _conclusion(found: Found, p99_ms: float) -> str:
-    """Result of a search, in a line. A result that the client limited begins with the words "lower bound"."""
+    """Result of a search, in one line. If the client was the limit, the line says so."""
     limit, rate_hz = f"a p99 of at most {p99_ms:g} ms", found.rate_hz
     if rate_hz is None:
         rates_hz = [tried.rate_hz for tried in found.trials]
@@ -346,8 +346,8 @@ def _conclusion(found: Found, p99_ms: float) -> str:
 
 
 def _floor(asked: LoadPlan) -> Floor | None:
-    """The floor of this kind of client: its times on a server that does nothing. None, with a message, if the
-    measurement failed."""
+    """The floor: the times of this kind of client on a server that does nothing. If the measurement failed, prints a
+    message and gives None."""
     try:
         return floor(asked.transport, asked.client, asked.cpus)
     except Fault as fault:
@@ -356,7 +356,7 @@ def _floor(asked: LoadPlan) -> Floor | None:
 
 
 def _check_search(options: argparse.Namespace) -> None:
-    """Raises UsageError where the options of a search are missing or do not go together."""
+    """Raises UsageError where an option of a search is missing, or two options exclude each other."""
     if options.p99_ms is None:
         raise UsageError("--find-rate", "no --p99-ms", "--p99-ms MS beside it, the limit to keep")
     if options.rate_hz is not None:
@@ -380,13 +380,14 @@ _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.
 
 
 def _write(options: argparse.Namespace, runs: Sequence[Measured], streams: bool) -> list[str]:
-    """Writes the asked files or streams, if anything was measured. Gives the errors, in words."""
+    """Writes the files, or with ``streams`` the streams, that the options name. Writes nothing without a measurement.
+    Gives a line for each error."""
     faults = []
     for option, text in _TEXTS:
         path: Path | None = getattr(options, option)
         if path is None or not runs or output.is_stream(path) != streams:
             continue
-        sys.stdout.flush()  # a stream may be the same
+        sys.stdout.flush()  # the stream may be standard output
         try:
             output.write(path, text(runs))
         except OSError as error:

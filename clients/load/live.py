@@ -1,4 +1,4 @@
-"""A load run while it goes on, on standard error: one rewritten line on a terminal, plain lines in a file or a pipe."""
+"""Progress of a load run, on standard error: one rewritten line on a terminal, plain lines in a file or a pipe."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ PLAIN_EVERY_S = 10.0
 
 @contextmanager
 def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
-    """Watch for ``fleet.run``; the watch's line disappears when the block ends."""
+    """Progress function for ``fleet.run``. On a terminal the line disappears when the block ends."""
     name = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
     if plan.rate_hz is not None:
         name += f" at {plan.rate_hz:,.10g}/s"
@@ -30,7 +30,8 @@ def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
 
 
 class _Rewritten:
-    """A bar that is redrawn at every progress, without a thread of its own that would compete with the clients."""
+    """A bar that is redrawn at every progress report. The bar has no thread, since a thread would compete with the
+    clients."""
 
     def __init__(self, bar: Bar, task: TaskID, name: str) -> None:
         self._bar = bar
@@ -48,7 +49,7 @@ class _Rewritten:
 
 
 class _Plain:
-    """A line when warm-up and window begin, and at intervals."""
+    """A line at the begin of the warm-up, a line at the begin of the window, and lines at intervals."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console = console

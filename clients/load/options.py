@@ -1,4 +1,4 @@
-"""The load client's command line: its options, their types, and the plan that they make."""
+"""The load client's command line: the options, the types of the options, and the load plan that the options make."""
 
 import argparse
 import os
@@ -48,13 +48,13 @@ ERROR_EXIT = 1
 """Exit code for requests that ended in errors."""
 
 BROKEN_EXIT = 4
-"""Exit code for a limit that was not kept, or not shown to be kept."""
+"""Exit code for a limit that was not kept, and for a run that does not show that a limit was kept."""
 
 REFUSED_EXIT = 5
-"""Exit code for a run on several hosts that a host spoiled."""
+"""Exit code for a run on several hosts that was refused because of one host."""
 
 INTERRUPTED_EXIT = 130
-"""Exit code that shells give for a program that Ctrl-C ended."""
+"""Exit code for a run that Ctrl-C or SIGTERM ended, as shells give it."""
 
 EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",
@@ -173,7 +173,8 @@ def _add_results(made: Parser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises UsageError where two options do not go together, or an option has no effect without another."""
+    """Raises UsageError where two options exclude each other, or an option has no effect because a second option is
+    missing."""
     if options.arrivals is not None and options.rate_hz is None and not options.find_rate:
         raise UsageError("--arrivals", options.arrivals, "beside --rate-hz R or --find-rate: a closed loop has none")
     if options.zipf_s is not None and options.choice != "zipf":
@@ -196,7 +197,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def _check_history(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--check`` and ``--history`` do not go with the other options."""
+    """Raises UsageError where an option excludes ``--check`` or ``--history``."""
     if options.check:
         for option in ("rate_hz", "find_rate", "call"):
             if getattr(options, option):
@@ -207,7 +208,7 @@ def _check_history(options: argparse.Namespace) -> None:
 
 
 def _check_cluster(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--cluster`` does not go with the other options."""
+    """Raises UsageError where an option excludes ``--cluster``."""
     if options.cluster is None:
         return
     refused = {
@@ -225,7 +226,7 @@ def _check_cluster(options: argparse.Namespace) -> None:
 
 
 def _check_call(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--call`` and its options do not go together."""
+    """Raises UsageError where an option excludes ``--call``, or an option has no effect without ``--call``."""
     if options.call is None:
         for option in ("data", "proto"):
             if getattr(options, option) is not None:
@@ -240,7 +241,7 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def check_reflection(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--call`` would ask a server that needs credentials."""
+    """Raises UsageError where ``--call`` would need reflection from a server with credentials."""
     if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
         raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 
@@ -256,7 +257,7 @@ def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
     """Request types of ``--call``. May ask the server, and so block. Raises UsageError and Fault."""
     if options.call is None:
         return ()
-    from clients.load.plan.calls import called  # which loads grpcio: a fifth of the program's start
+    from clients.load.plan.calls import called  # loads grpcio: a fifth of the program's start
 
     return (called(server_address(options), options.call, options.data or "{}", options.proto, options.timeout_s),)
 
@@ -323,7 +324,7 @@ def cpu(text: str) -> int:
 
 
 def output_file(text: str) -> Path:
-    """Type of an option: a file that can be written, tried before the measurement."""
+    """Type of an option: a file that can be written. The test is made before the measurement."""
     path = Path(text)
     if path.exists() and not path.is_file() and not path.is_dir():
         writable = os.access(path, os.W_OK)

@@ -1,15 +1,16 @@
 """A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
 
-JSON has the counts and times (``counted``, which ``result.from_json`` reads) and the numbers computed from the counts
-and times. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request type
-counts answered requests that were due in it. In an open loop the second number may be larger, since some requests are
-answered after the window. ``counted.parts`` also has the replies within the window for each type (``completed``).
+JSON has the counts and times (``counted``), and the numbers computed from the counts and times. ``result.from_json``
+reads ``counted``. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request
+type counts answered requests that were due in the window. In an open loop the second number may be larger, since some
+requests are answered after the window. ``counted.parts`` also has the replies within the window for each type
+(``completed``).
 
-CSV has the numbers of the screen. Throughput in CSV counts replies within the window. A percentile is left empty where
-fewer than ten requests lie beyond it.
+CSV has the numbers of the screen. Throughput in CSV counts replies within the window. The cell of a percentile is empty
+if fewer than ten requests lie beyond the percentile.
 
-A file is written under a temporary name in the same folder and then renamed, so that a reader never sees half a file.
-Streams (``/dev/stdout``, a pipe) are written to directly.
+A file gets a temporary name in its folder, is written, and is then renamed. So a reader never sees half a file. Streams
+(``/dev/stdout``, a pipe) are written to directly.
 """
 
 import csv
@@ -39,13 +40,13 @@ _MS_NS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run, its plan, and the floor: the client's times on a server that does nothing."""
+    """A run: the plan, the result, and the floor. The floor is the client's times on a server that does nothing."""
 
     plan: LoadPlan
     result: LoadResult
     floor: Floor | None
     started_at: datetime
-    """Start of the run in UTC, a label."""
+    """Start of the run in UTC, for people only: no time is computed from this value."""
     hosts: tuple[HostResult, ...] = ()
     """Each host's result. Empty for a load from one machine."""
 
@@ -67,7 +68,7 @@ def csv_text(runs: Sequence[Measured]) -> str:
 
 
 def _line(run: Measured, name: str) -> dict[str, object]:
-    """A line of CSV, for one request type of a run. A value of None is left empty."""
+    """A line of CSV, for one request type of a run. The cell of a None is empty."""
     request = run.result.requests[name]
     plan = {column: getattr(run.plan, column) for column in _OF_PLAN}
     numbers = {number: getattr(request, number) for number in _NUMBERS}
@@ -87,7 +88,7 @@ def _line(run: Measured, name: str) -> dict[str, object]:
 def hlog_text(runs: Sequence[Measured]) -> str:
     """HdrHistogram's interval log: response times in nanoseconds, a tag for each run's number and request type.
 
-    An interval's greatest value is in milliseconds, by that log's usual ratio.
+    The greatest value of an interval is in milliseconds, as is usual in such logs.
     """
     lines = ["#[Histogram log format version 1.3]"]
     if runs:
@@ -105,8 +106,7 @@ def hlog_text(runs: Sequence[Measured]) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """True for a stream, and for a file that this process has open by a descriptor. Streams and open files are written
-    directly, and once."""
+    """True for a stream, and for an open file that is named by its descriptor. Both are written directly, and once."""
     return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")) or (path.exists() and not path.is_file())
 
 
@@ -130,8 +130,8 @@ def write(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """Permissions that new files do not get. The permissions can be read only by setting them for a moment. For the
-    main thread."""
+    """Permissions that new files do not get. The system can only set this value, so the function sets a value for a
+    moment. For the main thread."""
     os.umask(umask := os.umask(0o077))
     return umask
 
@@ -148,7 +148,7 @@ _BEYOND = {
 
 
 def _column(name: str) -> str:
-    """Renames ``mean_us`` to ``response_us_mean``: a column of a table must name its quantity."""
+    """The column of a number: ``response_us_mean`` for ``mean_us``. A column's name must name the quantity."""
     statistic, _, unit = name.partition("_")
     return f"response_us_{statistic}" if unit == "us" else name
 
@@ -190,10 +190,11 @@ _COMPUTED = (
     "interrupted",
     "unanswered",
 )
-"""Facts of a run beside its counts. Each fact is a property or field of the run's result."""
+"""Numbers computed from a run's counts. Each number is a property or field of the run's result."""
 
 _UNSAID = ("request_types", "credentials")
-"""Fields of a plan that are left out: the output has these fields under other names, or the fields are private."""
+"""Fields of a plan that the output leaves out. ``request_types`` has other names in the output, and ``credentials`` are
+secret."""
 
 
 def _document(run: Measured) -> dict[str, object]:
@@ -213,7 +214,7 @@ def _document(run: Measured) -> dict[str, object]:
 
 
 def _counted(result: LoadResult) -> dict[str, object]:
-    """Facts of a run, or of one host's share of it."""
+    """Numbers of a run, or of one host's share of the run."""
     return {
         "requests": {name: _request(request) for name, request in result.requests.items()},
         **{name: getattr(result, name) for name in _COMPUTED},

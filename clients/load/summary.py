@@ -1,8 +1,8 @@
-"""One load run for people: a table and a few lines, within one screen of 80 columns.
+"""Summary of a load run for people: a table and a few lines, within one screen of 80 columns.
 
-Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown where at least ten requests lie beyond it.
-A dash stands for a percentile for which the run is too short, and for times without answered requests. Warnings on
-doubtful numbers stand below the table.
+Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown if at least ten requests lie beyond the
+percentile. A dash stands for a percentile of a run with too few requests, and for times without answered requests.
+Warnings on doubtful numbers stand below the table.
 """
 
 import math
@@ -30,12 +30,12 @@ ADVICE = {
 """Advice on a run without an OK reply, by the outcome that all replies have."""
 
 BEYOND_MIN = 10
-"""Number of requests beyond a percentile from which the percentile is shown."""
+"""Fewest requests beyond a percentile that is shown."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
 _BEYOND = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 0.001}
-"""Percentiles of the table, each with the share of replies beyond it."""
+"""Percentiles of the table, each with the share of replies beyond the percentile."""
 
 _COLUMNS = ("request", "count", "errors", "per s", "mean", "p50", "p90", "p99", "p99.9", "max")
 
@@ -87,7 +87,7 @@ def title(plan: LoadPlan, result: LoadResult) -> str:
 
 
 def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[str]:
-    """Notes on the numbers of a run, which every summary has."""
+    """Notes below the table, in every summary."""
     every = result.requests[ALL]
     count = every.count
     fewest = min((each.count for each in result.requests.values() if each.count), default=0)
@@ -134,7 +134,7 @@ def show_verdict(found: Verdict, console: Console) -> None:
 
 
 def verdict(found: Verdict) -> str:
-    """Finding of ``--check`` in a line, with advice if the check shows nothing."""
+    """Finding of ``--check`` in one line, with advice if too few requests overlapped."""
     said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them beside a conflicting one"
     if found.unknown:
         said += f", {found.unknown:,} of unknown outcome"
@@ -177,8 +177,8 @@ def off_schedule(fault: str) -> str:
 
 
 def _not_ok(result: LoadResult) -> Iterator[str]:
-    """A line for each request type without an OK reply, or one line if no type has an OK reply. A line, too, on stocks
-    that the server lacks."""
+    """A line for each request type without an OK reply, or one line if no type has an OK reply. One more line if the
+    server lacks some of the stocks."""
     asked = {name: request.outcomes for name, request in result.requests.items() if request.count}
     refused = [name for name, outcomes in asked.items() if not outcomes.get(Status.OK.name)]
     for name in [ALL] if ALL in refused else refused:
@@ -196,7 +196,7 @@ def _not_ok(result: LoadResult) -> Iterator[str]:
 
 
 def _busy(result: LoadResult) -> str:
-    """Words for the busy clients: one busy client, or all clients together."""
+    """Text on busy clients: one busy client, or all clients together."""
     if result.client_cpu_share > CLIENT_CPU_LIMIT:
         return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
     cores = "core" if result.cores == 1 else f"{result.cores} cores"
@@ -204,13 +204,13 @@ def _busy(result: LoadResult) -> str:
 
 
 def told(percentile_us: float | None, count: int, beyond: float) -> float | None:
-    """A percentile, if enough of ``count`` requests lie beyond it. None for a percentile with too few requests beyond
-    it. ``beyond`` is the share of requests beyond it."""
+    """The percentile itself; None if fewer than ten of ``count`` requests lie beyond the percentile. ``beyond`` is the
+    share of requests beyond the percentile."""
     return percentile_us if count >= replies_for(beyond) else None
 
 
 def replies_for(beyond: float) -> int:
-    """Fewest replies from which a percentile is shown, with the share ``beyond`` of them beyond it."""
+    """Fewest replies for a percentile that is shown. ``beyond`` is the share of replies beyond the percentile."""
     return math.ceil(round(BEYOND_MIN / beyond, 6))
 
 

@@ -1,8 +1,8 @@
 """Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
 
 A condition names a fault: a run for which the condition holds has failed. At least ten replies must lie beyond a
-percentile. A shorter run has failed too, since it cannot show that it keeps the limit. Throughput is the number of
-replies a second within the window, as in the summary's column ``per s``.
+percentile. A run with fewer replies has failed too, since such a run cannot show that the limit was kept. Throughput is
+the number of replies a second within the window, as in the summary's column ``per s``.
 """
 
 import operator
@@ -75,13 +75,13 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
-    """Smallest number of replies with which a run shows all percentiles of these conditions."""
+    """Fewest replies of a run that shows all percentiles of these conditions."""
     percentiles = (_PERCENTILES[condition.what][0] for condition in conditions if condition.what in _PERCENTILES)
     return max((replies_for(1 - percentile / 100) for percentile in percentiles), default=1)
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """Evidence that a run broke the limit; None for a run that keeps the limit."""
+    """Evidence that a run broke the limit; None if the run kept the limit."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what])

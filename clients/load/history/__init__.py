@@ -1,2 +1,1 @@
-"""Histories: clients' requests and the replies with their times, and the check that some sequential order explains
-them."""
+"""Histories: the requests, replies and times of clients, and the check that a sequential order explains a history."""

@@ -1,9 +1,9 @@
-"""A history as JSON, for other people's checkers.
+"""A history as JSON, for checkers outside this project.
 
-The JSON is one object with two fields, ``stocks`` and ``operations``. A stock has its first state and the number of its
-last commit. An operation has its request, ``called_ns``, ``returned_ns`` (null for a request without a reply), and
-``end``. The end is ``told`` with the reply's fields, ``unknown``, or ``refused`` because the id was used for another
-trade. Statuses and sides are the numbers of the wire.
+The JSON is one object with two fields, ``stocks`` and ``operations``. A stock has the state before the first operation,
+and the number of the last commit at that time. An operation has a request, ``called_ns``, ``returned_ns`` (null without
+a reply), and ``end``. ``end`` is ``told`` with the reply's fields, ``unknown``, or ``refused``: the id had been used
+for another trade. Statuses and sides are the numbers of the wire.
 """
 
 from dataclasses import asdict

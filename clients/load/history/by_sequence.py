@@ -1,19 +1,20 @@
-"""Checks that a history is linearizable, in the order of its own sequence numbers.
+"""Check that a history is linearizable, in the order of the commit numbers.
 
-The sequential specification is ``trading/rules.py``, whose functions the catalogs make atomic. Every commit has a
-number, so that the check needs no search. The check has four rules:
+The sequential specification is ``trading/rules.py``. Every commit has a number, so the check needs no search. The check
+has four rules:
 
 1. Commits are numbered 1 to n without gaps. A replay of the commits in this order gives every commit the reply that the
    client got.
-2. A Lookup shows its stock as it stood after the commit that it names. A refusal for lack of room names a volume at
-   which there was no room. So each Lookup and each refusal has an interval of possible places in the order.
-3. Real time: an operation that ended before another operation began stands before that operation. One sweep over all
-   calls and returns tests if such places exist. At a call, the operation's place must come after the earliest possible
-   places of all operations that have ended.
+2. The reply to a Lookup names a commit, and must show the stock's state after this commit. A refusal for lack of room
+   names a volume at which there was no room. So each Lookup and each refusal has an interval of possible places in the
+   order.
+3. Real time: if operation A ended before operation B began, A stands before B. One sweep over all calls and returns
+   tests if such an order exists. At a call, the operation's place must come after the earliest possible places of all
+   ended operations.
 4. All uses of a request id count as one operation (``retries.py``).
 
 The check takes the time of sorting the operations; the sweep is linear. So a history may have any length. Left out:
-operations with an unknown outcome, since their commit numbers are unknown. ``search.py`` judges operations with an
+operations with an unknown outcome, since no reply tells the commit number. ``search.py`` judges operations with an
 unknown outcome.
 """
 
@@ -29,7 +30,7 @@ from stock_service.trading.model import Status, Stock, TradeReply
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """An operation whose reply is known."""
+    """An operation with a known reply."""
 
     request: Request
     reply: Reply
@@ -41,7 +42,7 @@ class _Told:
 class _Placed:
     """An operation, and its possible places: after commit ``low`` and before commit ``high``.
 
-    A commit's own number is its ``low``.
+    For a commit, ``low`` is the commit's own number.
     """
 
     operation: _Told
@@ -50,8 +51,8 @@ class _Placed:
 
 
 class _Past:
-    """The past of one stock: the stock's state after each of its commits, by number. The first state is the state at
-    the beginning."""
+    """The past of one stock: the first state, and the state after each commit to the stock, with the commit's
+    number."""
 
     def __init__(self, stock: Stock, sequence: int) -> None:
         self.sequences = [sequence]
@@ -71,7 +72,7 @@ class _Past:
 def violations(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Faults of a history that began with these stocks; empty for a legal history.
+    """Faults of a history that began with these stocks; empty for a linearizable history.
 
     ``before``: as in ``History``. ValueError for an unknown outcome.
     """
@@ -111,7 +112,7 @@ def _told(operation: Operation) -> _Told:
 
 
 def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
-    """Applies a commit to its stock. Gives the fault of its reply; empty for a right one."""
+    """Applies a commit to a stock. Gives the fault of the commit's reply; empty for a correct reply."""
     request, sequence = commit.request, commit.reply.sequence
     past = pasts.get(request.name)
     refusal = refusal_of(request)
@@ -123,7 +124,8 @@ def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
 
 
 def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
-    """Place of a request that committed nothing; None for any place; a text with the reason where no place exists."""
+    """Possible places of a request that committed nothing. None if every place is possible; a text with the reason if
+    no place is possible."""
     request, reply = operation.request, operation.reply
     past = pasts.get(request.name)
     refusal = Status.UNKNOWN_STOCK if past is None else refusal_of(request)
@@ -148,12 +150,13 @@ def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
 
 
 def _out_of_order(placed: Sequence[_Placed]) -> list[str]:
-    """Operations that stand before an operation that ended before they began, at any of their places."""
+    """A line for each operation that breaks real time. At all its possible places, such an operation stands before an
+    operation that had ended earlier."""
     calls = [(p.operation.called_ns, 0, number) for number, p in enumerate(placed)]
     returns = [(p.operation.returned_ns, 1, number) for number, p in enumerate(placed)]
     found: list[str] = []
-    floor = 0  # the earliest place of all that ended
-    for _, has_ended, number in sorted(calls + returns):  # a call and a return at the same time overlap
+    floor = 0  # highest of the earliest places of all ended operations
+    for _, has_ended, number in sorted(calls + returns):  # a call and a return at one moment overlap
         one = placed[number]
         if has_ended:
             floor = max(floor, one.low)

@@ -1,7 +1,7 @@
-"""Histories: requests to a stock service, their replies, and the moments between which each took effect.
+"""Histories: requests to a stock service, with the reply and the times of each request.
 
-Times are nanoseconds of one clock for all clients. An outcome may be unknown: the request was sent, and its reply never
-came. A request with an unknown outcome may have had its effect at any moment after its send, or never.
+Times are nanoseconds of one clock for all clients. An outcome may be unknown: the request was sent, and no reply came.
+Such a request may have taken effect at any moment after the send, or never.
 """
 
 from bisect import bisect_left, bisect_right
@@ -47,7 +47,7 @@ class Untold(Enum):
     UNKNOWN = "unknown"
     """No reply came, or a fault came that does not tell if the request had an effect."""
     REFUSED = "refused"
-    """The request_id was used for another trade, which therefore has had its effect. This trade has none."""
+    """The request_id was used for another trade. So the other trade has taken effect, and this trade has not."""
 
 
 Request = Lookup | Trade | Update
@@ -56,7 +56,7 @@ Reply = LookupReply | TradeReply | UpdateReply
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A request, its reply, and the moments between which it took effect."""
+    """A request, its reply, and two moments. The request took effect between the two moments."""
 
     request: Request
     reply: Reply | Untold
@@ -67,12 +67,13 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Operations, and the state before them: the values that a judge needs."""
+    """Operations, and the state before the first operation."""
 
     stocks: tuple[Stock, ...]
-    """Stocks in their first states, with their limits."""
+    """Stocks in the state before the first operation, with their volume limits."""
     before: Mapping[str, int] | None
-    """Number of each stock's last commit at first; None for a new catalog, which has no other stocks."""
+    """Number of each stock's last commit before the first operation. None for a new catalog that has only these
+    stocks."""
     operations: Sequence[Operation]
 
 
@@ -93,18 +94,17 @@ class HasReply(Protocol):
 
 
 def is_commit(operation: HasReply) -> bool:
-    """True where an operation is known to have changed its stock."""
+    """True if a reply shows that the operation changed the stock."""
     reply = operation.reply
     return not isinstance(reply, LookupReply | Untold) and reply.sequence > 0
 
 
 def contended(operations: Sequence[Operation]) -> float:
-    """The share of operations that overlap a conflicting operation: both use the same stock, and one of the two is a
-    commit.
-
-    A history with a low share shows little: its operations followed one another. Operations with an unknown outcome do
-    not count, since they would overlap all later operations. Many operations with an unknown outcome lower the share.
-    All uses of a request id should be one operation here (``retries.py``). The share of an empty history is 0.
+    """The share of operations that overlap a conflicting operation. Two operations conflict if both use one stock, and
+    at least one is a commit. A history with a low share shows little, since most operations ran one after another.
+    Operations with an unknown outcome do not count as overlapping, since such an operation would overlap all later
+    operations. So many unknown outcomes lower the share. First merge all uses of a request id into one operation
+    (``retries.py``). The share of an empty history is 0.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}
@@ -120,7 +120,7 @@ def contended(operations: Sequence[Operation]) -> float:
 
 
 class _Spans:
-    """Moments at which operations began and ended."""
+    """Begins and ends of operations."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         spans = [(operation.called_ns, operation.returned_ns) for operation in operations]
@@ -128,6 +128,6 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of these operations that overlap another operation. Two operations that touch overlap."""
+        """Number of these operations that overlap the given operation. Operations that touch count as overlapping."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

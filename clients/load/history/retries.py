@@ -1,11 +1,12 @@
-"""All uses of a request id as one operation, so that a checker of histories needs no knowledge of ids.
+"""Merging of all uses of a request id into one operation, so that a checker of histories needs no knowledge of ids.
 
-All uses of an id for the same trade have one effect and one reply. A reply shows that the effect has happened. A
-refusal because the id was used for another trade shows that the other trade has had its effect. So one operation stands
-for all uses of the id. The operation took effect after the first use was sent, and before the first of these replies.
+All uses of an id for one trade have one effect and one reply. A reply shows that the effect has happened. A use of the
+id for a second trade is refused. The refusal shows that the first trade has taken effect. So one operation stands for
+all uses of the id. The operation took effect after the first use was sent, and before the first of these replies.
 
-Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Left out, too: of
-several trades with one id and without replies, at most one had an effect. Here each trade may have had an effect.
+Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Also left out: a
+limit for several trades with one id and without replies. At most one of these trades took effect, but here each trade
+may have taken effect.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +16,8 @@ from clients.load.history.operations import NEVER_NS, Operation, Trade, Untold
 
 
 def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], list[str]]:
-    """Operations without ids, one for each trade that was sent with an id; and the faults of their replies.
-
-    An operation whose reply is ``Untold.UNKNOWN``, and that returned, is known to have had its effect.
-    """
+    """Operations without ids: one operation for all uses of an id. Gives the faults of the replies, too. An operation
+    with the reply ``Untold.UNKNOWN`` and a moment of return is known to have taken effect."""
     by_id: dict[str, list[Operation]] = {}
     asked: list[Operation] = []
     found: list[str] = []
@@ -36,7 +35,7 @@ def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], l
 
 
 def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
-    """The uses of an id as operations that had, or may have had, an effect."""
+    """Operations for the uses of one id: the trades that took effect, or may have taken effect."""
     trades: dict[Trade, list[Operation]] = {}
     for use in uses:
         assert isinstance(use.request, Trade)
@@ -56,8 +55,8 @@ def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
 
 
 def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], found: list[str]) -> Operation | None:
-    """Uses of an id for one trade. ``told``: the uses of the id whose ends show the effect, uses for another trade
-    included."""
+    """The operation for all uses of an id for one trade. ``told`` has the uses that show the effect; a refused use for
+    another trade may be among them."""
     replies = [use.reply for use in uses if not isinstance(use.reply, Untold)]
     one = Operation(
         replace(trade, request_id=""),

@@ -1,10 +1,11 @@
-"""Checks that a history is linearizable, by search: for each stock, the search looks for an order that real time allows
-and that the rules explain.
+"""Check that a history is linearizable, by search. For each stock, the search looks for an order of the requests. Real
+time must allow the order, and the rules of trading must explain the replies.
 
-The algorithm is Wing and Gong's, with Lowe's memory of tried states ("Testing and Proving Linearizability", 1993 and
-2017). The next request may be any request that was sent before the first of all other requests returned. The search
-takes a request if the sequential specification gives the request's reply. If no request can be taken, the search undoes
-its last choice. A state that was tried after the same requests is not tried again.
+The algorithm is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993), with Lowe's memory of tried states
+("Testing for Linearizability", 2017). The next request may be any request that was sent before the earliest return of
+all remaining requests. The search takes a request if the sequential specification gives the request's reply. If no
+request can be taken, the search undoes its last choice. A state that was tried after the same requests is not tried
+again.
 
 Three rules make the search fast:
 
@@ -14,8 +15,8 @@ Three rules make the search fast:
 - A request that changes nothing is taken as soon as possible: if an order exists, one with this request first exists.
 - Commit numbers only rise. So of the commits with a known number, only the commit with the lowest number may come next.
 
-So a history with known outcomes needs no choices, and takes time in proportion to its length. For a request with an
-unknown outcome, the search looks for the moment at which the request had its effect, if it had an effect.
+So a history with known outcomes needs no choices, and takes time in proportion to its length. A request with an unknown
+outcome may have taken effect at any later moment, or never. The search tries the possible moments.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ class Undecided(Exception):
 
 
 class _State(NamedTuple):
-    """State of a stock, as far as the replies tell it."""
+    """State of a stock, as far as the replies tell the state."""
 
     stock: Stock
     sequence: int
@@ -48,7 +49,7 @@ class _State(NamedTuple):
 def unexplained(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """A line for each stock whose requests have no legal order; empty for a legal history.
+    """A line for each stock without a legal order of its requests; empty for a linearizable history.
 
     ``before``: as in ``History``. Raises Undecided.
     """
@@ -67,7 +68,8 @@ def unexplained(
 
 
 def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tuple[list[str], list[Operation]]:
-    """Faults of replies to requests that any state of the stock refuses; and the requests that need a place."""
+    """Faults of replies to requests that every state of the stock refuses; and the requests that need a place in the
+    order."""
     found, rest = [], []
     for operation in history:
         request, reply = operation.request, operation.reply
@@ -95,7 +97,7 @@ class _Level:
 
 
 class _Search:
-    """The search in one stock's history. A request's place is its number in the order of sending."""
+    """The search in one stock's history. The place of a request is the request's number in the order of sending."""
 
     def __init__(self, start: _State, history: Sequence[Operation]) -> None:
         self._asked = sorted(history, key=lambda operation: operation.called_ns)
@@ -113,7 +115,8 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """A line with the obstacle if no order exists; empty if an order exists. Raises Undecided."""
+        """Runs the search. Gives a line with the obstacle if no order exists; empty if an order exists. Raises
+        Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]
@@ -132,7 +135,8 @@ class _Search:
         return []
 
     def _choices(self, state: _State, highest: int) -> list[tuple[int, _State]]:
-        """Requests that may come next, each with the state after the request. Requests with known ends come first."""
+        """Requests that may come next, each with the state after the request. Requests with known outcomes come
+        first."""
         certain, unsure, passed = list[tuple[int, _State]](), list[tuple[int, _State]](), list[int]()
         end, deadline_ns, first_to_return = len(self._asked), NEVER_NS, -1
         place = self._next[end]
@@ -154,8 +158,8 @@ class _Search:
         return certain + unsure if self._is_new(highest, passed, state) else []
 
     def _is_new(self, highest: int, passed: Sequence[int], state: _State) -> bool:
-        """True where these requests, with this state after them, were not taken before. Without a choice, all requests
-        count as new."""
+        """True if the search has not yet reached this state by these requests. Without an unknown outcome the search
+        has no choices, so every point counts as new."""
         if not self._unsure:
             return True
         point = (highest, tuple(passed), state)
@@ -185,8 +189,8 @@ class _Search:
         return 0 if isinstance(reply, Untold) else reply.sequence
 
     def _after(self, state: _State, place: int) -> _State | None:
-        """The state after a request. A request that changes nothing gives the same object. None for a request that
-        cannot come here."""
+        """The state after a request. For a request that changes nothing, the given ``state`` object itself. None if the
+        request cannot come next."""
         operation = self._asked[place]
         request, reply = operation.request, operation.reply
         stock, sequence, exact = state

@@ -1,5 +1,5 @@
-"""The sequential specification: the effect of a request on a stock that no other request uses, by the catalogs'
-rules."""
+"""The sequential specification: the effect of one request on a stock, and the reply, by the rules of
+``trading/rules.py``."""
 
 from typing import assert_never
 
@@ -24,7 +24,7 @@ def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, 
 
 
 def refusal_of(request: Request) -> Status | None:
-    """The status by which any state of the stock refuses a request; None for a request that some state accepts."""
+    """The status by which every state of a stock refuses the request. None if some state accepts the request."""
     match request:
         case Lookup():
             return None

@@ -1,7 +1,7 @@
-"""Verdict on a history: linearizable if a sequential order of the requests gives these replies.
+"""Verdict on a history. A history is linearizable if some sequential order of the requests gives these replies.
 
 ``by_sequence.py`` and ``search.py`` judge a history independently. A history with unknown outcomes is judged by the
-search alone. A history in which few requests overlapped a conflicting request shows nothing, and is refused.
+search alone. A history with too few overlaps of conflicting requests shows nothing, and is refused.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Finding of a check, and the requests that it covers."""
+    """Finding of a check, and the number of checked requests."""
 
     finding: Finding
     requests: int
@@ -55,7 +55,7 @@ def judged(history: History) -> Verdict:
 
 
 def limit_told(name: str, operations: Iterable[Operation]) -> int:
-    """Volume limit of a stock, as the replies tell it. If the replies allow several limits, the largest limit."""
+    """The largest volume limit of a stock that the replies allow."""
     limit = INT64_MAX
     for operation in operations:
         request, reply = operation.request, operation.reply

@@ -1,2 +1,2 @@
-"""A load from many hosts: the plan's shares, the cluster that runs them, and their sum. ``cluster`` and ``share`` load
-Dask."""
+"""A load from many hosts: the shares of the plan, the cluster that runs the shares, and the sum of the results.
+``cluster`` and ``share`` load Dask."""

@@ -1,14 +1,15 @@
-"""A load run from many hosts, each a worker of a Dask cluster: one plan, cut into a share for each host.
+"""A load run from many hosts. Each host is a worker of a Dask cluster and gets a share of the plan.
 
-A share has some of the clients, their part of the rate, and a seed of its own. A share is one Dask task, which runs on
-its own worker and is never repeated (``share.py``).
+A share has some of the clients, the corresponding part of the rate, and a unique seed. A share is one Dask task. The
+task runs on one worker and is never repeated (``share.py``).
 
-A time is a difference of one host's clock. No clock is compared with another clock. This machine's clock gives two
-moments: before the start signal to all hosts, and after each host's answer to it. A host's own clock gives the time
-from the signal to its first connect. These three times bound the distance between the hosts' beginnings.
+Every time is a difference of two readings of one clock. No clock is compared with another clock. This machine's clock
+gives two moments: before the start signal to all hosts, and after each host's answer to the signal. A host's clock
+gives the time from the signal to the host's first connect. These three values bound the time between the first host's
+start and each later host's start.
 
-A run is refused, by the name of the host, if a host dies, falls silent, lags or starts its share again. A refused run
-has no result.
+A run is refused if a host dies, falls silent, lags or starts a share again. The error names the host. A refused run has
+no result.
 """
 
 import hashlib
@@ -34,11 +35,11 @@ CONNECT_S = 10.0
 """Longest time to reach the scheduler."""
 
 SILENT_S = 10.0
-"""Longest silence of a host that has begun, and of the scheduler."""
+"""Longest silence of a host that has begun, and of the scheduler, in seconds."""
 
 SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
-"""Limits of a host's lag, behind the first host. A host lags if its lag may be over this share of the window, and over
-this time."""
+"""Limits of a host's lag behind the first host. A host lags if the lag may be over both limits: this share of the
+window, and this time in seconds."""
 
 _NOT_READY = " before it was ready: start its worker in the project's folder, with the project's packages"
 
@@ -47,12 +48,12 @@ _PAUSE_S = 0.1
 
 
 class Refused(StockServiceError):
-    """The run has no result: one of its hosts did not do its share."""
+    """The run has no result, since a host did not do the host's share."""
 
 
 @dataclass(slots=True)
 class _Host:
-    """A worker of the cluster, and the state of its share. Moments are on this machine's clock."""
+    """A worker of the cluster, and the state of the worker's share. Moments are on this machine's clock."""
 
     name: str
     address: str
@@ -74,9 +75,9 @@ def run(
 ) -> tuple[LoadResult, tuple[HostResult, ...]]:
     """The result of the whole run, and of each host. Blocks as ``fleet.run`` does, and while the hosts prepare.
 
-    ``expected``: names of the hosts that must send; empty for all hosts of the cluster. Raises UsageError if the
-    scheduler does not answer, or if the load has fewer clients than hosts. Raises Refused for a run without a result.
-    An exception of ``watch`` ends the run on all hosts.
+    ``expected`` has the names of the hosts that must send. Empty: all hosts of the cluster send. Raises UsageError if
+    the scheduler does not answer, or if the load has fewer clients than hosts. Raises Refused for a run without a
+    result. An exception of ``watch`` ends the run on all hosts.
     """
     with _connected(scheduler) as client, _Run(client, plan, watch, expected) as running:
         hosts = running.results()
@@ -93,7 +94,7 @@ def names(scheduler: str) -> Sequence[str]:
 
 
 def check(host: HostResult, plan: LoadPlan) -> None:
-    """Raises Refused where a host did not send its requests, or not in time."""
+    """Raises Refused if a host stopped early, lagged, or began too late."""
     if host.result.interrupted:
         raise Refused(f"host {host.name} stopped before the end")
     if host.result.off_schedule is not None:
@@ -105,8 +106,8 @@ def check(host: HostResult, plan: LoadPlan) -> None:
 def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[float]:
     """Longest time after the first host at which each host may have begun.
 
-    ``began`` has for each host the moment of its answer to the signal, and the time from the signal to its beginning.
-    The signal was sent at ``go_s``.
+    ``began`` has two values for each host: the moment of the host's answer to the signal, and the time from the signal
+    to the host's start. The signal was sent at ``go_s``.
     """
     first_s = min(go_s + after_s for _, after_s in began)
     return [heard_s + after_s - first_s for heard_s, after_s in began]
@@ -131,8 +132,8 @@ def _connected(scheduler: str) -> Iterator[Client]:
 
 
 def hosts_of(client: Client, plan: LoadPlan, expected: Sequence[str] = ()) -> list[_Host]:
-    """Every worker, by name, with its share of the plan. Raises UsageError; Refused, also where the workers are not the
-    expected hosts."""
+    """All workers in order of name, each with a share of the plan. Raises UsageError for fewer clients than workers.
+    Raises Refused for a worker with a nanny, and for workers that are not the expected hosts."""
     workers = _some_workers(client)
     if expected:
         here = {str(worker["name"]) for worker in workers.values()}
@@ -164,7 +165,7 @@ def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
 
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
     """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` is not reliable:
-    without a scheduler the method gives an old state, and sometimes the method forgets workers."""
+    without a scheduler it gives an old state, and sometimes it lacks workers."""
     asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
     return asked["workers"]
 
@@ -178,7 +179,7 @@ def _ask(client: Client, question: str, **words: object) -> Any:
 
 
 class _Run:
-    """A load run on the hosts of a cluster. The end of the ``with`` block ends the run on every host."""
+    """A load run on the hosts of a cluster. After the ``with`` block no host runs the load any more."""
 
     def __init__(self, client: Client, plan: LoadPlan, watch: Watch, expected: Sequence[str]) -> None:
         self._client, self._plan, self._watch = client, plan, watch
@@ -217,7 +218,7 @@ class _Run:
         return [HostResult(name, each_s, result) for (name, result), each_s in zip(results, within_s, strict=True)]
 
     def submit(self, host: _Host, worker: str) -> Future[Any]:
-        """The task of a host. The task runs on this worker alone, and once at most."""
+        """Starts the task of a host. The task runs on this worker alone, and at most once."""
         what = share.Share(host.plan, host.number, self._name, share.SOURCES)
         key, pinned = f"{self._name}-{host.number}-{worker}", [worker]
         return self._client.submit(
@@ -229,7 +230,7 @@ class _Run:
         until_s = time.monotonic() + limit_s
         while True:
             self._take()
-            self._hear()  # last: a share that was started again is known before its host's result counts
+            self._hear()  # after _take: a second start of a share is known before the host's result counts
             missing = [host.name for host in self.hosts if not done(host)]
             if not missing:
                 return
@@ -267,7 +268,7 @@ class _Run:
             if future.done():
                 try:
                     host.result = future.result(timeout=SILENT_S)
-                except (Exception, CancelledError) as error:  # any error of a host, or its loss
+                except (Exception, CancelledError) as error:  # an error of a host, or a lost host
                     raise Refused(f"host {host.name}: {error}") from error
             elif host.heard_s is not None and time.monotonic() - host.lived_s > SILENT_S:
                 raise Refused(f"host {host.name} ({host.address}) said nothing for {SILENT_S:g} s")

@@ -1,5 +1,4 @@
-"""The sum of several hosts' results, as if one machine had measured: counts added, histograms merged bucket by
-bucket."""
+"""The sum of several hosts' results: counts are added, and histograms are merged bucket by bucket."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +14,13 @@ class HostResult:
 
     name: str
     began_within_s: float
-    """Longest time after the first host at which this host may have begun, by the coordinator's clock."""
+    """Upper bound of the time between the first host's start and this host's start, in seconds."""
     result: LoadResult
 
 
 def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult:
-    """The result of all hosts, which had the same requests and windows of the same length. Raw times are left out,
-    since they come from several clocks."""
+    """The result of all hosts. All hosts must have equal requests, and windows of equal length. Raw times are left out,
+    since raw times of different hosts come from different clocks."""
     first = results[0]
     cores = [each.cores for each in results if each.cores is not None]
     return replace(

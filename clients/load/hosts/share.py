@@ -1,11 +1,12 @@
-"""One host's share of a load: a task on a Dask worker, which runs a load plan as a single machine does.
+"""A host's share of a load: a task on a Dask worker. The task runs a load plan as a single machine does.
 
-A share is started once. The share's token lies in a queue on the scheduler, which gives the token away once. A second
-start of the share finds no token, also when Dask starts the share again. The second start sends no requests, and tells
-the coordinator, which refuses the run.
+A share sends requests at most once. A token for each share lies in a queue on the scheduler, and can be taken once.
+Dask may start a share a second time. The second start finds no token, sends no requests, and tells the coordinator. The
+coordinator then refuses the run.
 
-The clients connect ``LEAD_S`` after the host got the start signal, by the host's own clock. The host measures the real
-time from the signal to the first connect. The worker must have no nanny: a nanny's worker may start no processes.
+The clients connect ``LEAD_S`` after the host got the start signal, by the host's clock. The host also measures the true
+time from the signal to the first connect. The worker must run without a nanny (Dask's process that restarts a worker),
+since a nanny's worker may start no processes.
 """
 
 import hashlib
@@ -27,13 +28,14 @@ LEAD_S = 0.5
 """Time from a host's start signal to its first connect. The host's answer to the signal has this time to arrive."""
 
 GO_S = fleet.READY_S + 10.0
-"""Longest wait for the other hosts: a host's clients take ``READY_S`` at most to reach its barrier."""
+"""Longest wait for the start signal, in seconds. The clients of a host take at most ``READY_S`` to get ready."""
 
 SAID_EVERY_S = 1.0
 """Time between two signs of life of a host."""
 
 READY, HEARD, BEGUN, LIVES, AGAIN = "ready", "heard", "begun", "lives", "again"
-"""Words of a host to the coordinator: ``BEGUN`` with the nanoseconds since ``HEARD``, ``LIVES`` with its requests."""
+"""Messages of a host to the coordinator. ``BEGUN`` has the nanoseconds since ``HEARD``; ``LIVES`` has the number of
+requests so far."""
 
 FOLDERS = ("clients", "stock_service", "experiments/services")
 """Folders with all code that a host runs. A study's load checks replies by functions of ``experiments/services``."""
@@ -55,9 +57,9 @@ class Share:
     plan: LoadPlan
     number: int
     run: str
-    """Name of the run, which no other run has."""
+    """Unique name of the run."""
     sources: str
-    """``SOURCES`` of the coordinator."""
+    """The coordinator's ``SOURCES``; the host's must be equal."""
 
 
 def token(run: str, number: int) -> str:
@@ -66,7 +68,7 @@ def token(run: str, number: int) -> str:
 
 
 def _sources() -> str:
-    """Digest of this program's sources, as they are loaded."""
+    """Digest of the source files in ``FOLDERS``, read when this module is loaded."""
     root, digest = Path(__file__).resolve().parents[3], hashlib.sha256()
     for path in sorted(path for folder in FOLDERS for path in root.glob(f"{folder}/**/*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -103,7 +105,8 @@ def run(share: Share) -> LoadResult:
 
 
 class _Watch:
-    """Holds the start until all hosts begin, sends signs of life, and ends a run that is not wanted any more."""
+    """Progress function of a share: waits for the common start, sends signs of life, and ends a run that is not wanted
+    any more."""
 
     def __init__(self, share: Share, say: Callable[..., None]) -> None:
         self._say, self._go = say, Event(share.run)
@@ -134,7 +137,7 @@ class _Watch:
             raise KeyboardInterrupt
 
     def _wait(self) -> None:
-        """Waits for the start signal, and then until this host is to connect."""
+        """Waits for the start signal, and then for ``LEAD_S``."""
         self._say(READY)
         until_s = time.monotonic() + GO_S
         while not self._go.wait(_LOOK_S):

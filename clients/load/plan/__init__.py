@@ -1,1 +1,1 @@
-"""Plan of a load: the requests and their schedule, and the ways in which a request can end."""
+"""Plan of a load: the requests, the schedule of the requests, and the possible outcomes of a request."""

@@ -1,10 +1,10 @@
 """A call of any gRPC service: a method's name and a request in JSON become a ``RequestType``.
 
-The method's message types come from the server (gRPC server reflection), or from a .proto file, which protoc compiles.
-Both sources give one ``FileDescriptorSet``. A reply is valid if it decodes as the method's response.
+The method's message types come from the server (gRPC server reflection), or from a .proto file that protoc compiles.
+Both sources give one ``FileDescriptorSet``. A reply is valid if the bytes decode as the method's response.
 
-Left out: streaming methods, metadata, TLS, and the content of a reply. Protocols: gRPC's ``doc/server-reflection.md``
-in its version v1alpha, which grpcio and others speak; protobuf's JSON mapping.
+Left out: streaming methods, metadata, TLS, and the content of a reply. Protocols: gRPC's ``doc/server-reflection.md``,
+version v1alpha, as grpcio speaks it; protobuf's JSON mapping.
 """
 
 import re
@@ -40,8 +40,8 @@ COMPILE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """The check of a reply: the reply's bytes decode as a message type. The check can be pickled, since it carries the
-    type's files."""
+    """The check of a reply: the reply's bytes decode as a message type. The check has the files of the type, so that
+    the check can be pickled."""
 
     files: bytes
     """A FileDescriptorSet."""
@@ -62,7 +62,8 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
     method's name.
 
     Without ``proto`` the function asks the server at ``address``, and blocks for up to ``timeout_s`` for each question.
-    Raises UsageError in the words of the command line; Unavailable or another Fault where the server does not answer.
+    Raises UsageError in the words of the command line. Raises a Fault, such as Unavailable, if the server does not
+    answer.
     """
     service_name, _, method_name = call.partition("/")
     files = _reflected(address, call, timeout_s) if proto is None else _compiled(proto)
@@ -100,7 +101,7 @@ def _unknown(call: str, services: list[str]) -> UsageError:
 
 
 def _pool(files: FileDescriptorSet) -> DescriptorPool:
-    """Types that these files declare. Each file stands after its imports."""
+    """Types that these files declare. The files must be in order: each file after the files that it imports."""
     pool = DescriptorPool()
     for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
@@ -122,7 +123,8 @@ characters before the error."""
 
 
 def _compiled(proto: Path) -> FileDescriptorSet:
-    """A .proto file and its imports, from its own folder or from the current one."""
+    """Descriptors of a .proto file and of its imports. An import comes from the folder of the file, or from the current
+    folder."""
     if find_spec("grpc_tools") is None:
         raise UsageError("--proto", str(proto), "with grpcio-tools installed (pip install grpcio-tools), or no --proto")
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{proto.parent}", "-I.", "--include_imports"]
@@ -137,7 +139,7 @@ def _compiled(proto: Path) -> FileDescriptorSet:
 
 
 def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorSet:
-    """The file that declares the service, and its imports, from the server."""
+    """Descriptors of the file that declares the service, and of its imports, as the server sends them."""
     where = shown_address(address)
     with grpc.insecure_channel(where, [("grpc.enable_retries", 0)]) as channel:
         server = _Reflection(ServerReflectionStub(channel), timeout_s)

@@ -1,11 +1,11 @@
-"""Workload of a run whose history is checked: each request is drawn, sent and kept once, with its reply.
+"""Workload of a checked run (``--check``): each request is drawn, sent and kept once, with the reply.
 
-Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of them have a request_id,
-which ``SHARED_BY`` connections use for the same trade, at about the same time. Every reply is decoded. The kept times
-are a few microseconds wider than the call. A wider time never makes a correct history look wrong.
+Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of the trades have a
+request_id. ``SHARED_BY`` connections use each request_id for one trade, at about one time. Every reply is decoded. The
+kept times are a few microseconds wider than the call. A wider time never makes a correct history look wrong.
 
-Bounded: all connections together keep ``HISTORY_MAX`` requests. A connection that has sent its share then sends only
-Lookups, which change no stock. These Lookups are not kept.
+Bounded: all connections together keep ``HISTORY_MAX`` requests. After its share of these requests, a connection sends
+only Lookups. These Lookups change no stock and are not kept.
 """
 
 import random
@@ -25,23 +25,24 @@ from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 HISTORY_MAX = 2**18
-"""Most requests of a run that are kept: 100 MB. At most half of them have ids, and catalogs remember 100,000."""
+"""Most requests that a run keeps: 100 MB. At most half of the requests have ids, and a catalog remembers 100,000
+ids."""
 
 SHARED_BY = 3
-"""Number of connections that use the same request_id."""
+"""Number of connections that share a request_id."""
 
 _NONE_KNOWN: dict[bytes, int] = {}
 """Known replies of a checked run: always empty, so that every reply is checked."""
 
 
 class Asked:
-    """A request under way, which also keeps its reply. The object takes the place of the reply's check. For one
-    thread."""
+    """A request under way, and later the reply. The object stands in the place of the function that checks a reply. For
+    one thread."""
 
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
 
     def __init__(self, request: Request, first: int, clock_ns: Callable[[], int]) -> None:
-        """``first``: the number of its type's outcome 0. The request counts as sent from now on."""
+        """``first`` is the number of the request type's outcome 0. The request counts as sent from now on."""
         self._request = request
         self._first = first
         self._clock_ns = clock_ns
@@ -51,7 +52,7 @@ class Asked:
         self._called_ns = clock_ns()
 
     def __call__(self, payload: bytes) -> int:
-        """Outcome of a reply; INVALID_REPLY for an invalid reply, which is not kept."""
+        """Outcome of a reply. An invalid reply has the outcome INVALID_REPLY and is not kept."""
         returned_ns = self._clock_ns()
         try:
             self._reply = decoded(self._request, payload)
@@ -62,16 +63,16 @@ class Asked:
 
     def failed(self, fault: Fault) -> None:
         """Ends the request with a fault. Some faults tell that the request had no effect."""
-        if isinstance(fault, InvalidRequest):  # the only request with this fault is a second use of an id
+        if isinstance(fault, InvalidRequest):  # a second use of an id: no other request here has this fault
             self._reply, self._returned_ns = Untold.REFUSED, self._clock_ns()
         self._dropped = isinstance(fault, Overloaded)
 
     def not_sent(self) -> None:
-        """Drops the request, which was never sent."""
+        """Drops a request that was never sent."""
         self._dropped = True
 
     def operation(self) -> Operation | None:
-        """The operation as far as known; None for an operation that has no reply and certainly had no effect."""
+        """The operation, with the reply if a reply came. None for an operation that certainly took no effect."""
         if self._dropped:
             return None
         return Operation(self._request, self._reply, self._called_ns, self._returned_ns)
@@ -92,7 +93,8 @@ def decoded(request: Request, payload: bytes) -> Reply:
 
 
 class CheckedWorkload:
-    """Requests of one client process, and their ends. Each of its iterators may be used by a thread of its own."""
+    """Requests of one client process, with the replies. Each connection's iterator may be used in a different
+    thread."""
 
     def __init__(self, plan: LoadPlan, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         assert plan.check is not None
@@ -103,7 +105,7 @@ class CheckedWorkload:
         self._asked: list[list[Asked]] = []
 
     def requests(self, client: int, connection: int) -> Iterator[workload.Request]:
-        """The endless sequence of one connection. Every request that it yields counts as sent."""
+        """The endless sequence of one connection. Every yielded request counts as sent."""
         plan, asked = self._plan, list[Asked]()
         self._asked.append(asked)
         rng = random.Random(f"{plan.seed}/{client}/{connection}")
@@ -123,18 +125,18 @@ class CheckedWorkload:
             first = kinds.index(kind) * TYPE_STEP
             asked.append(one := Asked(request, first, self._clock_ns))
             yield workload.Request(path, payload, _NONE_KNOWN, one, first)
-        while True:  # counts as the mix's first type, where the mix has no Lookups
+        while True:  # without Lookups in the mix, counts as the mix's first type
             lookup = Lookup(rng.choice(plan.stocks))
             first = kinds.index("lookup") * TYPE_STEP if "lookup" in kinds else 0
             yield workload.Request(*encoded(lookup), _NONE_KNOWN, Asked(lookup, first, self._clock_ns), first)
 
     def operations(self) -> list[Operation]:
-        """Operations sent so far, with their ends."""
+        """Operations sent so far, with the replies."""
         every = (one.operation() for asked in self._asked for one in asked)
         return [operation for operation in every if operation is not None]
 
     def _with_id(self, request_id: str, rng: random.Random) -> Trade:
-        """The trade that belongs to an id, or now and then another trade with the same id."""
+        """The trade that belongs to an id. With the probability ``conflicts``, a different trade with this id."""
         drawn = crc32(request_id.encode())
         stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
         side = Side.BUY if drawn >> 31 else Side.SELL

@@ -1,7 +1,5 @@
-"""Plan of a load run: one frozen value, checked when it is made.
-
-This file has every limit. The limits bound a run: 512 processes, 4096 connections, an hour, and the memory for records
-(``records_max``).
+"""Plan of a load run: a frozen value that is checked when the value is made. This file has every limit. The limits
+bound a run: 512 processes, 4096 connections, an hour, and the memory for records (``records_max``).
 """
 
 from collections.abc import Callable, Mapping
@@ -21,8 +19,9 @@ ConnectionPolicy = Literal["kept-alive", "per-request"]
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 
 ClientKind = Literal["lean", "library"]
-"""Kind of client that speaks to the server. ``lean``: a client of our own straight on a socket, with a small cost of
-its own. ``library``: the transport's own client, which the transport's users have (on gRPC: grpcio)."""
+"""Kind of client that speaks to the server. ``lean``: this project's client, directly on a socket, with little work for
+each request. ``library``: the client of the transport's library, which users of the transport have (on gRPC:
+grpcio)."""
 
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
@@ -35,17 +34,17 @@ RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
 """Range of the requests due in a second."""
 
 ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
-"""Range of exponents. With the largest exponent the second stock is drawn a thousandth as often as the first."""
+"""Range of exponents. With the largest exponent, the second stock has a thousandth of the first stock's requests."""
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
 """Range of weights in a mix. Larger weights would overflow the sum of the weights, and a type with a smaller weight
 would never be drawn."""
 
 REQUESTS = ("lookup", "trade", "update")
-"""Requests of the stock service. A plan may bring others."""
+"""Request types of the stock service. A plan may add other request types."""
 
 REFLECTING = ("grpc", "grpc_static", "grpc_aio")
-"""Transports whose servers tell a method's message types."""
+"""Transports with servers that tell a method's message types (gRPC server reflection)."""
 
 CLIENTS_MAX = 512
 """Most client processes: each takes about 10 MB."""
@@ -60,7 +59,7 @@ STOCKS_MAX = 100_000
 """Most stocks to choose from: as many as a catalog has."""
 
 REQUEST_TYPES_MAX = 8
-"""Most request types in a mix: an outcome is recorded as one byte, which has three bits for the type."""
+"""Most request types in a mix. An outcome is recorded as one byte, with three bits for the type."""
 
 _RECORDS = 2**23
 """Most records that up to 512 connections of a run hold together: at most 25 bytes each, 210 MB."""
@@ -88,15 +87,16 @@ class Check:
     """Plan to keep the history of a run, so that the history can be checked."""
 
     prefix: str
-    """Prefix of every request_id; no other run on the server has the same."""
+    """Prefix of every request_id, unique among all runs on the server."""
     conflicts: float = 0.0
-    """Of the trades with an id, the share that use the id of another trade. The server must refuse these trades."""
+    """Share of the trades with an id that use the id of an earlier trade. The server must refuse these trades."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """A load. A closed loop: every connection sends a request, waits for the reply, and sends the next. With a rate, an
-    open loop: requests are sent when a schedule says that they are due, also while earlier requests are not answered.
+    """A load. Without a rate, a closed loop: every connection sends a request, waits for the reply, and sends the next
+    request. With a rate, an open loop: a schedule says when each request is due. The request is then sent, even if
+    earlier requests are not yet answered.
 
     ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of a type in
     ``request_types``. Raises UsageError, in the words of the command line, for a value outside the limits.
@@ -109,7 +109,7 @@ class LoadPlan:
     mix: Mapping[str, float]
     stocks: tuple[str, ...]
     warm_up_s: float
-    """Duration of the warm-up, whose requests are in no latency."""
+    """Duration of the warm-up. No latency includes requests of the warm-up."""
     duration_s: float
     """Duration of the measured window."""
     connections_per_client: int = 1
@@ -134,13 +134,14 @@ class LoadPlan:
     zipf_s: float = 1.0
     """Exponent of ``zipf``."""
     keep_records: bool = False
-    """True where the result keeps every request's raw times: 33 bytes each."""
+    """True if the result keeps every request's raw times: 33 bytes a request."""
     credentials: ClientCredentials = NO_CREDENTIALS
-    """Credentials that the clients trust and show."""
+    """The clients' credentials, and the authority that the clients trust."""
     real_time: bool = False
-    """True where the client processes run at real-time priority, which needs a permission; see ``run/priority.py``."""
+    """True if the client processes run at real-time priority. The system must permit this; see ``run/priority.py``."""
     check: Check | None = None
-    """Plan of the check of a history, for the stock service in a closed loop alone; see ``checked_workload.py``."""
+    """Plan of the check of a history; None for an unchecked run. Only for the stock service in a closed loop; see
+    ``checked_workload.py``."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:

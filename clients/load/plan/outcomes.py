@@ -1,11 +1,9 @@
-"""Ends of a request, each as one byte.
-
-The byte is the request type's place in the mix × 32, plus one of these numbers.
+"""Outcomes of a request, each as one byte. The byte is the request type's place in the mix × 32, plus a number:
 
 - 1 to 6: the status of a valid reply;
 - 16: the request was due and was not sent before the run ended;
 - 16 and the fault's code, 3 to 14: the call ended in a fault;
-- 31: the reply did not pass its check.
+- 31: the reply was invalid.
 """
 
 from collections.abc import Iterator
@@ -17,20 +15,20 @@ TYPE_STEP = 32
 """Distance between the outcomes of two request types."""
 
 FAULT_FIRST = 16
-"""First outcome that is a fault. Outcomes below it are statuses."""
+"""First outcome that is a fault. Smaller numbers are statuses."""
 
 NEVER_SENT = FAULT_FIRST
-"""Outcome of a request that was due, and for which no connection had room before the run ended. No fault has the code
-0."""
+"""Outcome of a request that was due and never sent, since no connection had room before the run ended. No fault has the
+code 0."""
 
 INVALID_REPLY = 31
-"""Outcome of a reply that failed its check."""
+"""Outcome of an invalid reply."""
 
 OUTCOMES = 256
 """Numbers that an outcome can have."""
 
 _CODES = 15
-"""Number of codes with an outcome of their own. UNAUTHENTICATED, 16, has the outcome of code 1, which no fault has."""
+"""Number of codes with a separate outcome. UNAUTHENTICATED, 16, has the outcome of code 1. No fault has the code 1."""
 
 ERROR_KINDS: dict[int, str] = {
     **{FAULT_FIRST + code % _CODES: code.name.lower() for code in FaultCode},
@@ -48,12 +46,12 @@ def fault_outcome(fault: Fault) -> int:
 
 
 LATE = fault_outcome(DeadlineExceeded("no reply in time"))
-"""Outcome of a request that was given up, for the first request type. The reply may have come later."""
+"""Outcome of a request that timed out, for the first request type. The reply may have come later."""
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
-    """The outcomes of one request type that occurred, by their names, each with its count. ``names`` has the outcomes
-    to give. ``first`` is the number of the type's outcome 0."""
+    """Name and count of each outcome of one request type that occurred. ``names`` has the outcomes to give. ``first``
+    is the number of the type's outcome 0."""
     for number, name in names.items():
         if counts[first + number]:
             yield name, counts[first + number]

@@ -1,13 +1,14 @@
-"""Schedule of an open loop: a seeded, endless sequence of moments at which requests are due, independent of the server.
+"""Schedule of an open loop: a seeded, endless sequence of moments. At each moment a request is due. The server does not
+influence the moments.
 
 ``constant``: a moment every ``1 / rate``. ``poisson``: independent exponential gaps with the mean ``1 / rate``, as from
-many independent clients. No moment depends on a send, so that a late send makes no later moment late.
+many independent clients. No moment depends on a send. So a late send delays no later moment.
 
 The schedules of a run are parts of one process. The sum of Poisson processes is a Poisson process. Constant moments lie
 on one grid, counted from the clock's zero, and each part has every ``parts``-th moment of the grid. So the sum of all
-parts is constant too, for any times at which the connections were made.
+parts is constant too, for any times of connecting.
 
-Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``), which also compute due moments from the start.
+Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``) also compute the due moments from the start.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ Arrivals = Literal["constant", "poisson"]
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Number of moments computed at a time: 0.1 ms of work, which falls between two sends."""
+"""Number of moments computed at a time, between two sends: 0.1 ms of work."""
 
 _SECOND_NS = 10**9
 
@@ -65,7 +66,7 @@ class Schedule:
     def _poisson(self, start_ns: int) -> Iterator[int]:
         gap_ns = _SECOND_NS * self.parts / self.rate_hz
         rng = np.random.default_rng((self.seed, self.part))
-        passed_ns = 0.0  # since the start: a float is exact to a nanosecond for weeks, unlike for the clock itself
+        passed_ns = 0.0  # since the start: as a float exact to a nanosecond for weeks; the clock's value would not be
         while True:
             moments = passed_ns + np.cumsum(rng.exponential(gap_ns, _AT_A_TIME))
             passed_ns = float(moments[-1])

@@ -1,10 +1,10 @@
-"""Turns: moments at which clients load one server after the other, drawn beforehand, on a clock that all processes
-share.
+"""Turns: slices of time in which clients load one server after another. The moments are drawn before the run, on a
+clock that all processes share.
 
-A **load** is one arm of a comparison: a ``LoadPlan`` with its own server and number of clients. A **turn** is a slice
-of time in which one load sends. Client processes are made once, hold their connections through all turns, and follow
-the moments without a message between them. Left out: the random choice of the moments, and conclusions from the
-records.
+A **load** is one arm of a comparison, that is, one measured setting: a ``LoadPlan`` with a server and a number of
+clients. A **turn** is a slice of time in which one load sends. Client processes are started once, and keep their
+connections through all turns. The processes follow the moments without messages to each other. Left out: the random
+choice of the moments, and conclusions from the records.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from clients.load.plan.load_plan import LoadPlan
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A slice of time in which one load sends. Moments are in nanoseconds on the clock, or relative to a start, which
-    ``after`` adds."""
+    """A slice of time in which one load sends. Moments are in nanoseconds, on the clock or relative to a start.
+    ``after`` adds the start."""
 
     load: int
     """Place of the load among the loads."""
@@ -29,7 +29,7 @@ class Turn:
     """End of the turn. A counted request that is answered later spoils the turn."""
 
     def after(self, start_ns: int) -> "Turn":
-        """The same turn, moved by this time."""
+        """A copy of the turn, moved by this time."""
         return Turn(
             self.load,
             self.begin_ns + start_ns,
@@ -40,18 +40,19 @@ class Turn:
 
     @property
     def stop_ns(self) -> int:
-        """Moment at which sending stops. Requests under way have a third of the reserve left to end."""
+        """Moment at which sending stops. Requests under way then have a third of the time between ``last_ns`` and
+        ``end_ns`` to end."""
         return self.end_ns - (self.end_ns - self.last_ns) // 3
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLoad:
-    """A load of a comparison: a closed loop over kept connections. ``plan`` has its server, clients, mix and kind of
-    client."""
+    """A load of a comparison: a closed loop over kept connections. ``plan`` has the server, the clients, the mix and
+    the kind of client."""
 
     plan: LoadPlan
     server_pids: tuple[int, ...] = ()
-    """Processes whose processor clocks the first client reads before and after each turn."""
+    """Server processes. The first client reads the processor clocks of these processes before and after each turn."""
     updates_interval_s: float | None = None
-    """Mean pause of a price updater that sends beside the clients in this load's turns; None for a load without an
+    """Mean pause of a price updater that also sends in this load's turns, in seconds; None for a load without an
     updater."""

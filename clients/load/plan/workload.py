@@ -1,11 +1,12 @@
 """Workload: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
-Each connection repeats 4096 requests drawn at random from the mix. Each has a stock, chosen uniformly or after Zipf:
-the k-th in proportion to 1 ÷ k^s (Zipf 1949). By chance, the shares of the sent requests differ from the weights by
-some 2 % at most. The seed, the client's number and the connection's number alone decide which requests are drawn.
+Each connection repeats 4096 requests drawn at random from the mix. The stock of each request is chosen uniformly, or by
+Zipf's law: the k-th stock in proportion to 1 ÷ k^s (Zipf 1949). By chance, the shares of the sent requests differ from
+the weights by some 2 % at most. The drawn requests depend only on the seed, the client's number and the connection's
+number.
 
-Every reply is checked. Replies with equal bytes are checked once. Each request type remembers its last thousand
-different valid replies. So a remembered reply costs one look in a dictionary.
+Every reply is checked. Each request type remembers about a thousand different valid replies. A reply with the bytes of
+a remembered reply costs only one look in a dictionary.
 """
 
 import random
@@ -24,14 +25,14 @@ CYCLE = 4096
 """Requests that a connection draws and then repeats."""
 
 REMEMBERED_MAX = 1024
-"""Valid replies that one request type remembers: a tenth of a megabyte."""
+"""Most valid replies that a request type remembers: a tenth of a megabyte."""
 
 PRICES_PER_STOCK = 4
 """Different updates drawn for each stock."""
 
 
 class Request(NamedTuple):
-    """A request ready to be sent. A tuple, since the hot loop unpacks it for every request."""
+    """A request ready to be sent. The class is a tuple, since the hot loop unpacks every request."""
 
     path: str
     payload: bytes
@@ -44,7 +45,7 @@ class Request(NamedTuple):
 
 
 class Workload:
-    """Requests of one client process. Each of its iterators may be used by a thread of its own."""
+    """Requests of one client process. Each connection's iterator may be used in a different thread."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._seed = plan.seed
@@ -66,16 +67,14 @@ class Workload:
         return cycle([self.population[place] for place in self.drawn(client, connection)])
 
     def drawn(self, client: int, connection: int) -> list[int]:
-        """The requests that one connection repeats, by their places in the population. Takes about a millisecond."""
+        """Requests that one connection repeats, as places in the population. Takes about a millisecond."""
         rng = random.Random(f"{self._seed}/{client}/{connection}")
         return rng.choices(range(len(self.population)), cum_weights=self._cumulated, k=CYCLE)
 
 
 def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
-    """A request type's weight, shared among its payloads. The payloads belong to the stocks in order, and every stock
-    has the same number of payloads.
-
-    Without stocks every payload ranks as a stock of its own.
+    """Weight of each payload of a request type. The payloads belong to the stocks in order, and every stock has equally
+    many payloads. Without stocks, every payload counts as a stock.
     """
     ranked = stocks or payloads
     exponent = plan.zipf_s if plan.choice == "zipf" else 0.0

@@ -1,1 +1,1 @@
-"""Records of a run: moments of requests, their histograms, and the result."""
+"""Records of a run: the moments of the requests, histograms of the times, and the result."""

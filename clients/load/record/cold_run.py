@@ -1,4 +1,4 @@
-"""Times of one cold run: connecting, the first call, and the calls after it, each apart."""
+"""Times of one cold run: the connecting, the first call, and the later calls."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ColdRun:
-    """Calls of a fresh process on a fresh connection, one after the other. Times are in nanoseconds."""
+    """Successive calls of a fresh process on a fresh connection. Times are in nanoseconds."""
 
     connect_ns: int
-    """Time of making the connection. Some transports do not wait for a reply when they connect, so that the first
-    call's time includes the rest of the connecting."""
+    """Time of making the connection. Some transports connect without waiting for the server. The first call's time then
+    includes the rest of the connecting."""
     first_ns: int | None
     """Response time of the first call; None for a first call that ended in an error."""
     rest_ns: int

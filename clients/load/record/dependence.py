@@ -1,20 +1,21 @@
-"""Dependence of a run's requests on one another, and the check of declared arrivals: numbers from raw arrays.
+"""Dependence between the requests of a run, and the check of arrivals against the declared process. All numbers are
+computed from raw arrays.
 
-Requests of one run are not independent. Slow requests come together, behind the same stall or the same full queue. This
-dependence widens an interval, and the **design effect** says by how much. The design effect is the variance of the
-values' mean ÷ the variance that the mean of independent values would have. Requests come in clusters, such as slices of
-an arm or whole windows. Clusters are independent of each other, so the spread of the clusters' means is compared with
-the spread of the values. For a percentile a value is 1 for each request above the percentile, and 0 for each other
-request.
+Requests of one run are not independent. Slow requests come together, after a stall or behind a full queue. This
+dependence widens a confidence interval, and the **design effect** says by how much. The design effect is the variance
+of the values' mean ÷ the variance that the mean of independent values would have. The requests are divided into
+clusters, such as slices of an arm (a measured setting) or whole windows. The clusters are independent of each other. So
+the spread of the clusters' means is compared with the spread of the values. For a percentile, the value of a request is
+1 above the percentile, and 0 otherwise.
 
-Arrivals are checked against the declared process. The rate of both processes is checked. In a constant process every
-gap must equal the period. In a Poisson process the gaps must be exponential (Kolmogorov and Smirnov's distance to the
+Arrivals are checked against the declared process. For each process the rate is checked. In a constant process every gap
+must equal the period. In a Poisson process the gaps must be exponential (Kolmogorov and Smirnov's distance to the
 declared rate's distribution). At a high rate no sender keeps each gap exactly. Exact gaps are not needed, since a
 response time counts from the moment when the request was due. So at a high rate the check adds up several gaps, to a
-millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show their order, for
-example bursts. So the counts of arrivals in windows are checked too. The variance of these counts must equal their
-mean. The index of dispersion (variance ÷ mean) of the counts must be 1 for windows of two lengths (Cox and Lewis, "The
-Statistical Analysis of Series of Events", 1966).
+millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show the order of the
+gaps, for example bursts. So the counts of arrivals in windows are checked too. The index of dispersion (variance ÷
+mean) of the counts must be 1, for windows of two lengths. Source: Cox and Lewis, "The Statistical Analysis of Series of
+Events", 1966.
 
 Arrays are in time order. The functions are pure, use numpy alone, and have no loop over values; 4 million gaps take
 some 0.2 s. Left out: dependence between clusters, and conclusions other than the names of the faults.
@@ -47,7 +48,7 @@ DISPERSION_OFF_MAX = 0.05
 """Largest difference of the index of dispersion from 1, beyond chance."""
 
 CHANCE = 3.3
-"""Standard errors that chance explains: beyond them lie 1 in 1000 cases, two-sided."""
+"""Largest deviation that chance explains, in standard errors: 1 in 1000 cases is larger (two-sided)."""
 
 PERIOD_OFF_MAX = 0.10
 """Largest difference of a constant gap from the period, as a share of the period."""
@@ -69,7 +70,7 @@ _LONG_WINDOWS = 100
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCheck:
-    """Values of the arrivals beside the declared ones. Every field goes into JSON unchanged."""
+    """Measured values of the arrivals, and the declared process. Every field goes into JSON unchanged."""
 
     process: ArrivalProcess
     rate_hz: float
@@ -88,21 +89,19 @@ class ArrivalCheck:
     dispersion_short: float
     """Variance ÷ mean of the counts in windows of 10 arrivals on average: 1 for Poisson, near 0 for constant."""
     dispersion_long: float
-    """The same ratio in windows of a hundredth of the run."""
+    """Variance ÷ mean of the counts in windows of a hundredth of the run."""
     off_period_share: float
     """Share of gaps over 10 % off the declared period."""
     faults: tuple[str, ...]
-    """Differences from the declared process. Empty where the arrivals follow it, as far as can be seen."""
+    """Differences from the declared process. Empty if no difference was found."""
 
 
 def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
-    """The design effect where values come in clusters: batches of a run, slices of an arm, whole windows.
-
-    ``sizes`` has the number of values in each cluster, ``sums`` has their sums, and ``variance`` is the variance of all
-    values. Clusters must be independent of each other. Values within a cluster may depend on each other in any way. The
-    variance of the mean is computed as the variance of a ratio of two sums (Cochran, "Sampling Techniques", 1977,
-    chapter 9A). The effect is at least 1. The effect of fewer than two clusters is 1, and so is the effect of equal
-    values.
+    """The design effect of values in clusters: batches of a run, slices of an arm, or whole windows. ``sizes`` has the
+    number of values in each cluster. ``sums`` has the sum of the values in each cluster. ``variance`` is the variance
+    of all values. Clusters must be independent of each other. Values within a cluster may depend on each other in any
+    way. The variance of the mean is computed as the variance of a ratio of two sums (Cochran, "Sampling Techniques",
+    1977, chapter 9A). The effect is at least 1. The effect is 1 for fewer than two clusters, and for equal values.
     """
     clusters, n = len(sizes), float(sizes.sum())
     if clusters < 2 or not n or not variance:
@@ -150,7 +149,7 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """Number of gaps in a sum. A run with few gaps has fewer gaps in a sum, so that the run has at least ``GAPS_MIN``
+    """Number of gaps in a sum. A run with few gaps gets shorter sums, so that the run has at least ``GAPS_MIN``
     sums."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
@@ -166,7 +165,8 @@ def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64
 
 
 def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: ArrivalProcess, together: int = 1) -> float:
-    """Kolmogorov and Smirnov's distance of ascending sums of ``together`` gaps from the distribution of such sums."""
+    """Kolmogorov-Smirnov distance of the measured sums from the declared distribution. ``ordered`` has ascending sums
+    of ``together`` gaps each."""
     n = len(ordered)
     match process:
         case "poisson":
@@ -182,7 +182,8 @@ def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: Arrival
 
 
 def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int) -> float:
-    """Variance ÷ mean of the counts in ``windows`` windows from the start. Later arrivals are left out."""
+    """Variance ÷ mean of the counts in ``windows`` windows from the start. Arrivals after the last window do not
+    count."""
     if not window_ns:
         return 0.0
     before = np.searchsorted(arrivals, np.arange(windows + 1) * window_ns)
@@ -192,8 +193,8 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
 
 
 def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """The check with a text for each fault, which has the measured and the allowed value. ``sums``: the number of sums
-    of gaps."""
+    """The check, with a text for each fault. A text has the measured and the allowed value. ``sums`` is the number of
+    sums of gaps."""
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))
     chance = 1 / math.sqrt(seen.count)

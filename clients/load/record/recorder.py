@@ -1,13 +1,14 @@
-"""Folds raw records into histograms, after the run.
+"""Recorder: folds raw records into histograms, after the run.
 
 A response time begins when the request was due and ends at the reply. A service time begins at the send and ends at the
 reply. In a closed loop the two times are equal. The time of a failed request ends at the error. Without the times of
 failed requests, more timeouts would make a run look faster. A reply after the request's timeout is an error.
 
-A request belongs to the window in which it was due, for any duration. Requests are counted where they are sent, and the
-number of recorded requests must be equal. Latency leaves out first calls and failed connects. A connection's first call
-is timed apart. A failed attempt to connect anew counts as an error of the run and not as a request. A failed first call
-is an error of the window. The schedule of an open loop has no first calls. So lateness and rate leave out first calls.
+A request belongs to the window in which it was due, for any duration. Requests are counted at the send, and the number
+of recorded requests must be equal to this count. Latency leaves out first calls and failed connects. A connection's
+first call is timed separately. A failed reconnect counts as an error of the run and not as a request. A failed first
+call is an error of the window. The schedule of an open loop has no first calls. So lateness and rate leave out first
+calls.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,17 +39,18 @@ _SLICE = 2**18
 """Records folded at a time, so that folding takes some 30 MB for any number of records."""
 
 SENDS_MAX = 2**22
-"""Most sends kept to check an open loop's arrivals: 32 MB. In a longer run the first part is checked."""
+"""Most sends that are kept for the check of an open loop's arrivals: 32 MB. In a longer run only the first part is
+checked."""
 
 Outcomes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class RawRecords:
-    """Every folded request, with the requests of the warm-up and the first calls. The requests of a connection are in
+    """Raw times of every folded request, including the warm-up and the first calls. The requests of a connection are in
     order of ``done``.
 
-    Times in nanoseconds on the clock of ``records``; all columns have the same length.
+    Times are in nanoseconds on the clock of ``records``. All columns are equally long.
     """
 
     due_ns: Nanoseconds
@@ -58,7 +60,7 @@ class RawRecords:
     connection: npt.NDArray[np.int32]
     """The connection's number, counted over all clients."""
     first: npt.NDArray[np.bool_]
-    """True where the request was its connection's first call, answered or failed."""
+    """True for a connection's first call, answered or failed."""
 
 
 @dataclass(slots=True)
@@ -67,17 +69,18 @@ class Span:
 
     connection: int
     began: int = 0
-    """Requests begun in the whole run, as counted where they are sent."""
+    """Requests begun in the whole run, counted at the send."""
     recorded: int = 0
     """Requests folded in the whole run. Fewer folded than begun requests mean that some were lost."""
     replies: int = 0
     heard: bool = False
     """True where a reply came before the window's end. Replies in the warm-up and replies to first calls count."""
     answered_ns: int | None = None
-    """In a closed loop: moment of the last folded reply, if it was in the window."""
+    """In a closed loop: moment of the last folded reply, if the reply came in the window."""
 
     def cut(self, most: int) -> int:
-        """Takes the requests under way at an interruption out of ``began``, ``most`` at most. Gives their number."""
+        """Removes the requests under way at an interruption from ``began``, but at most ``most`` requests. Gives the
+        number of removed requests."""
         under_way = min(most, max(0, self.began - self.recorded))
         self.began -= under_way
         return under_way
@@ -85,8 +88,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """Report on a request type: the outcomes of the requests in the window, and the requests' times. Errors are
-    included."""
+    """Report on a request type: outcomes and times of the requests in the window, errors included."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
@@ -115,7 +117,7 @@ class Recorded:
     """In a closed loop: from each reply in the window to the next request on that connection."""
     spans: Sequence[Span]
     errors: Mapping[str, int]
-    """Errors of the whole run, by kind. Errors outside the window and failed attempts to connect anew are included."""
+    """Errors of the whole run, by kind, including errors outside the window and failed reconnects."""
     recorded: int
     """Requests of the whole run."""
     arrivals: ArrivalCheck | None
@@ -132,12 +134,12 @@ class ClientReport:
     cpu_s: float = 0.0
     """Processor time in the window."""
     fault: Fault | None = None
-    """Fault of connecting, in place of the other values."""
+    """Fault of connecting. A report with a fault has no other values."""
     interrupted: bool = False
     unanswered: int = 0
     """Requests that were under way, or due and not sent, at an interruption. No other count includes these requests."""
     history: tuple[Operation, ...] = ()
-    """Operations of a checked run: sent requests and their ends. Empty where the plan has no check."""
+    """Operations of a checked run: sent requests with the replies. Empty if the plan has no check."""
 
 
 @dataclass(slots=True)
@@ -227,7 +229,7 @@ class Recorder:
         )
 
     def _arrivals(self) -> ArrivalCheck | None:
-        """Check that this process's sends followed its part of the declared process."""
+        """Check that the sends of this client followed the client's part of the declared arrival process."""
         if self.plan.rate_hz is None or not self._sends:
             return None
         sends = np.sort(np.concatenate(self._sends))
@@ -250,7 +252,7 @@ class Recorder:
         for place, replies in enumerate(np.bincount(came // TYPE_STEP, minlength=len(self._completed)).tolist()):
             self._completed[place] += replies
         span.heard = span.heard or bool((answered & (part.done_ns < self.window.end_ns)).any())
-        # a starved client may be served when the others have left, which is no first call of this run
+        # a starved client may be served after the other clients have left: not a first call of this run
         apart = part.first & answered
         self._first_calls.record((part.done_ns - part.sent_ns)[apart & (part.done_ns < self.window.end_ns)])
         inside = self._inside(part.due_ns) & ~apart
@@ -275,8 +277,8 @@ class Recorder:
             self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
 
     def _in_time(self, part: RawRecords) -> RawRecords:
-        """The same records, in which a reply after the timeout is an error. Lanes look for calls to give up only at
-        intervals, so that a late reply may be recorded."""
+        """A copy of the records in which a reply after the timeout is an error. Lanes look for timeouts only at
+        intervals, so a late reply may have been recorded."""
         late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
         late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)
         if not late.any():
@@ -286,7 +288,7 @@ class Recorder:
     def _fold_think(
         self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span
     ) -> None:
-        """Times from each reply to the next request, from the last reply of the previous part on."""
+        """Records the times from each reply to the next request, including the last reply of the previous part."""
         think = part.sent_ns[1:] - part.done_ns[:-1]
         self._think.record(np.maximum(think[measured[:-1] & inside[1:]], 1))
         if span.answered_ns is not None and inside[0]:
@@ -294,7 +296,7 @@ class Recorder:
         span.answered_ns = int(part.done_ns[-1]) if measured[-1] else None
 
     def _keep_sends(self, sent_ns: Nanoseconds) -> None:
-        """Keeps the sends for the check of arrivals. If the sends are too many, all sends before some moment are
+        """Keeps the sends for the check of arrivals. If there are too many sends, only the sends before some moment are
         kept."""
         self._sends.append(sent_ns[sent_ns < self._sends_until_ns])
         while sum(map(len, self._sends)) > SENDS_MAX:
@@ -306,7 +308,7 @@ class Recorder:
 
 
 def joined(parts: Sequence[RawRecords]) -> RawRecords:
-    """Several connections' records, one after the other."""
+    """Records of several connections, concatenated."""
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return RawRecords(none, none, none, none.astype(np.uint8), none.astype(np.int32), none.astype(np.bool_))
@@ -321,7 +323,7 @@ def joined(parts: Sequence[RawRecords]) -> RawRecords:
 
 
 def merged(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Sum of several counts."""
+    """Sum of several counts, key by key."""
     total: dict[str, int] = {}
     for each in counts:
         for name, count in each.items():

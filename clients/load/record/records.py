@@ -1,9 +1,9 @@
-"""Records of the hot loops: for every request the moments when it was due, sent and done, and its outcome.
+"""Records of the hot loops. A record has three moments of a request (due, sent and done), and the outcome.
 
 Records are raw and append-only. A record takes 17 to 25 bytes, in arrays that hold no objects. Records are folded into
 histograms after the run (``recorder.py``). A request's outcome is one byte (``plan/outcomes.py``).
 
-Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC. So all processes have the same clock.
+Clock: ``time.perf_counter_ns``, on Linux CLOCK_MONOTONIC. So all processes share one clock.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from stock_service.rpc.errors import Fault
 
 
 class Records:
-    """The requests of one connection, in the order in which they were done. For one thread.
+    """The requests of one connection, in the order of their ends. For one thread.
 
     ``due`` has a value for each request of an open loop. In a closed loop ``due`` is empty: a request is due when it is
     sent. ``firsts`` has the places of each connection's first request. Connects are recorded apart from requests: a
@@ -34,7 +34,7 @@ class Records:
         self.connect_ns = array("q")  # how long that took
         self.unconnected: Counter[int] = Counter()  # failed attempts to connect, by outcome
         self.started = 0
-        """Requests begun, counted where a request is sent and not where its end is recorded."""
+        """Requests begun, counted at the send and not at the end of a request."""
 
     def note_connect(self, began_ns: int, connected_ns: int) -> None:
         """Keeps the time that a connection took."""
@@ -46,8 +46,8 @@ class Records:
         self.unconnected[fault_outcome(fault)] += 1
 
     def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
-        """Keeps one request; the hot loops do the same without a call. The outcome is written last: a request with an
-        outcome counts as recorded."""
+        """Keeps one request. The hot loops append the values without calling this method. The outcome is written last:
+        a request with an outcome counts as recorded."""
         if due_ns is not None:
             self.due.append(due_ns)
         self.sent.append(sent_ns)
@@ -55,7 +55,7 @@ class Records:
         self.outcomes.append(outcome)
 
     def note_first(self) -> None:
-        """Marks the last kept request as its connection's first."""
+        """Marks the last kept request as the connection's first request."""
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:
@@ -67,8 +67,8 @@ class Records:
 
 @dataclass(slots=True)
 class Deadline:
-    """Moment on the clock after which nothing is sent; 0 for an end at once. A signal handler sets the moment, and the
-    hot loops read it."""
+    """Moment on the clock after which no request is sent; 0 ends the sending at once. A signal handler sets the moment,
+    and the hot loops read the moment."""
 
     ns: int
 

@@ -1,8 +1,8 @@
 """The result of one load run: the sum of all clients' measurements.
 
 Histograms are merged and counts added. No value is averaged over clients. A ``LoadResult`` has the counts and times.
-All other numbers of a run are computed from the counts and times alone. So a program can compute every number again
-from the values of ``to_json``, and can merge results.
+All other numbers of a run are computed from the counts and times. So a program can recompute every number from the
+values of ``to_json``, and can merge results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,16 @@ ALL = "all"
 """The name in ``requests`` for all request types together."""
 
 CLIENT_CPU_LIMIT = 0.8
-"""Share of a core from which the clients' own work visibly lengthens the measured times."""
+"""Share of a core. Above this share, the clients' own work visibly lengthens the measured times."""
 
 CLIENT_LOST = "client_lost"
-"""Kind of error of a client process that ended without a report."""
+"""Error kind of a client process that ended without a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """The requests of one type that were due in the window. Times include failed requests, up to the error. A time is
-    None without requests.
+    """Result of one request type: the requests that were due in the window. Times include failed requests, up to the
+    error. Without requests every time is None.
 
     A response time begins when the request was due. A service time begins when the request was sent. In a closed loop
     the two times are equal.
@@ -46,13 +46,13 @@ class RequestResult:
     errors: Mapping[str, int]
     """Requests without a valid answer, by kind. The times below include these requests, up to the error."""
     throughput_hz: float
-    """Answers to these requests, divided by the window's seconds. Answers after the window count. See
+    """Replies to these requests, divided by the window's seconds. Replies after the window count, too. See
     ``LoadResult.answered_hz``."""
     response: HdrHistogram
     """Times in nanoseconds. ``service`` is in nanoseconds, too."""
     service: HdrHistogram
     out_of_range: int
-    """Requests that took under 1 ns or over 60 s: counted here, and left out of all times."""
+    """Number of requests that took under 1 ns or over 60 s. All times leave these requests out."""
     mean_us: float | None
     """Mean response time. The next values are of the response time, too."""
     p50_us: float | None
@@ -77,21 +77,21 @@ class LoadResult:
     duration_s: float
     """Duration of the measured window; shorter than planned in an interrupted run."""
     parts: Mapping[str, RequestReport]
-    """Every type of the mix; see ``requests``."""
+    """Report of every request type of the mix; see ``requests``."""
     connects: Times
     """Times of making a connection. For kept connections, all connects of the run; for a connection per request, the
     connects in the window."""
     first_calls: Times
-    """Times of the first request on each connection, which no latency includes."""
+    """Times of the first request on each connection. No latency includes these requests."""
     late: Times
     """In an open loop: the lateness of each request, from due to sent."""
     think: Times
     """In a closed loop: from each reply to the next request on that connection."""
     began: int
-    """Requests of the whole run, counted where they are sent."""
+    """Requests of the whole run, counted at the send."""
     recorded: int
-    """Requests of the whole run, counted where they are folded. Fewer folded than sent requests mean that requests were
-    lost."""
+    """Requests of the whole run, counted when the records are folded. A smaller number than ``began`` means that
+    requests were lost."""
     arrivals: tuple[ArrivalCheck, ...]
     """In an open loop: a check of each client process's sends against the declared process, in order of the clients. A
     client with too few sends has no check."""
@@ -100,18 +100,18 @@ class LoadResult:
     served_clients: int
     """Number of sending connections that got a reply; see ``sending_connections``."""
     sending_connections: int
-    """Connections that got a reply. In a closed loop, replies in the window count. In an open loop, replies in the
-    whole run count, since some connections may have no turn in the window."""
+    """Connections that got a reply. In a closed loop, only replies in the window count. In an open loop, replies in the
+    whole run count, since some connections may have no request in the window."""
     client_cpu_each_s: tuple[float, ...]
-    """Processor time of each client process; a sender of an open loop waits for the next moment awake."""
+    """Processor time of each client process. In an open loop the time includes busy waiting for the next due moment."""
     errors: Mapping[str, int]
     """Errors of the whole run, by kind. Errors of connecting and of the warm-up are included."""
     interrupted: bool
     cores: int | None
     """Number of cores that the client processes together may use; None for an unknown number."""
     unanswered: int
-    """Requests that were under way, or due and not sent, at an interruption. No latency includes these requests, though
-    their times would have been the longest."""
+    """Requests that were under way, or due and not sent, at an interruption. No latency includes these requests. Their
+    times would have been the longest."""
     raw: RawRecords | None = None
     """Raw times of every request, if the plan asked for raw times; left out of JSON."""
     kept: Kept | None = None
@@ -124,7 +124,7 @@ class LoadResult:
 
     @cached_property
     def requests(self) -> Mapping[str, RequestResult]:
-        """Every type of the mix, and ``all``."""
+        """Result of every request type of the mix, and of ``all``."""
         results = {name: _result([report], self.duration_s) for name, report in self.parts.items()}
         return results | {ALL: _result(list(self.parts.values()), self.duration_s)}
 
@@ -135,15 +135,13 @@ class LoadResult:
 
     @property
     def starved_connections(self) -> int:
-        """Connections without a reply. Each of these connections sent at least a first call."""
+        """Connections without a reply. Each such connection sent at least a first call."""
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
     def unheard(self) -> bool:
-        """True where the server does not speak the transport: no connection gave a reply, and all connections were
-        lost.
-
-        False for a server that is only slow or full.
+        """True if no server answers, or the server does not speak the transport. Then no connection gave a reply, and
+        all connections were lost. False for a server that is only slow or full.
         """
         replies = self.served_clients or self.first_calls.count
         return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
@@ -155,8 +153,8 @@ class LoadResult:
 
     @property
     def throughput_hz(self) -> float:
-        """Answers a second, of all request types. In an open loop, only answers within the window count. A slow server
-        may still answer all requests that were due in the window, but after the window."""
+        """Replies a second, of all request types. In an open loop, only replies within the window count: a slow server
+        may answer many requests after the window."""
         if self.loop == "open" and self.duration_s:
             return self.completed / self.duration_s
         return self.requests[ALL].throughput_hz
@@ -201,18 +199,19 @@ class LoadResult:
 
     @property
     def client_cores_share(self) -> float:
-        """The client processes' share of all the cores that they may use; 0 for an unknown number of cores."""
+        """Processor time of the client processes, as a share of all cores that the processes may use. 0 for an unknown
+        number of cores."""
         return self.client_cpu_s / self.duration_s / self.cores if self.cores and self.duration_s else 0.0
 
     @property
     def think_us(self) -> float | None:
-        """In a closed loop: the mean time from a reply to the next request of the same connection."""
+        """In a closed loop: the mean time from a reply to the connection's next request."""
         return self.think.sum_ns / self.think.count / 1000 if self.think.count else None
 
     @property
     def n_over_x_us(self) -> float | None:
-        """In a closed loop: sending connections ÷ throughput, which must equal the sum of the mean latency and the
-        think time."""
+        """In a closed loop: sending connections ÷ throughput. This time must equal the mean latency plus the think
+        time."""
         if self.loop == "open" or not self.throughput_hz:
             return None
         return self.sending_connections / self.throughput_hz * 1e6
@@ -228,11 +227,9 @@ class LoadResult:
 
     @property
     def off_schedule(self) -> str | None:
-        """In an open loop: how some client's sends differed from the declared process, or the number of due requests
-        that were never sent.
-
-        None if the check found no difference. A client with too few sends is not checked. A difference has two possible
-        causes: the client was too slow, or the server had no room for more calls.
+        """In an open loop: a difference between the sends and the declared process, in words. None if no difference was
+        found. A due request that was never sent is a difference, too. A client with too few sends is not checked. A
+        difference has two possible causes: the client was too slow, or the server had no room for more calls.
         """
         for check in self.arrivals:
             if check.faults:
@@ -246,8 +243,8 @@ class LoadResult:
     def load_limited(self) -> bool:
         """True where clients of a closed loop were so busy that the measured latency includes the clients' own time.
 
-        Either one client was busy, or all clients together on their cores. In an open loop lateness shows busy clients:
-        the senders of an open loop wait awake, so that their processor time is always high.
+        Either one client was busy, or all clients together on their cores. In an open loop lateness shows busy clients.
+        Processor time does not: senders of an open loop wait by busy waiting.
         """
         return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 
@@ -260,8 +257,8 @@ def combine(
     interrupted: bool = False,
     cores: int | None = None,
 ) -> LoadResult:
-    """The result of a run from the reports of its processes, in any order. ``lost`` is the number of processes that
-    ended without a report."""
+    """The result of a run from the reports of the client processes, in any order. ``lost`` is the number of processes
+    that ended without a report."""
     reports = sorted(reports, key=lambda report: report.client)
     recorded = [report.recorded for report in reports if report.recorded is not None]
     spans = [span for each in recorded for span in each.spans]
@@ -312,7 +309,7 @@ def from_json(document: object) -> LoadResult:
 
 
 def _encoded(value: object) -> object:
-    """JSON of ``Times``, which msgspec does not know. Raises NotImplementedError for any other type."""
+    """JSON of a ``Times`` object, for msgspec. Raises NotImplementedError for any other type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError
@@ -327,7 +324,7 @@ def _decoded(_: type, value: Any) -> Times:
 
 
 def _served(span: Span, loop: str) -> bool:
-    """True where a connection was not starved."""
+    """True if a connection was not starved."""
     return span.replies > 0 or (loop == "open" and span.heard)
 
 

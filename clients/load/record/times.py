@@ -1,7 +1,7 @@
 """Times as distributions: HDR histograms of nanoseconds, and the statistics of these distributions.
 
 A histogram goes from 1 ns to 60 s with three digits: a bucket is 0.1 % wide at most. A value outside is counted, never
-dropped or clipped. Histograms are merged, count by count; percentiles are never averaged. Mean, standard deviation,
+dropped or clipped. Histograms are merged by adding counts; percentiles are never averaged. Mean, standard deviation,
 least and greatest are exact, from the values themselves.
 """
 
@@ -27,8 +27,7 @@ Nanoseconds = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
 
 _BUCKET_BITS = 11
-"""Number of bits to which a value is kept. A value with more bits is rounded to this number. Three digits need 11 bits
-(2·10³ < 2¹¹)."""
+"""Number of bits of a value that are kept; the lower bits are dropped. Three digits need 11 bits (2·10³ < 2¹¹)."""
 
 _NUMBERS = ("count", "out_of_range", "sum_ns", "squares", "min_ns", "max_ns")
 
@@ -44,7 +43,7 @@ class Times:
 
     def __init__(self) -> None:
         self._places: Places = np.empty(0, dtype=np.intp)  # of the buckets that have a value, ascending
-        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each such bucket; never changed in place
+        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each bucket in _places; never changed in place
         self.count = 0
         """Values within the range."""
         self.out_of_range = 0
@@ -71,7 +70,7 @@ class Times:
         self.max_ns = max(self.max_ns, int(kept.max()))
 
     def merge(self, other: "Times") -> None:
-        """Adds all values of another distribution, as if they had been recorded here."""
+        """Adds all values of another distribution."""
         self._add(other._places, other._counts)
         self.count += other.count
         self.out_of_range += other.out_of_range
@@ -81,11 +80,11 @@ class Times:
         self.max_ns = max(self.max_ns, other.max_ns)
 
     def encoded(self) -> str:
-        """The histogram in HdrHistogram's own compressed form (V2, base64), which HdrHistogram's tools read."""
+        """The histogram in HdrHistogram's compressed form (V2, base64), for HdrHistogram's tools."""
         return str(self.histogram().encode(), "ascii")
 
     def histogram(self) -> HdrHistogram:
-        """A copy as HdrHistogram's own class has it."""
+        """A copy as an object of HdrHistogram's class."""
         histogram = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
         _counts_of(histogram)[self._places] = self._counts
         histogram.total_count = self.count
@@ -94,9 +93,8 @@ class Times:
         return histogram
 
     def buckets(self) -> tuple[Nanoseconds, Nanoseconds, Nanoseconds]:
-        """Every bucket that has a value, ascending: its lowest and highest value in nanoseconds, and its count.
-
-        The order is HdrHistogram's order of its counts. HdrHistogram's own iterators take a thousand times as long.
+        """Lowest value, highest value (in nanoseconds) and count of every bucket that has a value, in ascending order.
+        The order is HdrHistogram's order. HdrHistogram's own iterators take a thousand times as long.
         """
         places, half_bits = self._places, _BUCKET_BITS - 1
         shifts = np.maximum((places >> half_bits) - 1, 0)
@@ -128,7 +126,7 @@ class Times:
             return Distribution(0, self.out_of_range)
         mean_ns = self.sum_ns / self.count
         variance = max(0.0, self.squares / self.count - mean_ns**2)
-        _, highest, counts = self.buckets()  # HdrHistogram's own percentiles, which take five times as long
+        _, highest, counts = self.buckets()  # as HdrHistogram's percentiles, in a fifth of the time
         wanted = [max(1, int(percent / 100 * self.count + 0.5)) for percent in (50, 90, 99, 99.9)]
         found = highest[np.searchsorted(np.cumsum(counts), wanted)].tolist()
         p50, p90, p99, p999 = (min(value, self.max_ns) / 1000 for value in found)
@@ -167,7 +165,7 @@ class Times:
 
 
 def _counts_of(histogram: HdrHistogram) -> Nanoseconds:
-    """A histogram's own array of counters, and not a copy."""
+    """The array of counters inside a histogram, not a copy."""
     return np.frombuffer(histogram.counts, dtype=np.int64, count=histogram.counts_len)
 
 
@@ -188,7 +186,7 @@ class Distribution:
 
     count: int
     out_of_range: int = 0
-    """Values under 1 ns or over 60 s, which no statistic here includes."""
+    """Values under 1 ns or over 60 s. No statistic here includes these values."""
     mean_us: float | None = None
     stddev_us: float | None = None
     min_us: float | None = None
@@ -200,7 +198,7 @@ class Distribution:
 
 
 def total(parts: Sequence[Times]) -> Times:
-    """The sum of several histograms, bucket by bucket. For a single histogram, that histogram itself and not a copy."""
+    """The sum of several histograms, bucket by bucket. For a single histogram, the histogram itself and not a copy."""
     if len(parts) == 1:
         return parts[0]
     merged = Times()

@@ -1,7 +1,7 @@
-"""Records of one client process over its turns: every request's moments, and processor clocks around each turn.
+"""Records of one client process over all turns: the moments of every request, and processor times of each turn.
 
-The records are raw. The program that folds them finds the counted requests by the turns' moments. Times are nanoseconds
-of the clock that all processes share; a request's outcome is one byte (``records.py``).
+The records are raw. A later program finds the counted requests by the turns' moments. Times are nanoseconds of the
+clock that all processes share; a request's outcome is one byte (``records.py``).
 """
 
 from dataclasses import dataclass
@@ -16,36 +16,35 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests of one connection, in the order in which they ended."""
+    """Requests of one connection, in the order of their ends."""
 
     line: int
-    """Number of the connection's line, which is the loads that share the connection (``turn_lines.py``)."""
+    """Number of the connection's line. A line is the group of loads that share connections (``turn_lines.py``)."""
     sent_ns: Numbers
     done_ns: Numbers
     outcomes: npt.NDArray[np.uint8]
     begun: int
-    """Number of requests begun, counted where a request is sent and not where its end is recorded."""
+    """Number of requests begun, counted at the send and not at the end of a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRecords:
-    """Report of one client process after its turns."""
+    """Report of one client process after the turns."""
 
     client: int
-    """Number of the client process. The price updater has the number of clients as its own number."""
+    """Number of the client process. The price updater comes after the last client."""
     requests: tuple[Requests, ...]
     """Requests of each connection."""
     client_cpu_ns: Numbers
     """Processor time of this process in each turn; 0 for a turn in which this process did not send."""
     server_cpu_ns: Numbers
-    """Processor time of the turn's server from the turn's begin to its end; 0 where the clock was not read."""
+    """Processor time of the turn's server during the turn; 0 if the clock was not read."""
     wire_bytes: Numbers
-    """Bytes that the loopback carried from the turn's begin to its end, headers included; 0 where the counter was not
-    read."""
+    """Bytes that the loopback carried during the turn, headers included; 0 if the counter was not read."""
 
 
 def taken(line: int, records: Records) -> Requests:
-    """The requests of these records, which are then emptied."""
+    """The requests of these records. The function empties the records."""
     requests = Requests(
         line,
         np.array(records.sent, dtype=np.int64),

@@ -1,1 +1,2 @@
-"""The processes of a run: clients, and the server that does nothing; the floor, the search for a rate."""
+"""Runs: the client processes, the null server (a server that does nothing), the floor (a client's times on the null
+server), and the search for the highest rate."""

@@ -1,7 +1,7 @@
-"""A load run whose history is checked: the state of the stocks before the run and after it, and the run's history.
+"""A load run with a check of its history: the state of the stocks before and after the run, and the history of the run.
 
-No other program may change these stocks during the run. The stocks' limits are taken from the replies, unless the
-caller gives them. No reply states a limit, but each refusal rules out some limits.
+No other program may change these stocks during the run. The stocks' volume limits are derived from the replies, unless
+the caller gives the limits. No reply states a limit, but each refusal rules out some limits.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from stock_service.trading.model import INT64_MAX, LookupReply, Status, Stock
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """State of a plan's stocks before its run."""
+    """State of a plan's stocks before the run."""
 
     stocks: tuple[Stock, ...]
     """Stocks that the server has, with the largest possible limit."""
@@ -42,8 +42,8 @@ def begin(plan: LoadPlan) -> Beginning:
 
 
 def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapping[str, int] | None = None) -> History:
-    """The history of a run that has ended. This function looks up every stock once more. ``limits``: the known limits,
-    by stock.
+    """The history of a run that has ended. This function looks up every stock once more. ``limits`` has the known
+    volume limits, by stock.
 
     Blocks for a timeout per stock at most.
     """
@@ -65,7 +65,7 @@ def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapp
 
 
 def _looked_up(plan: LoadPlan) -> list[Operation]:
-    """A Lookup of every stock, one after the other."""
+    """Looks up every stock, one after another. Gives the Lookups as operations."""
     with closing(connecting(plan)(plan.timeout_s)) as connection:
         exchange = RemoteExchange(connection, plan.timeout_s)
         return [_timed(exchange.lookup, name) for name in dict.fromkeys(plan.stocks)]

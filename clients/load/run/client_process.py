@@ -1,11 +1,12 @@
 """A client process: connects at the given moment, sends through the warm-up and the measured window, and reports.
 
 The process gets its orders and sends its report over a pipe (``run_client``). SIGINT is for the parent alone. After
-SIGTERM the process sends no more requests and reports its records so far. Garbage collection is off in the process: the
-code makes no cycles, and a collection would lengthen the measured latency.
+SIGTERM the process sends no more requests, and reports the records so far. Garbage collection is off in the process:
+the code makes no cycles, and a collection would lengthen the measured latency.
 
-The lean client drives all its kept connections in the main thread (``send/lanes.py``). A connection of the transport's
-own client has a thread, which blocks in its calls (``send/driver.py``). The same holds for a connection per request.
+The lean client drives all its kept connections in the main thread (``send/lanes.py``). With the transport's own client,
+each connection has a thread that blocks in calls (``send/driver.py``). With a connection per request, too, each
+connection has a thread.
 """
 
 import gc
@@ -37,11 +38,11 @@ READY = "ready"
 """First message of a client: the client waits at the barrier."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""Time after the window for which clients wait before they fold their records. The last of ten replies of a busy server
-takes this time."""
+"""Time after the window for which a client waits before folding its records. A busy server needs this time for its last
+ten replies."""
 
 _INTERRUPTED_S = 1.0
-"""Seconds for which an interrupted process waits for the calls under way in its threads."""
+"""Longest wait of an interrupted process for the calls under way in the threads, in seconds."""
 
 
 class Interrupted(BaseException):
@@ -50,8 +51,8 @@ class Interrupted(BaseException):
 
 
 class Stopping:
-    """Handler of SIGTERM: stops all sending, and raises Interrupted in the main thread, at once or after a held
-    block."""
+    """Handler of SIGTERM: stops all sending, and raises Interrupted in the main thread, at once or at the end of a
+    ``held_back`` block."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
@@ -68,8 +69,8 @@ class Stopping:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Holds Interrupted back, so that the block is never half done. Raises Interrupted at the block's end if the
-        signal came meanwhile."""
+        """Holds Interrupted back until the end of the block, so that the block is always completed. Raises Interrupted
+        at the end of the block if the signal came meanwhile."""
         self._held = True
         try:
             yield
@@ -92,19 +93,19 @@ class Load(Protocol):
         """Sends requests, and returns at about this moment."""
 
     def settle(self) -> None:
-        """After the window: waits for the replies under way, then for the other clients' replies."""
+        """After the window: waits for the replies under way, then until the other clients have their replies, too."""
 
     def end(self, interrupted: bool) -> int:
-        """Folds all records, and closes the connections unless the run was interrupted. Gives the number of requests
-        that were under way, or due and not sent."""
+        """Folds all records, and closes the connections unless the run was interrupted. Gives the number of unanswered
+        requests: under way, or due and not sent."""
 
 
 def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
     """Runs the process: sends READY, gets a Window, sends a ClientReport. Ends without an error if the parent is
     gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then sends SIGTERM
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and then sends SIGTERM
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when all is measured
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until it is listened to
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until measure sets a handler
     settle(plan)
     prepared = Client(plan, client, progress)
     try:
@@ -121,7 +122,7 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
 
 
 class Client:
-    """One client, whose requests are drawn and encoded. To be used once, in the main thread."""
+    """A client with its drawn and encoded requests. To be used once, in the main thread."""
 
     def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
         self._plan = plan
@@ -164,7 +165,7 @@ class Client:
 
 
 def settle(plan: LoadPlan) -> None:
-    """Prepares the process: sets its cores and its limit of descriptors, and turns garbage collection off."""
+    """Prepares the process: sets the allowed cores and the limit of descriptors, and turns garbage collection off."""
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
     if plan.real_time:
@@ -178,7 +179,7 @@ def settle(plan: LoadPlan) -> None:
 
 
 _SPIN_NS = 150_000
-"""Time before a due request for which a client's only sending thread waits awake: a sleep may end 0.1 ms late."""
+"""Time of busy waiting before a due request, in a client with one sending thread. A sleep may end 0.1 ms late."""
 
 
 def _load(
@@ -270,7 +271,7 @@ class _Threads:
         _let_others_end(self._recorder.window)
 
     def end(self, interrupted: bool) -> int:
-        """See ``Load.end``. A thread that still waits for a call is left waiting."""
+        """See ``Load.end``. A thread that still waits for a reply goes on waiting."""
         unanswered, until_ns = 0, _due_until(self._recorder.window)
         if interrupted:
             self._pool.shutdown(wait=False)
@@ -329,7 +330,7 @@ class _Multiplexed:
             self._lanes.close()
             return 0
         return self._lanes.unsent + sum(
-            span.cut(len(lane.waiting) + 1)  # plus 1: a request that may be neither under way nor recorded
+            span.cut(len(lane.waiting) + 1)  # plus 1: a request that was counted, but not yet under way or recorded
             for lane, span in zip(self._lanes.lanes, self._spans, strict=True)
         )
 
@@ -339,13 +340,13 @@ class _Multiplexed:
 
 
 def _let_others_end(window: Window) -> None:
-    """Waits until the last replies of the other clients have come: folding on their core would make these replies
-    late."""
+    """Waits until the last replies of the other clients have come. Otherwise this client's folding would delay these
+    replies, on a core that clients share."""
     _sleep_until(window.end_ns + _LAST_REPLIES_NS)
 
 
 def _due_until(window: Window) -> int:
-    """The moment until which requests were due, for a run that is interrupted now."""
+    """The end of the due moments of a run that is interrupted now."""
     return min(time.perf_counter_ns(), window.end_ns)
 
 

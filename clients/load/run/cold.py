@@ -1,9 +1,8 @@
-"""A cold run: a client process of its own, one connection, and a given number of calls. Later runs keep nothing of a
-cold run.
+"""A cold run: a new client process, one connection, and a given number of calls. No later run uses this process.
 
-The process comes from the fork server that every load run here uses, and is reaped before ``run`` returns. Ctrl-C is
-for the parent: the process never gets the signal, and the parent kills the process. Left out: conclusions from the
-times, and a warm server, which the caller provides.
+The process is forked by the fork server of all load runs, and is reaped before ``run`` returns. Only the parent handles
+Ctrl-C: the process never gets the signal, and the parent kills the process. Left out: conclusions from the times, and
+the start of the server. The caller provides a warm server.
 """
 
 from clients.load.plan.load_plan import LoadPlan

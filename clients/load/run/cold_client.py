@@ -1,9 +1,9 @@
-"""One client process of a cold run: connects, makes its calls one after the other, reports the times, and ends.
+"""The client process of a cold run: connects, makes one call after another, reports the times, and ends.
 
-The process is forked from a process that has the modules loaded. First it loads the transport's own library. So no time
-here includes an import. The process has made no call before: the library and the interpreter's caches of this code are
-cold. Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every load client
-here.
+The process is forked from a process that has the modules loaded. The process first loads the transport's library. So no
+measured time includes an import. The process has made no earlier call: the library and the interpreter's caches of this
+code are cold. Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every load
+client.
 """
 
 import time
@@ -62,7 +62,7 @@ def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
 
 
 def told(connect_ns: int, records: Records) -> ColdRun:
-    """Cold run of these records of one connection, which must not be empty."""
+    """ColdRun of one connection's records. The records must not be empty."""
     ends = [outcome % TYPE_STEP for outcome in records.outcomes]
     times_ns = [
         done_ns - sent_ns if end < FAULT_FIRST else None

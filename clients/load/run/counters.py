@@ -1,4 +1,4 @@
-"""Counters of the system, read before and after a piece of the load."""
+"""Counters of the operating system, read before and after a part of the load."""
 
 import time
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from stock_service.rpc.errors import Unavailable
 
 
 def processes_cpu_ns(pids: Sequence[int]) -> int:
-    """Processor time of processes so far, of all their threads. Raises Unavailable if one is gone."""
+    """Processor time of these processes so far, all threads together. Raises Unavailable if a process is gone."""
     try:
         return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in pids)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
     except OSError as error:
@@ -15,7 +15,7 @@ def processes_cpu_ns(pids: Sequence[int]) -> int:
 
 
 def loopback_bytes() -> int:
-    """Bytes that this machine's loopback has carried so far; 0 where the system does not say."""
+    """Bytes that this machine's loopback has carried so far; 0 if the system has no such counter."""
     try:
         with open("/sys/class/net/lo/statistics/tx_bytes", "rb") as file:
             return int(file.read())

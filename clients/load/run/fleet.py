@@ -1,12 +1,12 @@
-"""The client processes of a load run: their common start, their progress, their reports, and their end.
+"""Client processes of a load run: the common start, the progress, the reports, and the end of the processes.
 
-Each process reports when it stands at the barrier. When all processes stand there, the window is set, on a clock that
-all share (CLOCK_MONOTONIC). Then all processes connect at once. The barrier comes before connecting: a client that the
-server keeps waiting cannot stop the run.
+Each process reports that it stands at the barrier. When all processes stand at the barrier, the parent sets the window,
+on a clock that all processes share (CLOCK_MONOTONIC). Then all processes connect at once. The barrier comes before
+connecting, so that a slow connect of one client does not delay the run.
 
 Ctrl-C ends the run early and keeps the measurements so far (``LoadResult.interrupted``), also when Ctrl-C comes several
-times. A terminal sends Ctrl-C to the clients too, which ignore it. Programs that call ``run`` need the usual ``if
-__name__ == "__main__"`` guard.
+times. A terminal also sends Ctrl-C to the clients. The clients ignore the signal. Programs that call ``run`` need the
+usual ``if __name__ == "__main__"`` guard.
 """
 
 import os
@@ -32,15 +32,14 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room
 from clients.load.send import lean
 
 LEAD_NS = 5_000_000
-"""Time between the clients' order to connect and the moment of connecting. In this time the last client hears the
-order."""
+"""Time between the order to connect and the moment of connecting. In this time the order reaches the last client."""
 
 READY_S = 60.0
 """Longest time for all clients to reach the barrier; ten take a tenth of a second, 512 some seconds."""
 
 FOLD_S = 30.0
-"""Longest time for a client's report after its last reply; a million records take 0.1 s. The last reply comes within
-two timeouts: a request may be sent one timeout late, and the reply may take another timeout."""
+"""Longest time for a client's report after the last reply, in seconds; a million records take 0.1 s. The last reply
+comes within two timeouts: a request may be sent one timeout late, and the reply may take a second timeout."""
 
 INTERRUPTED_S = 5.0
 """Longest time for a client's report after Ctrl-C, as ``FOLD_S``."""
@@ -57,7 +56,7 @@ class Progress:
 
     phase: Phase
     """Phase of the run. The phase ``standing`` is reported once, when all living clients stand at the barrier. The
-    clients may go on when this call of the watch returns."""
+    clients start after this call of the watch has returned."""
     requests: int
     """Requests done so far, warm-up included, to within some dozen for each connection."""
     elapsed_s: float
@@ -79,19 +78,19 @@ def warm() -> None:
 
 @cache
 def _counts() -> MutableSequence[int]:
-    """Counts of the requests that each connection of a run has done; all runs use the same array, one run after the
-    other."""
+    """Number of finished requests of each connection of a run. All runs use this array, one run after another."""
     counts: MutableSequence[int] = RawArray("q", CONNECTIONS_MAX)
     return counts
 
 
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
-    """Runs a plan. Blocks for its warm-up, its window, and the last replies. Not for two threads at the same time.
+    """Runs a plan. Blocks for the warm-up, the window, and the last replies. Not for two threads at once.
 
     Raises the Fault of connecting if no client could connect. Raises UsageError if the system allows too few
-    descriptors, or if the transport has no such client. A client process that dies is counted among the errors
-    (``client_lost``). After an error, too, no process is left behind. Ctrl-C ends the run early, and KeyboardInterrupt
-    is not raised. A KeyboardInterrupt of ``progress``, or of another signal's handler, has the same effect.
+    descriptors, or if the transport does not have the plan's kind of client. A client process that dies is counted
+    among the errors (``client_lost``). All processes are ended, also after an error. Ctrl-C ends the run early and
+    raises no KeyboardInterrupt. A KeyboardInterrupt raised by ``progress`` or by a signal handler also ends the run
+    early.
     """
     lean.check(plan)
     make_room(plan.clients)
@@ -206,7 +205,7 @@ class _Fleet:
                 self._say(phase)
 
     def _end_early(self) -> None:
-        """Ends the run and its window now. Blocks for a moment."""
+        """Ends the run and the window now. Blocks until the clients have reported, for at most ``INTERRUPTED_S``."""
         now_ns = time.perf_counter_ns()
         self._ending = True
         if not self._window.end_ns:  # no client has got the window

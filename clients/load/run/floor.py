@@ -2,10 +2,10 @@
 this machine, now.
 
 A response time includes the work of the client, the kernel and the loopback. No server can show a shorter time than
-this floor. The floor is measured for half a second, in a closed loop on one connection. Beside a result, the floor
-shows the part of a response time that the server does not cause.
+this floor. The floor is measured for half a second, in a closed loop on one connection. The floor shows how much of a
+response time is not caused by the server.
 
-The null server runs on the cores that the client may not use, if the machine has such cores.
+The null server runs on cores that the client may not use, if the machine has more cores than the client may use.
 """
 
 import os
@@ -87,8 +87,8 @@ def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 
 @contextmanager
 def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterator[Address]:
-    """Starts a null server in a process of its own, and gives its address. The null server ends with the block, or with
-    this process.
+    """Starts a null server in a new process, and gives the server's address. The null server ends with the block, or
+    with this process.
 
     Raises Unavailable.
     """

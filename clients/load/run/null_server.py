@@ -1,4 +1,5 @@
-"""A server that does nothing: every request gets the same valid reply to Lookup, at the least cost that Python allows.
+"""Null server: a server that does nothing. The reply to every request is one constant, valid reply to Lookup, sent at
+the least cost that Python allows.
 
     python -m clients.load.run.null_server --transport sockets --port 0
 
@@ -43,7 +44,7 @@ closes the descriptor."""
 
 
 class _Connection:
-    """One connection: reads requests, gets the replies from its protocol, writes the replies."""
+    """A connection: reads requests, gets the replies from the protocol, and writes the replies."""
 
     __slots__ = ("_descriptor", "_feed")
 
@@ -65,12 +66,12 @@ class _Connection:
 
 
 def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
-    """Maker of the transport's side of a new connection; None for a transport that needs its own library."""
+    """Function that makes the server's side of a new connection. None if only a library speaks the transport."""
     return load(transport).null_answers(REPLY)
 
 
 class NullServer:
-    """The null server, which listens from its creation on. For one thread. ``serve`` may be called once."""
+    """The null server. It listens as soon as the object exists. For one thread. ``serve`` may be called once."""
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
         """``answers`` makes the protocol of a new connection. Raises OSError if the server cannot listen."""
@@ -138,7 +139,7 @@ class NullServer:
             try:
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 accepted.setblocking(False)
-                answer = _Connection(accepted.fileno(), self._new_answers()).answer  # which may say something first
+                answer = _Connection(accepted.fileno(), self._new_answers()).answer  # may send the first bytes
             except OSError:  # reset by the client
                 accepted.close()
                 continue
@@ -160,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the byte that the interpreter writes ends serve
     signal.set_wakeup_fd(server.stop_descriptor)
-    gc.disable()  # a collection would be taken for the client's time; nothing here makes cycles
+    gc.disable()  # a collection would lengthen the client's times; nothing here makes cycles
     print(f"ready 127.0.0.1:{server.port}", flush=True)
     server.serve()
     return 0

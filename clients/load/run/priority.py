@@ -1,9 +1,10 @@
-"""Real-time priority: a program without this priority cannot take the core of a process that has it (SCHED_FIFO,
-sched(7)).
+"""Real-time priority (SCHED_FIFO, sched(7)): no program with normal priority can take the core of a process with
+real-time priority.
 
-Without real-time priority, a client that waits awake for the next moment shares its core. Another program that wakes on
-the core gets some milliseconds, and so does the kernel's own work. In these milliseconds the client sends requests late
-and sees replies late. Only Linux has this priority, which needs a permission: root, or CAP_SYS_NICE.
+Without real-time priority, a client that waits awake for the next due moment shares its core. A second program that
+wakes on the core gets the core for some milliseconds, and so does the kernel. In these milliseconds the client sends
+requests late and sees replies late. Only Linux has this priority. The process needs a permission: root, or
+CAP_SYS_NICE.
 
 The load client has no option for this priority. A process that never sleeps keeps all other programs off its core, and
 also the kernel's network thread. Linux keeps a twentieth of the time for other programs (``sched_rt_runtime_us``), in
@@ -13,7 +14,7 @@ one piece of up to 50 ms. At high rates this pause makes requests later, not ear
 import os
 
 PRIORITY = 1
-"""The lowest real-time priority, which is above all programs without real-time priority."""
+"""The lowest real-time priority, above every normal priority."""
 
 
 def take_real_time() -> None:

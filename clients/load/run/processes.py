@@ -1,12 +1,12 @@
 """Processes of load clients: forked by one fork server, each with a pipe, always reaped.
 
-The fork server has the heavy modules loaded, so ten processes take a few milliseconds each. The fork server stays for
-the next run, and ends with this program.
+The fork server has the heavy modules loaded, so a process starts in a few milliseconds. The fork server stays for the
+next run, and ends with this program.
 
-The fork server ends when no process holds its pipe any more. The fork server gives this pipe to every process that it
-forks, since that process might fork too. Our client processes do not fork, so they close the pipe. So the fork server
-ends with the program that started it, also after a crash of the program. The client processes end with the fork server,
-at any point of their work.
+The fork server ends when no process holds the fork server's pipe any more. Every forked process inherits this pipe,
+since it might fork, too. The client processes do not fork, and close the pipe. So the fork server ends with the program
+that started the fork server, also after a crash of the program. The client processes end with the fork server, at any
+point of their work.
 """
 
 import multiprocessing
@@ -34,17 +34,17 @@ REAP_S = 5.0
 """Longest time for a process that has reported to end before it is killed."""
 
 DESCRIPTORS_EACH = 4
-"""Descriptors of this program that a client process takes: its pipe, and three of ``multiprocessing``'s."""
+"""Descriptors of this program for each client process: the pipe, and three that ``multiprocessing`` opens."""
 
 _DESCRIPTORS_BESIDE = 64
 """Descriptors for the other parts of a program."""
 
 
 def warm() -> None:
-    """Starts the fork server, which loads its modules in the background. May be repeated."""
+    """Starts the fork server. The fork server loads its modules in the background. May be repeated."""
     allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server inherits this limit
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
-    resource_tracker.ensure_running()  # it would unblock the signals blocked below
+    resource_tracker.ensure_running()  # a later start would unblock the signals blocked below
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()  # all clients inherit the mask: Ctrl-C is for the parent alone
@@ -53,8 +53,8 @@ def warm() -> None:
 
 
 def make_room(clients: int) -> None:
-    """Ensures that this process may have this number of clients. Raises UsageError if the system does not allow the
-    descriptors."""
+    """Raises the limit of descriptors as this number of clients needs. Raises UsageError if the system does not allow
+    the descriptors."""
     needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
     allowed = allow_descriptors(needed)
     if allowed < needed:
@@ -63,8 +63,8 @@ def make_room(clients: int) -> None:
 
 
 def allow_descriptors(needed: int) -> int:
-    """Raises this process's limit of descriptors to ``needed``, as far as the system allows. Gives the limit, which is
-    never lowered."""
+    """Raises this process's limit of descriptors to ``needed``, as far as the system allows. Never lowers the limit.
+    Gives the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return needed
@@ -131,7 +131,7 @@ def heard(pipe: Pipe, within_s: float = 0.0) -> object:
 
 
 def run_forked(process: Callable[..., None], *arguments: object) -> None:
-    """Calls ``process`` in a forked process, which from its beginning ends with its parent."""
+    """Calls ``process`` in a forked process. From its first moment, the forked process ends with its parent."""
     end_with_parent()  # the parent is alive while this process holds the pipe
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     process(*arguments)

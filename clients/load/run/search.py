@@ -1,12 +1,12 @@
-"""The highest rate at which a server keeps a limit on its 99th percentile, found by trials.
+"""Search for the highest rate at which a server keeps a limit on the 99th percentile of its response times, by trials.
 
-The search has three steps. First it doubles the rate until a trial fails. If the first trial fails, the search halves
-the rate until a trial passes. Then the search halves the interval between the passed and the failed rate (on the
-logarithm) until the interval is 5 % wide. Last, the search tries the found rate once more, and steps down by 5 % until
-some rate has passed twice: one pass may have been luck.
+The search has three steps. First, the rate is doubled until a trial fails. If the very first trial fails, the rate is
+halved until a trial passes. Second, the interval between the passed and the failed rate is bisected, on a logarithmic
+scale, until the interval is 5 % wide. Third, the found rate is tried once more. The rate goes down by 5 % until a rate
+has passed twice, since a single pass may be luck.
 
-A trial that failed while the client itself was late says little of the server. The search repeats this trial once
-before the trial counts. The last step repeats no trial, since a repetition would again let a rate pass by luck.
+A failed trial with late sends says little about the server. The search repeats such a trial once, and the repetition
+counts. The third step repeats no trial, since a repetition would give luck a second chance.
 
 Left out: the measurement of a trial. The caller measures a trial in an open loop, since a closed loop slows down with
 the server and shows no limit.
@@ -20,8 +20,8 @@ STEP = 1.05
 """Precision of the answer: the found rate is within 5 % of the highest rate."""
 
 TRIALS_MAX = 40
-"""Largest number of trials. Doubling from 10/s to a million takes 18 trials, and halving the interval takes 4. The last
-step takes some more. Repeated trials count."""
+"""Largest number of trials. Doubling from 10/s to a million takes 18 trials, and halving the interval takes 4. The
+third step takes some more. Repeated trials count."""
 
 HALVINGS_MAX = 4
 """Largest number of times that a failed first rate is halved. At half the rate a trial lasts twice as long."""
@@ -37,8 +37,7 @@ class Trial:
     said: str
     """Result of the trial, in a few words."""
     late_sends: bool = False
-    """True where requests were sent late or off their schedule. The cause may then be the client, and not the
-    server."""
+    """True if requests were sent late or off the schedule. The cause may then be the client, and not the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +48,12 @@ class Found:
     """The highest rate that kept the limits; None if no rate kept the limits twice."""
     trials: tuple[Trial, ...]
     late_sends: bool
-    """True where requests were sent late in the failed trial. The client was then probably the limit."""
+    """True if requests were sent late in the last failed trial. The client was then probably the limit."""
 
 
 def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float, high_hz: float) -> Found:
-    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``. Blocks for the time of the trials, which
-    are at most ``TRIALS_MAX``."""
+    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``. Makes at most ``TRIALS_MAX`` trials, and
+    blocks for the time of the trials."""
     trials: list[Trial] = []
 
     def attempt(rate_hz: float) -> Trial:

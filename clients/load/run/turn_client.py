@@ -1,8 +1,9 @@
-"""One client process of a block: one process for all turns, with a connection to every server.
+"""A client process of a block. The process serves all turns (slices of time in which one load sends), and is connected
+to every server.
 
-Over a pipe the process sends CONNECTED, gets turns, and sends back its records of the turns. The process ends when it
-gets None in place of turns. If a load has a price updater, the last process is this updater. Garbage collection is off
-in the process, as in every load client here.
+Over a pipe the process sends CONNECTED, receives turns, and sends back the records of the turns. The process ends when
+it receives None in place of turns. If a load has a price updater, the last process is this updater. Garbage collection
+is off in the process, as in every load client.
 """
 
 import random
@@ -35,8 +36,7 @@ CONNECTED = "connected"
 """First message of a process: the process has all its connections."""
 
 _READ_BEFORE_NS = 500_000
-"""Time before a turn's end at which the server's processor clock is read. By this moment usually all requests are
-answered."""
+"""The server's processor clock is read this time before a turn's end. By then usually all requests are answered."""
 
 _FOREVER = 2**62
 
@@ -185,10 +185,9 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
 
 
 class Updater:
-    """The price updater, which sends Updates at random moments. See ``Part``.
-
-    The moments are drawn over each load's own time: the load's turns are laid end to end. So the updater's rate is the
-    same for turns of any length.
+    """The price updater: sends Updates at random moments. See ``Part``. The moments are drawn on a time axis of each
+    load, on which the load's turns follow each other without gaps. So the updater's rate does not depend on the length
+    of the turns.
     """
 
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:
@@ -206,7 +205,7 @@ class Updater:
         self._requests = {number: Workload(plan).requests(client, 0) for number, plan in self._plans.items()}
         self._rng = random.Random(f"{loads[0].plan.seed}/updater")
         self._left_ns = dict.fromkeys(self._line_of, 0)
-        """For each load, the time until the next update, counted in the load's own turns."""
+        """For each load, the time until the next update, in nanoseconds. Only the time in the load's turns counts."""
 
     def open(self) -> None:
         """See ``Part.open``."""

@@ -1,7 +1,6 @@
-"""The client processes of a block: their common start, their turns, their reports, and their end.
-
-The processes come from the fork server that every load run here uses. Ctrl-C is for the parent: the processes never get
-the signal, and end with the block. Left out: conclusions from their records.
+"""The client processes of a block: the common start, the turns, the reports, and the end of the processes. The
+processes are forked by the fork server of all load runs. Only the parent handles Ctrl-C: the processes never get the
+signal, and end with the block. Left out: conclusions from the records.
 """
 
 import time

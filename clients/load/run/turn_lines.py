@@ -1,5 +1,5 @@
-"""Lines: the loads of a block that share connections, and the senders on these connections. A **line** exists for each
-server and kind of client."""
+"""Lines. A **line** is the group of loads of a block that share connections, and the senders on these connections. Each
+combination of server and kind of client has one line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from clients.load.plan.turns import TurnLoad
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Loads of one server by one kind of client, with the same number of connections. The loads of a line share the
+    """Loads of one server by one kind of client, with equal numbers of connections. The loads of a line share the
     connections."""
 
     number: int

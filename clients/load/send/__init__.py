@@ -1,1 +1,1 @@
-"""Senders: an engine for each kind of client, and the bytes that it puts on the wire."""
+"""Senders: for each kind of client, the code that sends requests and receives replies."""

@@ -1,23 +1,23 @@
-"""One connection and one request at a time, over any transport: send, wait for the reply, send the next.
-
-The driver drives the transport's own client. With a connection per request, the driver drives both kinds of client.
-``lanes.py`` drives the lean client's kept connections.
+"""Driver: a connection with one request at a time, over any transport. The driver sends a request, waits for the reply,
+and sends the next request. The driver is used with the transport's own client, and with both kinds of client for a
+connection per request. ``lanes.py`` drives the lean client's kept connections.
 
 For each request the hot loop reads the clock twice, makes the call, looks the reply up among the known valid replies,
-and appends three numbers. All other work is done before the loop or after it. Service time begins just before the call
-and ends just after it, so it includes the client's own work. With a connection per request, service time includes
-connecting, but not closing.
+and appends three numbers. All other work is done before or after the loop. Service time begins just before the call and
+ends just after the call. So service time includes the client's own work. With a connection per request, service time
+includes connecting, but not closing.
 
-In an open loop each connection has a part of the schedule and waits for the next moment on it. A reply that comes after
-this moment makes the next send late. The late request's response time begins when the request was due (as in wrk2).
+In an open loop each connection has a part of the schedule, and waits for the next due moment. A reply that comes after
+the next due moment makes the next send late. The response time of a late request begins when the request was due (as in
+wrk2).
 
-A fault is recorded and never retried: the next request is a new one. The connection is made anew, and the next
-request's time does not include this.
+A fault is recorded, and the request is never retried. The driver then reconnects, and no request's time includes the
+reconnecting.
 
-The first call on a connection is marked, answered or failed: its time includes work that happens only once. The very
-first call may wait until the run ends: a client that the server keeps waiting is starved, and starvation is not an
-error. In an open loop only the very first call is marked, and this call comes before the schedule. After a fault every
-request belongs to the schedule.
+The first call on a connection is marked, answered or failed, since its time includes work that happens only once. The
+very first call of the run may wait until the run ends. A client that waits so long is starved, and starvation is not an
+error. In an open loop only the very first call is marked, and this call comes before the schedule. After a reconnect
+every request belongs to the schedule.
 
 An interrupted run is folded while a thread may still be in a call. So the outcome is recorded last: a request with an
 outcome counts as recorded.
@@ -37,13 +37,13 @@ from stock_service.rpc.errors import DeadlineExceeded, Fault
 from stock_service.rpc.transports import Connection
 
 BLOCK = 16
-"""Requests between two checks if records must be folded, and between two reports of progress."""
+"""Number of requests between two checks: whether the records must be folded, and how far the run has come."""
 
 PAUSE_S = 0.01
 """Pause after a fault. A connection asks a server that refuses, or that is gone, a hundred times a second at most."""
 
 LATE_NS = 20_000_000
-"""Time after the deadline for which a request that was due before it is still sent."""
+"""Grace time after the deadline. In this time a request that was due before the deadline is still sent."""
 
 STARVED_NS = 100_000_000
 """Tolerance of timers. A first call that is given up this long before the run's end still counts as starved."""
@@ -51,7 +51,7 @@ STARVED_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Clock, limits and shared state that the caller gives to a sender, so that tests need no real clock."""
+    """Clock, limits and shared state of a sender. The caller gives these values, so that tests need no real clock."""
 
     deadline: Deadline
     timeout_s: float
@@ -63,9 +63,10 @@ class Surroundings:
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
     due_ns: Callable[[int], Iterator[int]] | None = None
-    """An open loop's moments from a start on; None for a closed loop, where the next request is due at once."""
+    """Function that gives an open loop's due moments from a start on. None for a closed loop: the next request is due
+    at once."""
     spin_ns: int = 0
-    """Time before a moment in which the clock is read without pause: a pause may end 0.1 ms late."""
+    """Time of busy waiting before a due moment. A sleep may end 0.1 ms late."""
     context: ssl.SSLContext | None = None
     """Encryption of lanes; None for lanes without TLS."""
 
@@ -76,7 +77,7 @@ def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
 
 
 def _not_sent(request: Request) -> bool:
-    """Drops a request that was never sent from the kept history. Always False."""
+    """Drops a request that was never sent from the kept history. Gives False, for the caller's return."""
     if isinstance(request.check, Asked):
         request.check.not_sent()
     return False
@@ -90,11 +91,11 @@ class Pace:
         self._around = around
         self._next_ns = next(moments)
         self.due_ns = 0
-        """Due moment of the request for which ``wait`` waited."""
+        """Due moment of the request for which ``wait`` waited last."""
 
     def wait(self) -> bool:
-        """Blocks until the next request is due; False if the request is due after the deadline, or is too late to be
-        sent."""
+        """Blocks until the next request is due. False if the request is due after the deadline, or if the time for
+        sending is over."""
         around, due_ns = self._around, self._next_ns
         now_ns = around.clock_ns()
         if due_ns >= around.deadline.ns or now_ns >= around.deadline.ns + LATE_NS:
@@ -128,8 +129,8 @@ class Pace:
 
 
 class Driver:
-    """One kept connection, or with ``per_request`` a new connection for each request. For one thread. The caller that
-    makes the driver closes it."""
+    """Sender of requests over one kept connection, or with ``per_request`` over a new connection for each request. For
+    one thread. The caller that makes the driver closes it."""
 
     def __init__(
         self,
@@ -146,12 +147,12 @@ class Driver:
         self._around = surroundings
         self._per_request = per_request
         self._connection: Connection | None = None
-        self._unused = False  # a kept connection on which no call has succeeded
+        self._unused = False  # True for a kept connection without a successful call
         self._pace: Pace | None = None
         self._folded = 0
 
     def connect(self) -> None:
-        """Makes the connection, or tests that a connection can be made. Raises a Fault."""
+        """Connects. With ``per_request``, connects once as a test. Raises a Fault."""
         if self._per_request:
             self._new_connection(self._around.timeout_s).close()
         else:
@@ -187,8 +188,8 @@ class Driver:
         return False
 
     def drive(self) -> bool:
-        """Sends until the deadline, or until the records must be folded. True where the records must be folded. This
-        function is the hot loop."""
+        """Sends until the deadline, or until the records must be folded. True if the records must be folded. The hot
+        loop."""
         around, records, pace, per_request = self._around, self.records, self._pace, self._per_request
         clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
@@ -251,7 +252,7 @@ class Driver:
         self.records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
 
     def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
-        """Records a fault, closes the connection, and waits for a moment."""
+        """Records a fault, closes the connection, and pauses for ``PAUSE_S``."""
         if isinstance(request.check, Asked):
             request.check.failed(fault)
         self._note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault), due_ns)
@@ -261,8 +262,8 @@ class Driver:
         self._around.pause(PAUSE_S)
 
     def _call(self) -> Callable[[str, bytes, float], bytes] | None:
-        """Function that makes a call. A lost connection is made anew; None if the deadline came first. Failed attempts
-        to connect are counted."""
+        """Function that makes a call. Reconnects after a lost connection, and counts failed attempts. None if the
+        deadline came first."""
         if self._per_request:
             return self._call_on_a_new_one
         clock_ns, deadline = self._around.clock_ns, self._around.deadline
@@ -275,7 +276,7 @@ class Driver:
         return None if self._connection is None else self._connection.call
 
     def _call_on_a_new_one(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        """Makes a connection, then a call. The connection is left open, so that no time includes closing it."""
+        """Makes a connection, then a call. The connection stays open, so that no time includes the closing."""
         clock_ns = self._around.clock_ns
         began_ns = clock_ns()
         self._connection = self._new_connection(timeout_s)

@@ -1,15 +1,16 @@
-"""One connection of the lean client with several calls under way: its sends, its replies, and its records.
+"""Lane: a connection of the lean client, with several calls under way. A lane sends requests, receives replies, and
+keeps records.
 
-The code is as lean as Python allows. Requests are encoded before the run, except for their call number. A reply's
-payload is looked up among the known valid payloads.
+The code does as little as possible for each request. Requests are encoded before the run, except for the call number. A
+reply's payload is looked up among the known valid payloads.
 
 A call that has begun ends in one record: a reply, a fault, a timeout, or a lost connection. Only a first call that is
 never answered leaves no record.
 
-A connection's first call is marked, answered or failed, since it pays for things that happen only once. A first call
-may take until the run ends. A request of a schedule is never a first call.
+A connection's first call is marked, answered or failed, since its time includes work that happens only once. A first
+call may take until the run ends. A request of a schedule is never a first call.
 
-Left out: the moments of sending and connecting, which ``lanes.py`` decides.
+Left out: the choice of the moments of sending and connecting (see ``lanes.py``).
 """
 
 import select
@@ -26,10 +27,11 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
-"""A request, encoded; the known valid replies; the check of other replies; the number of its type's outcome 0."""
+"""The encoded request; the known valid replies; the check of unknown replies; the number of the request type's outcome
+0."""
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
-"""A call under way: the moments when it was due and sent, and the rest of ``Ready``."""
+"""A call under way: due moment, moment of the send, and the last three values of ``Ready``."""
 
 _NEXT, _NONE = -1, 0
 """Values of ``first_call`` without a first call under way: the next call will be the first call, or the first call has
@@ -37,8 +39,7 @@ been answered."""
 
 
 class Lane:
-    """One connection, which is made anew after a loss. For one thread. The caller that makes this lane disconnects
-    it."""
+    """A connection; after a loss, its successor. For one thread. The caller that makes this lane disconnects it."""
 
     __slots__ = (
         "_clock_ns",
@@ -69,18 +70,18 @@ class Lane:
         self.records = Records()
         self.codec: Codec
         self.waiting: dict[int, Waiting] = {}  # by call number, oldest first
-        self.first_call = _NEXT  # number of the first call, until its reply
+        self.first_call = _NEXT  # number of the first call, until the reply
         self.resting = False  # in a closed loop: the lane waits for _wake
         self._clock_ns = clock_ns
         self._epoll = epoll
         self._watched = watched
         self._open_loop = open_loop
         self._socket: socket.socket | None = None
-        self._unsent = b""  # bytes for which the kernel had no room
+        self._unsent = b""  # bytes that the kernel did not take yet
 
     @property
     def connected(self) -> bool:
-        """True while the lane has a connection. Without one no call is under way."""
+        """True while the lane has a connection. Without a connection no call is under way."""
         return self._socket is not None
 
     @property
@@ -90,7 +91,7 @@ class Lane:
 
     @property
     def used_up(self) -> bool:
-        """True where the lane can begin no call any more, so that its connection is to be made anew."""
+        """True if the connection can carry no further call, so that the lane must reconnect."""
         return self._socket is not None and not self.waiting and not self.codec.room()
 
     @property
@@ -127,7 +128,7 @@ class Lane:
         loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
-        if self.first_call == _NEXT:  # a request of the schedule is never a first call, even if it is answered first
+        if self.first_call == _NEXT:  # a request of the schedule is never a first call, even if answered first
             self.first_call = call if due_ns is None else _NONE
         self.records.started += 1
         sent_ns = self._clock_ns()
@@ -135,9 +136,9 @@ class Lane:
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Reads the bytes that have come. Whole replies get the time ``done_ns``. True where a call ended. Part of the
-        hot loop."""
-        if self._socket is None:  # lost by a flush, of the same event
+        """Reads the bytes that have come. Completed replies get the time ``done_ns``. True where a call ended. Part of
+        the hot loop."""
+        if self._socket is None:  # lost by a flush of this event
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
         try:
@@ -184,12 +185,12 @@ class Lane:
         return bool(completed)
 
     def write(self, data: bytes) -> None:
-        """Gives bytes to the kernel, and keeps the bytes for which the kernel has no room."""
+        """Gives bytes to the kernel, and keeps the bytes that the kernel does not take."""
         if self._unsent:
             self._unsent += data
             return
         connected = self._socket
-        if connected is None:  # lost meanwhile, and so recorded
+        if connected is None:  # lost meanwhile: the calls are recorded already
             return
         try:
             sent = connected.send(data)

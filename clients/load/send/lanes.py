@@ -1,28 +1,29 @@
-"""Kept connections in one thread: the lean client, in a closed loop or an open loop, on one connection or many.
+"""Lanes: the lean client's kept connections, all in one thread, in a closed loop or an open loop.
 
-A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes take turns. A
-due request is sent on the next lane that has room, for any number of unanswered requests. If no lane has room, requests
-wait in the backlog and are sent late. The response time of a late request begins when the request was due.
+A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes are used in
+rotation. A due request is sent on the next lane that has room, even if many requests are unanswered. If no lane has
+room, requests wait in the backlog and are sent late. The response time of a late request begins when the request was
+due.
 
-In a closed loop a reply's time is the moment when epoll reported new bytes: one reading of the clock for all lanes. So
-a reply's time does not include the reading of other lanes' replies. In three cases this moment is not the moment of the
-reply:
+In a closed loop the time of a reply is the moment when epoll reported new bytes: one reading of the clock for all
+lanes. So this time does not include the reading of other lanes' replies. In three cases the time is different, or not
+exact:
 
-- Other bytes stood before the reply. Epoll may have reported these other bytes, so the reply's time is the moment when
-  the reply was read.
+- Other bytes preceded the reply. Epoll may have reported only those bytes, so the reply's time is the moment when the
+  reply was read.
 - A reply came in pieces that were read together. The reply's time may be the moment of the first piece.
-- The reply came while other replies were being read. The reply's time is late, as in any client of one thread. So the
-  client's processor share stands beside its latency.
+- The reply came while other replies were being read. The reply's time is late, as in any client with one thread. So a
+  result shows the client's processor share next to the latency.
 
-In an open loop several replies may come on one connection, some after epoll's report. So in an open loop a reply's time
-is the moment when the reply was read.
+In an open loop several replies may come on one connection, some of them after epoll's report. So the time of a reply is
+the moment when the reply was read.
 
 The thread spins for the last millisecond before a request is due, since epoll waits in whole milliseconds. A lane's
-first call is sent when the lane is connected, and is not part of the schedule. A lane without calls under way is also
-read. So the lane answers a server that tests an idle connection (HTTP/2's PING).
+first call is sent when the lane is connected, and is not part of the schedule. Lanes without calls under way are read,
+too. So a lane answers a server that tests an idle connection (HTTP/2's PING).
 
-Left out: connecting without blocking. While a lost connection is made anew, the other connections wait. So do not trust
-the latency of a run with errors; the summary shows the errors.
+Left out: connecting without blocking. While one lane reconnects, all other lanes wait. So do not trust the latency of a
+run with errors; the summary shows the errors.
 
 Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (both start times).
 """
@@ -45,13 +46,13 @@ SWEEP_NS = 50_000_000
 """Time between two checks for requests that timed out and for lost connections."""
 
 _SPIN_NS = 1_100_000
-"""Time before a request is due from which the thread spins: epoll's timeout is in whole milliseconds, rounded up."""
+"""Time of busy waiting before a request is due. Epoll's timeout is in whole milliseconds, rounded up."""
 
 _EVENTS_OPEN = 8
 """Connections read before an open loop looks again for due requests: some 0.1 ms."""
 
 _BURST = 16
-"""Most due requests that are sent before the thread reads replies again: some 0.1 ms."""
+"""Most due requests that are sent in a row before the thread reads replies again: some 0.1 ms."""
 
 _FOREVER_NS = 2**62
 
@@ -68,9 +69,8 @@ class Lanes:
         around: Surroundings,
         due_ns: Callable[[int], Iterator[int]] | None = None,
     ) -> None:
-        """One lane for each list of ``drawn``, which has the requests that the lane repeats.
-
-        ``due_ns`` gives an open loop's moments from a start on; None for a closed loop.
+        """``drawn`` has a list for each lane: the requests that the lane repeats, as places in the workload's
+        population. ``due_ns`` gives an open loop's due moments from a start on; None for a closed loop.
         """
         self._address = address
         self._codec = codec
@@ -94,7 +94,8 @@ class Lanes:
             next(due_ns(0))  # numpy's first use takes some 5 ms
 
     def open(self) -> None:
-        """Connects every lane, sends its first request, and starts the schedule. Raises the Fault of connecting."""
+        """Connects every lane, sends the first request of every lane, and starts the schedule. Raises the Fault of
+        connecting."""
         self._gate.ns = self._around.deadline.ns
         for lane in self.lanes:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
@@ -106,8 +107,7 @@ class Lanes:
             self._due_ns = next(self._due)
 
     def drive(self, until_ns: int) -> bool:
-        """Runs the lanes until this moment, or until the records must be folded. True where the records must be
-        folded."""
+        """Runs the lanes until this moment, or until the records must be folded. True if the records must be folded."""
         poll, clock_ns = self._epoll.poll, self._around.clock_ns
         events_max = -1 if self._schedule is None else _EVENTS_OPEN
         now_ns = clock_ns()
@@ -123,10 +123,9 @@ class Lanes:
         return False
 
     def settle(self) -> None:
-        """Prepares the folding of records: a closed loop waits for the replies under way, so that no reply gets a late
-        time.
-
-        An open loop goes on: requests that become due meanwhile are sent late, and count as late.
+        """Prepares the folding of records. A closed loop waits for the replies under way, so that the folding delays no
+        reply's time. An open loop does not wait: requests that become due during the folding are sent late, and count
+        as late.
         """
         if self._schedule is None:
             self._gate.ns = 0
@@ -156,13 +155,14 @@ class Lanes:
             lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
 
     def sequences(self, workload: Workload, drawn: Iterable[list[int]]) -> list[Iterator[Ready]]:
-        """Requests of another workload for each lane: an endless sequence for each list of ``drawn``. A sequence can
-        become the ``requests`` of a lane."""
+        """Endless sequences of a workload's requests, one for each list of ``drawn``. Each sequence can become the
+        ``requests`` of a lane."""
         ready = list(self.ready(workload.population))
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """Requests for a lane that are not known before the run. Each request is encoded when it is sent."""
+        """Encoded requests for a lane. Each request is encoded at the time of sending, so the requests need not be
+        known before the run."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
@@ -186,14 +186,16 @@ class Lanes:
     # ---- sending
 
     def _send_next(self, lane: Lane, now_ns: int) -> None:
-        """Sends a lane's next request without a schedule, or lets the lane rest. Part of the hot loop."""
+        """Sends a lane's next request, for a closed loop or as a first call, or lets the lane rest. Part of the hot
+        loop."""
         if now_ns >= self._gate.ns or not lane.room:
             lane.resting = True
         elif not lane.resting:
             lane.send()
 
     def _send_due(self, now_ns: int) -> bool:
-        """Sends due requests, up to a burst, on the next lanes that have room. True where more could be sent at once.
+        """Sends due requests, at most ``_BURST``, on the next lanes that have room. True if the lanes may have room for
+        more due requests.
 
         Part of the hot loop.
         """
@@ -235,8 +237,8 @@ class Lanes:
     def _take(self, events: list[tuple[int, int]], now_ns: int) -> None:
         """Reads the bytes that have come by ``now_ns``. Part of the hot loop.
 
-        No lane closes another's connection, and no lane connects here, so that every descriptor still belongs to its
-        lane.
+        Here no lane connects, and a lane closes only its own connection. So every descriptor still belongs to the lane
+        in ``_watched``.
         """
         watched, closed_loop = self._watched, self._schedule is None
         for descriptor, event in events:
@@ -247,7 +249,8 @@ class Lanes:
                 self._send_next(lane, now_ns)
 
     def _drain(self) -> None:
-        """Waits until all calls under way have ended, except first calls. An open loop sends its due requests."""
+        """Waits until all calls under way have ended, except first calls. Meanwhile an open loop sends the due
+        requests."""
         until_ns = self._around.clock_ns() + self._timeout_ns
         while True:
             now_ns = self._around.clock_ns()
@@ -263,7 +266,7 @@ class Lanes:
     # ---- now and then
 
     def _sweep(self, now_ns: int) -> bool:
-        """Ends calls that take too long, tries to connect again, reports progress. True where the records must be
+        """Ends calls that timed out, reconnects lost lanes, and reports progress. True if the records must be
         folded."""
         self._next_sweep_ns = now_ns + SWEEP_NS
         for lane in self.lanes:
@@ -290,7 +293,7 @@ class Lanes:
             self._send_next(lane, self._around.clock_ns())
 
     def _wake(self, now_ns: int) -> None:
-        """In a closed loop: wakes every connected lane that rests. After the gate's moment a lane rests on."""
+        """In a closed loop: wakes every connected lane that rests. After the moment of ``_gate`` no lane wakes."""
         for lane in self.lanes:
             if lane.resting and lane.connected and not lane.waiting:
                 lane.resting = False

@@ -1,5 +1,5 @@
-"""The two kinds of client of a load, for each transport. The lean client is made from the transport's codec. The other
-kind is the transport's own client."""
+"""The two kinds of client, for each transport. The lean client is made from the transport's codec. The library client
+is the transport's own client."""
 
 import ssl
 from collections.abc import Callable
@@ -14,13 +14,12 @@ from stock_service.rpc.transports import Connection, load
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 PREPARED_MAX = 1024
-"""Most requests kept encoded. A load repeats a few dozen."""
+"""Most encoded requests in the cache. A load repeats a few dozen requests."""
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """Maker of the codec of each new connection.
-
-    Raises UsageError for a transport that only its own library speaks.
+    """Function that makes the codec of a new connection. Raises UsageError for a transport that only its library
+    speaks.
     """
     known = load(plan.transport)
     if known.codec(plan.address) is None:
@@ -31,17 +30,16 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
-    """Encryption of each new connection; None for connections without TLS. Raises UsageError for unusable files."""
+    """TLS context of each new connection; None for connections without TLS. Raises UsageError for unusable files."""
     return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
-    """Function that makes a connection by the plan's kind of client; loads the client's library, if the client has a
-    library.
+    """Function that makes a connection with the plan's kind of client. Loads the library of a library client.
 
-    The function takes its timeout in seconds, blocks for this time at most, and raises a Fault. The lean client tells
-    the server the plan's timeout with each request, independent of the time for connecting. Raises UsageError where the
-    transport has no such client.
+    The returned function takes a timeout in seconds, blocks for this time at most, and raises a Fault. The lean client
+    sends the plan's timeout with each request, independent of the time for connecting. Raises UsageError if the
+    transport does not have this kind of client.
     """
     if plan.client == "library":
         library = load(plan.transport).connect
@@ -59,8 +57,8 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError where the transport has no such client, or the client's library is missing. Raises UsageError
-    also for metadata on a transport without metadata."""
+    """Raises UsageError if the transport does not have the plan's kind of client, or the client's library is missing.
+    Raises UsageError also for metadata on a transport without metadata."""
     if plan.credentials.metadata:
         load(plan.transport).codec(plan.address, metadata=plan.credentials.metadata)
     connecting(plan)

@@ -1,14 +1,15 @@
-"""Sending by turns: one connection of a load, kept through the turns of a block. The hot loop of every comparison.
+"""Sending by turns: a connection of a load is kept through all turns of a block. A turn is a slice of time in which one
+load sends. This module has the hot loop of every comparison.
 
-In its turn a connection sends a request, waits for the reply, and sends the next. First the requests are not counted,
-then they are counted. Then uncounted requests follow, until every connection of the load has its last counted reply. So
-the load is constant from the first counted request to the last counted reply. The counted requests are found
-afterwards, from the recorded moments.
+During a turn, a connection sends a request, waits for the reply, and sends the next request. The first requests are not
+counted. Then come the counted requests. Last, uncounted requests follow, until every connection of the load has
+received the last counted reply. So the load is constant from the first counted request to the last counted reply. The
+counted requests are found afterwards, from the recorded moments.
 
 ``Blocking`` drives one connection with blocking calls, of either kind of client. ``Multiplexed`` drives many lean
-connections in one thread, by ``lanes``. ``Multiplexed`` could also drive a single connection, but epoll would cost 1 to
-2 µs more of the client's processor time for each request: 4 to 10 %. Left out: open loops, which need more time than a
-turn to become steady.
+connections in one thread, by ``lanes``. ``Multiplexed`` could also drive a single connection. But epoll would cost 1 to
+2 µs more of the client's processor time for each request: 4 to 10 %. Left out: open loops. An open loop needs more time
+than a turn to become steady.
 """
 
 import time
@@ -25,15 +26,14 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 SPIN_NS = 200_000
-"""Time before a turn in which the sender reads the clock without sleeping: a sleep may end 0.1 ms late."""
+"""Time of busy waiting before a turn. A sleep may end 0.1 ms late."""
 
 _LOOK_NS = 500_000
-"""Time for which many lean connections are driven between two checks of the board, while other connections still wait
-for counted replies."""
+"""Time between two checks of the board in ``Multiplexed``, while connections still wait for counted replies."""
 
 
 class Board:
-    """Board on which the connections of all processes mark that their counted requests of a turn are answered.
+    """Board on which every connection marks that all its counted requests of a turn are answered.
 
     The board is in memory that all processes share. The board has a value for each connection: the begin of the last
     turn that the connection has finished. Each connection writes only its own place. The machine reads and writes a
@@ -53,24 +53,25 @@ class Board:
 
 
 class Sender(Protocol):
-    """Connections of one process to one server, of one kind. For one thread. The caller that makes them closes them."""
+    """Connections of one process to one server, with one kind of client. For one thread. The caller that makes a sender
+    closes the sender."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """Sends through the turn, which may have begun. ``places``: all connections that send in it, ``place`` among
-        them."""
+        """Sends through the turn. The turn may have begun already. ``places`` are the board's places of all connections
+        that send in the turn; ``place`` is this sender's."""
 
     def recorded(self) -> Sequence[Records]:
-        """Records so far, of each connection. The code that folds the records clears them."""
+        """Records so far, of each connection. The caller clears the records."""
 
     def close(self) -> None:
         """Closes the connections. May be repeated."""
 
 
 class Blocking:
-    """One connection and its blocking calls. See ``Sender``."""
+    """A connection with blocking calls. See ``Sender``."""
 
     def __init__(
         self,
@@ -81,8 +82,8 @@ class Blocking:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence for each load, by the load's place; ``connect`` takes its timeout in
-        s."""
+        """``requests`` has an endless sequence for each load, by the load's place. ``connect`` takes a timeout in
+        seconds."""
         self._connect = connect
         self._requests = requests
         self._timeout_s = timeout_s
@@ -146,7 +147,7 @@ class Multiplexed:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has, for each load by its place, an endless sequence for each lane."""
+        """``requests`` has an endless sequence for each load (by the load's place) and lane."""
         self._lanes = lanes
         self._requests = requests
         self._board = board
