@@ -22,10 +22,10 @@ NO_STOCK = "the server does not have these stocks; give its own with --stocks"
 """Advice on UNKNOWN_STOCK where a program chose the stocks."""
 
 _CREDENTIALS = {
-    "--tls-ca": "certificates in PEM, of which one must have signed the server's: speak TLS",
+    "--tls-ca": "speak TLS: certificates in PEM; one of them must have signed the server's certificate",
     "--tls-cert": "the client's own certificate, in PEM, where the server asks for one",
-    "--tls-key": "that certificate's private key, in PEM, unencrypted",
-    "--token-file": "a file with the token by which the server knows the client",
+    "--tls-key": "the private key of the client's certificate, in PEM, unencrypted",
+    "--token-file": "a file with the token that identifies the client",
 }
 """Options of the credentials, each with its help text. The value of an option is a file name, since every user of the
 machine can read the values of options."""
@@ -43,12 +43,12 @@ entry. The lean client sends a call's headers in one frame of at most 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
-    FaultCode.DEADLINE_EXCEEDED: "wait longer with --timeout-s, or look at what keeps the server busy",
-    FaultCode.NOT_FOUND: "ask for what the server has",
+    FaultCode.DEADLINE_EXCEEDED: "wait longer with --timeout-s, or find out why the server is busy",
+    FaultCode.NOT_FOUND: "ask for something that the server has",
     FaultCode.RESOURCE_EXHAUSTED: "send less, or give the server higher limits",
     FaultCode.UNIMPLEMENTED: "check that --address is a stock server of this version",
-    FaultCode.UNAUTHENTICATED: "give what the server knows you by: --token-file, or --tls-cert and --tls-key",
-    FaultCode.PERMISSION_DENIED: "ask whoever runs the server for the right, or use the credential that has it",
+    FaultCode.UNAUTHENTICATED: "identify the client: with --token-file, or with --tls-cert and --tls-key",
+    FaultCode.PERMISSION_DENIED: "ask the operator of the server for the right, or use a credential that has the right",
     FaultCode.INTERNAL: "look into the server's log",
 }
 
@@ -96,7 +96,7 @@ def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> 
         dest="more_metadata" if repeated else "metadata",  # "metadata" would replace the metadata before the command
         metavar="KEY=VALUE",
         default=default,
-        help="sent with every request, on gRPC and http1; may be repeated. No secret: anybody here can read it",
+        help="metadata of every request, on gRPC and http1; may be repeated. No secret: every local user can read it",
     )
 
 
@@ -104,7 +104,7 @@ def metadata(word: str) -> tuple[str, str]:
     """Type of an option: metadata as a key and a value. Raises ArgumentTypeError."""
     found = _METADATA.fullmatch(word)
     if found is None or _OWN_KEYS.fullmatch(found["key"]):
-        allowed = "KEY=VALUE in ASCII, KEY in lower case and none of the protocol's own (--token-file has the token)"
+        allowed = "KEY=VALUE in ASCII, KEY in lower case, not a key of the protocol's (--token-file has the token)"
         raise argparse.ArgumentTypeError(f"got {word!r}, allowed: {allowed}")
     return found["key"], found["value"]
 
@@ -128,9 +128,9 @@ def credentials(options: argparse.Namespace, address: Address | None = None) -> 
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):
         if file is not None and (authority is None or given[other] is None):
-            raise UsageError(option, str(file), f"beside --tls-ca FILE and {other} FILE")
+            raise UsageError(option, str(file), f"with --tls-ca FILE and {other} FILE")
     if token is not None and authority is None and not is_loopback((address or server_address(options))[0]):
-        raise UsageError("--token-file", str(token), "beside --tls-ca FILE, or to a loopback address")
+        raise UsageError("--token-file", str(token), "with --tls-ca FILE, or to a loopback address")
     sent = (*(options.metadata or ()), *getattr(options, "more_metadata", ()))
     size = sum(len(key) + len(value) + _KEY_BYTES for key, value in sent)
     if size > _METADATA_BYTES_MAX:
@@ -154,7 +154,7 @@ def explained(fault: Fault, transport: str) -> str:
         if "connection refused" in str(fault).lower():  # from the system: no server listens
             advice = f"check --address, or start a server: {start}"
         else:
-            other = "what listens there may speak another protocol, or TLS, which needs --tls-ca"
+            other = "the program there may speak a different protocol, or TLS, which needs --tls-ca"
             advice = f"check --address and --transport ({other}), or start a server: {start}"
     else:
         advice = _ADVICE[fault.code]

@@ -36,10 +36,10 @@ OTHER_EXIT = 1
 
 EXITS = {
     0: "every update was OK",
-    OTHER_EXIT: "some other outcome",
+    OTHER_EXIT: "some outcome was not OK",
     USAGE_EXIT: "bad usage",
     FAULT_EXIT: "an update, or connecting, got no reply",
-    UNREAD_EXIT: "whoever read the output has gone",
+    UNREAD_EXIT: "the reader of the output has gone",
 }
 """Meaning of each exit code."""
 

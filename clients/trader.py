@@ -49,10 +49,10 @@ OTHER_EXIT = 1
 
 EXITS = {
     0: "every reply was OK",
-    OTHER_EXIT: "some other outcome",
+    OTHER_EXIT: "some outcome was not OK",
     USAGE_EXIT: "bad usage",
     FAULT_EXIT: "no reply, or the server refused the call",
-    UNREAD_EXIT: "whoever read the output has gone",
+    UNREAD_EXIT: "the reader of the output has gone",
 }
 """Meaning of each exit code."""
 
@@ -113,12 +113,9 @@ def _requests(options: argparse.Namespace) -> Iterator[Request]:
     """Requests that the options ask for."""
     match options.command:
         case "lookup":
-            yield lambda exchange: lookup_line(options.name, exchange.lookup(options.name))
+            yield _lookup(options.name)
         case "trade":
-            side = _SIDES[options.side]
-            yield lambda exchange: trade_line(
-                options.name, exchange.trade(options.name, options.quantity, side, options.request_id)
-            )
+            yield _trade(options.name, options.quantity, _SIDES[options.side], options.request_id)
         case "update" if options.price_cents is None:  # NaN or infinity, which no message can carry
             yield lambda _: update_line(options.name, 0, UpdateReply(Status.INVALID_PRICE))
         case "update":
@@ -131,19 +128,17 @@ def _requests(options: argparse.Namespace) -> Iterator[Request]:
 
 def session(rng: random.Random, count: int, stocks: Sequence[str]) -> Iterator[Request]:
     """A trading session: Lookups of these stocks, and trades of a few shares."""
-
-    def lookup(name: str) -> Request:
-        return lambda exchange: lookup_line(name, exchange.lookup(name))
-
-    def trade(name: str, quantity: int, side: Side) -> Request:
-        return lambda exchange: trade_line(name, exchange.trade(name, quantity, side))
-
     for _ in range(count):
         name = rng.choice(stocks)
-        if rng.random() < 0.5:
-            yield lookup(name)
-        else:
-            yield trade(name, rng.randint(1, 10), rng.choice(list(Side)))
+        yield _lookup(name) if rng.random() < 0.5 else _trade(name, rng.randint(1, 10), rng.choice(list(Side)))
+
+
+def _lookup(name: str) -> Request:
+    return lambda exchange: lookup_line(name, exchange.lookup(name))
+
+
+def _trade(name: str, quantity: int, side: Side, request_id: str = "") -> Request:
+    return lambda exchange: trade_line(name, exchange.trade(name, quantity, side, request_id))
 
 
 def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:

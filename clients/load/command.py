@@ -67,12 +67,12 @@ KEPT_UP = 0.99
 """A trial fails if its window has fewer replies than this share of the due requests: the server fell behind."""
 
 LATE = (
-    "sent late: try more --clients, --cpus of their own or a quieter machine; "
+    "sent late: try more --clients, separate --cpus or a quieter machine; "
     "if the server had no room for more calls, more --connections-per-client"
 )
 """Message, with advice, on requests that were sent late."""
 
-UNKEPT_WHY = "allow more with --p99-ms, even out single pauses with --duration-s, or use a quieter machine"
+UNKEPT_WHY = "allow more with --p99-ms, lengthen --duration-s against single pauses, or use a quieter machine"
 """Advice where the server did not keep a limit."""
 
 
@@ -161,19 +161,15 @@ class _Interrupts:
         self.look()
 
     def look(self) -> None:
-        """Raises KeyboardInterrupt if an interrupt has come."""
-        if self._came:
-            self._raise_once()
+        """Raises KeyboardInterrupt, once, if an interrupt has come."""
+        if self._came and not self.over:
+            self.over = True
+            raise KeyboardInterrupt
 
     def _note(self, *_: object) -> None:
         self._came = True
         if not self._held:
-            self._raise_once()
-
-    def _raise_once(self) -> None:
-        if not self.over:
-            self.over = True
-            raise KeyboardInterrupt
+            self.look()
 
 
 class _Session:
@@ -199,7 +195,7 @@ class _Session:
         self.runs.append(Measured(asked, result, floor_said, started_at, hosts))
         if result.unheard and not result.interrupted:
             first, (host, port) = len(self.runs) == 1, asked.address
-            was = f"nothing that speaks {asked.transport} answered" if first else "nothing answers any more"
+            was = f"no server that speaks {asked.transport} answered" if first else "no server answers any more"
             raise Unavailable(f"{was} at {host}:{port}")
         if beginning is not None:
             self.history = checking.ended(asked, beginning, result)
@@ -335,13 +331,13 @@ def _conclusion(found: Found, p99_ms: float) -> str:
             return f"limited by the client: no rate was shown to keep {limit} {tried}; requests were {LATE}"
         return f"no rate was shown to keep {limit} {tried}; {UNKEPT_WHY}"
     if found.late_sends:
-        said = f"at least {rate_hz:.0f}/s, limited by the client, with {limit}; above it requests were {LATE}"
+        said = f"at least {rate_hz:.0f}/s, limited by the client, with {limit}; at higher rates requests were {LATE}"
     elif rate_hz >= SEARCH_TO_HZ:
         said = f"at least {rate_hz:.0f}/s, the highest rate that is tried, with {limit}"
     else:
         said = f"highest rate with {limit}: {rate_hz:.0f}/s, within 5 %"
     if any(tried.late_sends for tried in found.trials if tried.rate_hz == rate_hz):
-        said += "; at it requests were sent off their schedule, so that it is the rate of another load"
+        said += "; at this rate requests were sent off schedule, so that this is the rate of a different load"
     return said
 
 
@@ -358,11 +354,11 @@ def _floor(asked: LoadPlan) -> Floor | None:
 def _check_search(options: argparse.Namespace) -> None:
     """Raises UsageError where an option of a search is missing, or two options exclude each other."""
     if options.p99_ms is None:
-        raise UsageError("--find-rate", "no --p99-ms", "--p99-ms MS beside it, the limit to keep")
+        raise UsageError("--find-rate", "no --p99-ms", "with --p99-ms MS, the limit to keep")
     if options.rate_hz is not None:
-        raise UsageError("--find-rate", f"--rate-hz {options.rate_hz:g}", "one of the two: it looks for the rate")
+        raise UsageError("--find-rate", f"--rate-hz {options.rate_hz:g}", "no --rate-hz: the search chooses rates")
     if len(options.clients) > 1:
-        raise UsageError("--find-rate", "several numbers of clients", "one: --clients N")
+        raise UsageError("--find-rate", "several numbers of clients", "one number: --clients N")
     first_hz = first_rate_hz(_limits(options), options.duration_s)
     if first_hz > SEARCH_TO_HZ:
         least_s = options.duration_s * first_hz / SEARCH_TO_HZ

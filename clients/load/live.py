@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from clients.load.plan.load_plan import LoadPlan
@@ -26,26 +26,16 @@ def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[left]}"))
     with Bar(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task(name, total=plan.warm_up_s + plan.duration_s, left="")
-        yield _Rewritten(bar, task, name).watch
+
+        def redraw(progress: Progress) -> None:  # no thread redraws the bar: a thread would compete with the clients
+            description = f"{name}, {progress.phase}"
+            bar.update(task, completed=progress.elapsed_s, description=description, left=_left(progress), refresh=True)
+
+        yield redraw
 
 
-class _Rewritten:
-    """A bar that is redrawn at every progress report. The bar has no thread, since a thread would compete with the
-    clients."""
-
-    def __init__(self, bar: Bar, task: TaskID, name: str) -> None:
-        self._bar = bar
-        self._task = task
-        self._name = name
-
-    def watch(self, progress: Progress) -> None:
-        self._bar.update(
-            self._task,
-            completed=progress.elapsed_s,
-            description=f"{self._name}, {progress.phase}",
-            left=f"{progress.requests:,} requests, {progress.remaining_s:.0f} s left",
-            refresh=True,
-        )
+def _left(progress: Progress) -> str:
+    return f"{progress.requests:,} requests, {progress.remaining_s:.0f} s left"
 
 
 class _Plain:
@@ -63,5 +53,5 @@ class _Plain:
         if progress.phase == self._phase and progress.elapsed_s - self._said_s < PLAIN_EVERY_S:
             return
         self._phase, self._said_s = progress.phase, progress.elapsed_s
-        done = f"{progress.requests:,} requests, {progress.remaining_s:.0f} s left"
-        self._console.print(f"{self._name}: {progress.phase}, {done}", markup=False, highlight=False)
+        line = f"{self._name}: {progress.phase}, {_left(progress)}"
+        self._console.print(line, markup=False, highlight=False)

@@ -60,11 +60,11 @@ EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
-    FAULT_EXIT: "no client could connect, or in some run nothing replied that speaks the transport",
-    BROKEN_EXIT: "a --fail-if holds, or requests were sent off their schedule, which shows no limit to be kept, or "
-    "--find-rate found no rate, or a --check did not find its run linearizable",
-    REFUSED_EXIT: "a host of --cluster died, fell silent, lagged or began again: the run is refused, with no result",
-    INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; what was measured until then is shown and written",
+    FAULT_EXIT: "no client could connect, or in some run no server replied that speaks the transport",
+    BROKEN_EXIT: "a --fail-if holds; or requests were sent off schedule, so that no limit is shown to be kept; or "
+    "--find-rate found no rate; or --check did not find the run linearizable",
+    REFUSED_EXIT: "a host of --cluster died, fell silent, lagged or began again: the run has no result",
+    INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; the measurements until then are shown and written",
 }
 """Meaning of each exit code."""
 
@@ -105,17 +105,17 @@ def _add_load(made: Parser) -> None:
         "--connection",
         choices=CONNECTION_POLICIES,
         default="kept-alive",
-        help="one connection for all requests, or one for each",
+        help="one connection for all requests, or a new connection for each",
     )
     add("--rate-hz", type=number(RATE_HZ_MIN, RATE_HZ_MAX), metavar="R", help="open loop: requests due in a second")
-    add("--arrivals", choices=ARRIVALS, help=f"how requests come, with --rate-hz or --find-rate (default: {POISSON})")
+    add("--arrivals", choices=ARRIVALS, help=f"arrival process, with --rate-hz or --find-rate (default: {POISSON})")
 
 
 def _add_requests(made: Parser) -> None:
     """Adds options of the requests."""
     add = made.add_argument_group("the requests").add_argument
     add("--mix", type=mix, help="request types and weights, such as lookup=0.5,trade=0.5 (default: lookup)")
-    add("--call", type=method, metavar="METHOD", help="instead: any unary gRPC method, as package.Service/Method")
+    add("--call", type=method, metavar="METHOD", help="replaces --mix: a unary gRPC method, package.Service/Method")
     add("--data", metavar="JSON", help="the request of --call, in protobuf's JSON (default: {})")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
     stocks = [stock.name for stock in DEFAULT_STOCKS]
@@ -138,10 +138,10 @@ def _add_measuring(made: Parser) -> None:
         help="seconds before the measuring; not recorded",
     )
     add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="seconds that are measured")
-    many = "send from every worker of the Dask cluster with this scheduler; --clients counts the clients of all hosts"
+    many = "send from all workers of the Dask cluster with this scheduler; --clients counts the clients of all hosts"
     add("--cluster", type=address, metavar="HOST:PORT", help=many)
     add("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
-    add("--no-floor", action="store_true", help="skip the second that measures what the client itself adds")
+    add("--no-floor", action="store_true", help="do not measure the client's own share of the times (1 s)")
     trials = (
         f"search the highest rate that keeps --p99-ms and every --fail-if, in at most {TRIALS_MAX} trials; "
         f"at low rates a trial lasts up to {2**HALVINGS_MAX} times --duration-s"
@@ -154,8 +154,8 @@ def _add_results(made: Parser) -> None:
     """Adds options of the results."""
     add = made.add_argument_group("the results").add_argument
     checked = (
-        "keep requests and replies, and say whether the requests, served one after another, explain the replies; "
-        "nobody else may change the stocks meanwhile"
+        "keep requests and replies, and check that some sequential order of the requests explains the replies; "
+        "no other program may change the stocks meanwhile"
     )
     add("--check", action="store_true", help=checked)
     add("--history", type=output_file, metavar="FILE", help="where --check writes requests and replies, as JSON")
@@ -167,7 +167,7 @@ def _add_results(made: Parser) -> None:
         action="append",
         type=condition,
         metavar="COND",
-        help="exit with 4 if it holds, such as 'p99>20ms' or 'errors>0.1%%', or if the sends were off their schedule; "
+        help="exit with 4 if this holds, such as 'p99>20ms' or 'errors>0.1%%', or if the sends were off schedule; "
         "may be repeated",
     )
 
@@ -176,9 +176,9 @@ def check(options: argparse.Namespace) -> None:
     """Raises UsageError where two options exclude each other, or an option has no effect because a second option is
     missing."""
     if options.arrivals is not None and options.rate_hz is None and not options.find_rate:
-        raise UsageError("--arrivals", options.arrivals, "beside --rate-hz R or --find-rate: a closed loop has none")
+        raise UsageError("--arrivals", options.arrivals, "with --rate-hz R or --find-rate, which make an open loop")
     if options.zipf_s is not None and options.choice != "zipf":
-        raise UsageError("--zipf-s", options.zipf_s, f"beside --choice zipf: {options.choice} has no exponent")
+        raise UsageError("--zipf-s", options.zipf_s, f"with --choice zipf: {options.choice} has no exponent")
     _check_call(options)
     _check_history(options)
     _check_cluster(options)
@@ -193,7 +193,7 @@ def check(options: argparse.Namespace) -> None:
             continue
         other = taken.setdefault(path.resolve(), option)
         if other != option:
-            raise UsageError(f"--{option}", str(path), f"another file than that of --{other}")
+            raise UsageError(f"--{option}", str(path), f"a different file than --{other}")
 
 
 def _check_history(options: argparse.Namespace) -> None:
@@ -204,7 +204,7 @@ def _check_history(options: argparse.Namespace) -> None:
                 given = f"with --{option.replace('_', '-')}"
                 raise UsageError("--check", given, "a closed loop of the stock service's requests")
     if options.history is not None and not (options.check and len(options.clients) == 1):
-        raise UsageError("--history", str(options.history), "beside --check, with one number of --clients")
+        raise UsageError("--history", str(options.history), "with --check, and with one number of --clients")
 
 
 def _check_cluster(options: argparse.Namespace) -> None:
@@ -212,7 +212,7 @@ def _check_cluster(options: argparse.Namespace) -> None:
     if options.cluster is None:
         return
     refused = {
-        "check": "without --cluster: it compares times, and hosts have a clock each",
+        "check": "without --cluster: a check compares times, and each host has its own clock",
         "find_rate": "without --cluster: a host that lags ends the search",
         "cpus": "without --cluster: start each host's worker with taskset",
         "tls_ca": "without --cluster: Dask would send credentials in the clear",
@@ -220,7 +220,7 @@ def _check_cluster(options: argparse.Namespace) -> None:
     }
     for option, allowed in refused.items():
         if getattr(options, option):
-            raise UsageError(f"--{option.replace('_', '-')}", "beside --cluster", allowed)
+            raise UsageError(f"--{option.replace('_', '-')}", "with --cluster", allowed)
     if find_spec("distributed") is None:
         raise UsageError("--cluster", "no Dask here", "with the library of the extra cluster (pip install distributed)")
 
@@ -230,9 +230,9 @@ def _check_call(options: argparse.Namespace) -> None:
     if options.call is None:
         for option in ("data", "proto"):
             if getattr(options, option) is not None:
-                raise UsageError(f"--{option}", str(getattr(options, option)), "beside --call package.Service/Method")
+                raise UsageError(f"--{option}", str(getattr(options, option)), "with --call package.Service/Method")
     elif options.mix is not None:
-        raise UsageError("--mix", ",".join(options.mix), "without --call: one of the two says what is sent")
+        raise UsageError("--mix", ",".join(options.mix), "without --call: only one option may name the requests")
     check_reflection(options)
     if options.call is not None and options.proto is None and options.transport not in REFLECTING:
         raise UsageError(

@@ -30,7 +30,7 @@ from clients.load.hosts.merging import HostResult
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult, RequestResult, to_json
 from clients.load.run.floor import Floor
-from clients.load.summary import told
+from clients.load.summary import PERCENTILES, told
 
 JSON_FORMAT = 2
 """Version of the format, raised when the meaning of a field changes."""
@@ -46,7 +46,7 @@ class Measured:
     result: LoadResult
     floor: Floor | None
     started_at: datetime
-    """Start of the run in UTC, for people only: no time is computed from this value."""
+    """Start of the run in UTC, by the time of day."""
     hosts: tuple[HostResult, ...] = ()
     """Each host's result. Empty for a load from one machine."""
 
@@ -136,14 +136,7 @@ def _umask() -> int:
     return umask
 
 
-_BEYOND = {
-    "p50_us": 0.5,
-    "p90_us": 0.1,
-    "p99_us": 0.01,
-    "p999_us": 0.001,
-    "service_us_p50": 0.5,
-    "service_us_p99": 0.01,
-}
+_BEYOND = dict(PERCENTILES.values()) | {"service_us_p50": 0.5, "service_us_p99": 0.01}
 """Share of requests beyond each percentile."""
 
 
@@ -153,22 +146,10 @@ def _column(name: str) -> str:
     return f"response_us_{statistic}" if unit == "us" else name
 
 
-_OF_PLAN = (
-    "transport",
-    "client",
-    "clients",
-    "connections_per_client",
-    "connection",
-    "rate_hz",
-    "arrivals",
-    "seed",
-)
+_OF_PLAN = ["transport", "client", "clients", "connections_per_client", "connection", "rate_hz", "arrivals", "seed"]
 
-_NUMBERS = tuple(
-    field.name
-    for field in dataclasses.fields(RequestResult)
-    if field.name not in ("outcomes", "errors", "response", "service")
-)
+_OF_REQUEST = [field.name for field in dataclasses.fields(RequestResult) if field.name not in ("response", "service")]
+_NUMBERS = [name for name in _OF_REQUEST if name not in ("outcomes", "errors")]
 
 _COLUMNS = ("started_at", "duration_s", *_OF_PLAN, "request", "errors", *map(_column, _NUMBERS))
 
@@ -216,15 +197,12 @@ def _document(run: Measured) -> dict[str, object]:
 def _counted(result: LoadResult) -> dict[str, object]:
     """Numbers of a run, or of one host's share of the run."""
     return {
-        "requests": {name: _request(request) for name, request in result.requests.items()},
+        "requests": {
+            name: {field: getattr(request, field) for field in _OF_REQUEST} for name, request in result.requests.items()
+        },
         **{name: getattr(result, name) for name in _COMPUTED},
         "counted": to_json(result),
     }
-
-
-def _request(request: RequestResult) -> dict[str, object]:
-    names = [field.name for field in dataclasses.fields(request) if field.name not in ("response", "service")]
-    return {name: getattr(request, name) for name in names}
 
 
 def now() -> datetime:

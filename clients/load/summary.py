@@ -24,8 +24,8 @@ from stock_service.trading.model import Status
 
 ADVICE = {
     Status.UNKNOWN_STOCK.name: f": {NO_STOCK}",
-    Status.SUSPENDED.name: ": no more shares fit under the volume limits; start the server anew, or with a --catalog "
-    "of higher ones",
+    Status.SUSPENDED.name: ": no more shares fit under the volume limits; restart the server, or give it a "
+    "--catalog of higher limits",
 }
 """Advice on a run without an OK reply, by the outcome that all replies have."""
 
@@ -34,10 +34,10 @@ BEYOND_MIN = 10
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
-_BEYOND = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 0.001}
-"""Percentiles of the table, each with the share of replies beyond the percentile."""
+PERCENTILES = {"p50": ("p50_us", 0.5), "p90": ("p90_us", 0.1), "p99": ("p99_us", 0.01), "p99.9": ("p999_us", 0.001)}
+"""Percentiles of response times. Each has its field in a ``RequestResult``, and the share of replies beyond it."""
 
-_COLUMNS = ("request", "count", "errors", "per s", "mean", "p50", "p90", "p99", "p99.9", "max")
+_COLUMNS = ("request", "count", "errors", "per s", "mean", *PERCENTILES, "max")
 
 
 def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Console) -> None:
@@ -91,9 +91,10 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
     every = result.requests[ALL]
     count = every.count
     fewest = min((each.count for each in result.requests.values() if each.count), default=0)
-    lacking = [f"{name} {replies_for(beyond):,}" for name, beyond in _BEYOND.items() if fewest < replies_for(beyond)]
+    needed = {name: replies_for(beyond) for name, (_, beyond) in PERCENTILES.items()}
+    lacking = [f"{name} {replies:,}" for name, replies in needed.items() if fewest < replies]
     if fewest and lacking:
-        yield f"–: too few replies for a percentile; these would do: {', '.join(lacking)}"
+        yield f"–: too few replies for a percentile; enough are: {', '.join(lacking)}"
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
         yield (
             f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
@@ -117,7 +118,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
     )
     if floor is not None:
         low, high = span(floor.floor_us_p50), span(floor.floor_us_p99)
-        yield f"this client's own floor, at a server that does nothing: p50 {low}, p99 {high}"
+        yield f"client's floor (times on a server that does nothing): p50 {low}, p99 {high}"
     yield f"connect: {_said(result.connect_us)} · first call: {_said(result.first_call_us)}"
     if plan.connection == "per-request":
         yield "response times include connecting: one connection per request"
@@ -135,7 +136,7 @@ def show_verdict(found: Verdict, console: Console) -> None:
 
 def verdict(found: Verdict) -> str:
     """Finding of ``--check`` in one line, with advice if too few requests overlapped."""
-    said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them beside a conflicting one"
+    said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them overlapped a conflicting request"
     if found.unknown:
         said += f", {found.unknown:,} of unknown outcome"
     more = f" ({len(found.faults) - 1:,} more)" if len(found.faults) > 1 else ""
@@ -147,24 +148,24 @@ def verdict(found: Verdict) -> str:
 def warnings(result: LoadResult) -> Iterator[str]:
     """Warnings on reasons to doubt the numbers."""
     if result.interrupted:
-        yield f"interrupted: {result.unanswered:,} requests were under way or due; no latency has them"
+        yield f"interrupted: {result.unanswered:,} requests were under way or due; not in any latency"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
         yield f"ERRORS of the whole run, connecting included (the table has the window's): {counts}"
     yield from _not_ok(result)
     if result.starved_clients:
-        yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; no latency has them"
+        yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; not in any latency"
     elif result.starved_connections:
         total = result.starved_connections + result.sending_connections
-        yield f"starved: {result.starved_connections} of {total} connections got no reply; no latency has them"
+        yield f"starved: {result.starved_connections} of {total} connections got no reply; not in any latency"
     if result.load_limited:
-        yield f"{_busy(result)}: latency is that of client and server together"
+        yield f"{_busy(result)}: the latency includes the client's own time"
     if result.began != result.recorded:
         yield f"{abs(result.began - result.recorded):,} requests are not accounted for: do not trust this run"
     if result.off_schedule is not None:
         yield off_schedule(result.off_schedule)
     if result.requests[ALL].out_of_range:
-        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; no latency has them"
+        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; not in any latency"
 
 
 def off_schedule(fault: str) -> str:
@@ -249,9 +250,8 @@ def _cells(request: RequestResult, answered_hz: float) -> Iterator[str]:
     yield f"{sum(request.errors.values())}"
     yield f"{answered_hz:.0f}"
     yield _short(request.mean_us if request.count else None)
-    values = (request.p50_us, request.p90_us, request.p99_us, request.p999_us)
-    for value, beyond in zip(values, _BEYOND.values(), strict=True):
-        yield _short(told(value, request.count, beyond))
+    for field, beyond in PERCENTILES.values():
+        yield _short(told(getattr(request, field), request.count, beyond))
     yield _short(request.max_us if request.count else None)
 
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clients.load.record.result import ALL, LoadResult, RequestResult
-from clients.load.summary import replies_for, span, told
+from clients.load.summary import PERCENTILES, replies_for, span, told
 
-_PERCENTILES = {"p50": (50.0, "p50_us"), "p90": (90.0, "p90_us"), "p99": (99.0, "p99_us"), "p99.9": (99.9, "p999_us")}
-_TIMES = {"mean": "mean_us", "max": "max_us"} | {name: field for name, (_, field) in _PERCENTILES.items()}
+_TIMES = {"mean": "mean_us", "max": "max_us"} | {name: field for name, (field, _) in PERCENTILES.items()}
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -76,8 +75,8 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
     """Fewest replies of a run that shows all percentiles of these conditions."""
-    percentiles = (_PERCENTILES[condition.what][0] for condition in conditions if condition.what in _PERCENTILES)
-    return max((replies_for(1 - percentile / 100) for percentile in percentiles), default=1)
+    shares = (PERCENTILES[condition.what][1] for condition in conditions if condition.what in PERCENTILES)
+    return max(map(replies_for, shares), default=1)
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
@@ -85,10 +84,10 @@ def _said(condition: Condition, request: RequestResult, result: LoadResult) -> s
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what])
-        if what in _PERCENTILES:
-            value = told(value, request.count, 1 - _PERCENTILES[what][0] / 100)
+        if what in PERCENTILES:
+            value = told(value, request.count, PERCENTILES[what][1])
         if value is None:
-            return f"cannot be told from {request.count:,} replies: {replies_needed([condition]):,} would do"
+            return f"cannot be told from {request.count:,} replies: {replies_needed([condition]):,} are needed"
         return f"it was {span(value)}" if holds(value, condition.value) else None
     if what == "throughput":
         seen_hz = result.answered_hz(condition.request)

@@ -79,7 +79,7 @@ def violations(
     initial = {stock.name: stock for stock in stocks}
     one_each, found = one_for_each_id(operations)
     asked = [_told(operation) for operation in one_each]
-    commits = sorted((o for o in asked if is_commit(o)), key=lambda o: o.reply.sequence)
+    commits = sorted((o for o in asked if is_commit(o.reply)), key=lambda o: o.reply.sequence)
     numbers = [commit.reply.sequence for commit in commits]
     last = max(before.values(), default=0) if before else 0
     if before and numbers and numbers[0] > last:
@@ -96,7 +96,7 @@ def violations(
             return [*found, f"commit {sequence}: {problem}"]
         placed.append(_Placed(commit, sequence, sequence))
     for operation in asked:
-        if not is_commit(operation):
+        if not is_commit(operation.reply):
             place = _place(pasts, operation)
             if isinstance(place, str):
                 found.append(place)

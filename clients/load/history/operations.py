@@ -8,7 +8,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 
@@ -85,17 +84,8 @@ class Kept:
         self.operations = operations
 
 
-class HasReply(Protocol):
-    """Protocol of the values that ``is_commit`` reads."""
-
-    @property
-    def reply(self) -> Reply | Untold:
-        """See ``Operation.reply``."""
-
-
-def is_commit(operation: HasReply) -> bool:
+def is_commit(reply: Reply | Untold) -> bool:
     """True if a reply shows that the operation changed the stock."""
-    reply = operation.reply
     return not isinstance(reply, LookupReply | Untold) and reply.sequence > 0
 
 
@@ -112,9 +102,9 @@ def contended(operations: Sequence[Operation]) -> float:
         by_stock.setdefault(operation.request.name, []).append(operation)
     count = 0
     for history in by_stock.values():
-        every, commits = _Spans(history), _Spans(filter(is_commit, history))
+        every, commits = _Spans(history), _Spans(each for each in history if is_commit(each.reply))
         for operation in history:
-            beside = every if is_commit(operation) else commits
+            beside = every if is_commit(operation.reply) else commits
             count += beside.overlapping(operation) > (beside is every)  # an operation overlaps itself
     return count / len(operations) if operations else 0.0
 

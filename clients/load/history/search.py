@@ -105,7 +105,7 @@ class _Search:
         # the requests not taken yet, as a list linked both ways; both ends of the list are at the place ``count``
         self._next = [*range(1, count + 1), 0]
         self._previous = [count, *range(count)]
-        known = [place for place in range(count) if is_commit(self._asked[place])]
+        known = [place for place in range(count) if is_commit(self._asked[place].reply)]
         self._commits = sorted(known, key=self._number)
         self._commits_taken = 0
         self._left = sum(operation.returned_ns < NEVER_NS for operation in self._asked)
@@ -175,14 +175,14 @@ class _Search:
         self._next[self._previous[place]] = self._next[place]
         self._previous[self._next[place]] = self._previous[place]
         self._left -= operation.returned_ns < NEVER_NS
-        self._commits_taken += is_commit(operation)
+        self._commits_taken += is_commit(operation.reply)
 
     def _put_back(self, place: int) -> None:
         operation = self._asked[place]
         self._next[self._previous[place]] = place
         self._previous[self._next[place]] = place
         self._left += operation.returned_ns < NEVER_NS
-        self._commits_taken -= is_commit(operation)
+        self._commits_taken -= is_commit(operation.reply)
 
     def _number(self, place: int) -> int:
         reply = self._asked[place].reply

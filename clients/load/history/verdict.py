@@ -48,7 +48,8 @@ def judged(history: History) -> Verdict:
         if faults:
             finding = "not linearizable"
         elif share < CONTENDED_MIN:
-            finding, faults = "vacuous", [f"{share:.0%} overlapped a conflicting one, {CONTENDED_MIN:.0%} are needed"]
+            finding = "vacuous"
+            faults = [f"{share:.0%} overlapped a conflicting request, {CONTENDED_MIN:.0%} are needed"]
     except Undecided as error:
         finding, faults = "not decided", [str(error)]
     return Verdict(finding, len(operations), share, unknown, tuple(faults))

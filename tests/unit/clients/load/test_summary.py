@@ -44,7 +44,7 @@ def test_a_closed_loop_says_what_little_makes_of_it() -> None:
     assert "1 client" not in text  # the plan's number of clients is said, which here is two
     assert "2 clients · lean · closed loop · sockets 127.0.0.1:50052 · kept-alive · 2.00 s" in text
     assert "N/X 250 µs (N 1); mean response + think 250 µs: ratio 1.000" in text
-    assert "this client's own floor, at a server that does nothing: p50 21 µs, p99 60 µs" in text
+    assert "client's floor (times on a server that does nothing): p50 21 µs, p99 60 µs" in text
     assert "sent late" not in text
     assert "do not trust" not in text
 
@@ -88,7 +88,7 @@ def test_the_summary_fits_a_screen() -> None:
     for part in (
         "UNKNOWN_STOCK 90,000,000",
         "deadline_exceeded 123,456",
-        "client and server together",
+        "the client's own time",
         "include connecting",
         "interrupted",
         "3 requests are not accounted for",
@@ -127,7 +127,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     ("change", "said"),
     [
         ({"interrupted": True}, "interrupted"),
-        ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; no latency has them"),
+        ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; not in any latency"),
         (
             {"errors": {"unavailable": 3}},
             "connecting included (the table has the window's): unavailable 3",
@@ -135,8 +135,8 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
         ({"started_clients": 3}, "starved: 2 of 3 clients got no reply"),
         ({"connections_per_client": 2}, "starved: 1 of 2 connections got no reply"),
         ({"client_cpu_each_s": (1.7,)}, "a client used over 80% of a core"),
-        ({"client_cpu_each_s": (0.85, 0.85), "cores": 1}, "the clients used over 80% of their core: latency"),
-        ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: latency"),
+        ({"client_cpu_each_s": (0.85, 0.85), "cores": 1}, "the clients used over 80% of their core: the latency"),
+        ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: the latency"),
         ({"began": 0}, "requests are not accounted for: do not trust this run"),
         ({"arrivals": (bad_arrivals(),)}, "the load asked for: the sends did not follow the schedule (rate ÷ declared"),
         ({"arrivals": (bad_arrivals(),)}, "a core each, or, if it is full, more --connections-per-client"),
@@ -164,8 +164,8 @@ LACKS = "the server does not have these stocks; give its own with --stocks"
             {"OK": 5},
             {"SUSPENDED": 20},
             [
-                "all 20 replies to trade were SUSPENDED: no more shares fit under the volume limits; start the server "
-                "anew, or with a --catalog of higher ones"
+                "all 20 replies to trade were SUSPENDED: no more shares fit under the volume limits; restart the "
+                "server, or give it a --catalog of higher limits"
             ],
         ),
         ({"OK": 5}, {"INVALID_QUANTITY": 20}, ["all 20 replies to trade were INVALID_QUANTITY"]),
@@ -190,7 +190,7 @@ def test_a_percentile_needs_ten_requests_beyond_it() -> None:
     """p99.9 of 2,000 requests is a dash, and a line says how many would do; of 10,000 it is a number."""
     text = printed(open_run(count=2000), OPEN)
     assert text.count("–") >= 3
-    assert "–: too few replies for a percentile; these would do: p99.9 10,000" in one_line(text)
+    assert "–: too few replies for a percentile; enough are: p99.9 10,000" in one_line(text)
     assert "–" not in printed(open_run(count=20_000), OPEN)
 
 

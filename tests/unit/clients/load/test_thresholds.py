@@ -124,7 +124,7 @@ def test_a_percentile_beyond_the_sample_fails(text: str, count: int) -> None:
     (line,) = said(open_run(count=count - 2), text)
     needed = count // 2 if text.startswith("lookup") else count  # the run has as many trades
     assert "cannot be told from" in line
-    assert line.endswith(f" replies: {needed:,} would do")
+    assert line.endswith(f" replies: {needed:,} are needed")
 
 
 def test_of_nothing_nothing_can_be_told() -> None:

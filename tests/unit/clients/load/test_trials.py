@@ -14,7 +14,7 @@ from clients.load.thresholds import parse
 from tests.unit.clients.load.reports import OPEN, bad_arrivals, open_run
 
 LATE = (
-    "requests were sent late: try more --clients, --cpus of their own or a quieter machine; "
+    "requests were sent late: try more --clients, separate --cpus or a quieter machine; "
     "if the server had no room for more calls, more --connections-per-client"
 )
 
@@ -78,14 +78,14 @@ def test_a_limit_is_said_as_it_was_given(p99_ms: float, said: str) -> None:
 def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
     """Beside the fault that says why."""
     trial = judged(open_run(count=200))
-    assert trial.said == "p99 –, p99>60s: cannot be told from 200 replies: 1,000 would do"
+    assert trial.said == "p99 –, p99>60s: cannot be told from 200 replies: 1,000 are needed"
 
 
 @pytest.mark.parametrize(
     ("rate_hz", "late", "said"),
     [
         (5000.0, False, f"highest rate with {KEPT}: 5000/s, within 5 %"),
-        (5000.0, True, f"at least 5000/s, limited by the client, with {KEPT}; above it {LATE}"),
+        (5000.0, True, f"at least 5000/s, limited by the client, with {KEPT}; at higher rates {LATE}"),
         (1e6, False, f"at least 1000000/s, the highest rate that is tried, with {KEPT}"),
         (None, False, f"{NONE}; {command.UNKEPT_WHY}"),
         (None, True, f"limited by the client: {NONE}; {LATE}"),
