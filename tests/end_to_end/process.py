@@ -49,17 +49,10 @@ class Ended:
         return lines[0]
 
 
-def run(*arguments: str) -> Ended:
-    """Runs ``python -m`` with these arguments to its end."""
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
-    )
+def run(*arguments: str, project: Path = ROOT, wait_s: float = WAIT_S) -> Ended:
+    """Runs ``python -m`` with these arguments to its end, in a folder with the project's packages."""
+    command, here = [sys.executable, "-m", *arguments], subprocess.DEVNULL
+    done = subprocess.run(command, cwd=project, stdin=here, capture_output=True, text=True, timeout=wait_s, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.end_to_end.process import ROOT, run
+
 WAIT_S = 90.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -81,18 +82,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (studies / "workers" / "__init__.py").write_text(recipe("WORKERS"))
     table(studies / "__init__.py", "= _Studies(\n", '    "workers",\n')
     put(folder / "experiments" / "compare" / "sweep.py", "LOOKS = ", "ROUNDS = 12  # in place of what takes long\n")
+    limits = design / "limits.py"  # other tests take the cores and the loopback: no block is left out or run again
+    table(limits, "    wire_share: float = ", "1")
+    table(limits, "    steal_share: float = ", "1")
     return folder
-
-
-def ran(project: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A program of the copy, when it has ended."""
-    command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=WAIT_S, check=False)
 
 
 def test_every_program_takes_the_executor_and_the_locking(project: Path) -> None:
     """Every program's help has the executor and the locking among the choices."""
-    listed = ran(project, "stock_service", "list").stdout
+    listed = run("stock_service", "list", project=project).stdout
     assert "small-stacks" in listed
     assert "striped" in listed
 
@@ -102,10 +100,10 @@ def test_every_server_takes_the_option(project: Path) -> None:
     lines = option_lines()
     assert len(lines) == 5
     for module in ("stock_service.socket_server", "stock_service.grpc_server"):
-        assert "--backlog" in ran(project, module, "--help").stdout
+        assert "--backlog" in run(module, "--help", project=project).stdout
     (words, *said) = ast.literal_eval(lines[-1][2].strip().rstrip(","))
-    refused = ran(project, "stock_service.socket_server", *words)
-    assert refused.returncode == 2
+    refused = run("stock_service.socket_server", *words, project=project)
+    assert refused.code == 2
     assert all(each in refused.stderr for each in said)
     listen = """
 import socket
@@ -122,21 +120,21 @@ def test_a_comparison_takes_all_of_them(project: Path) -> None:
     """``compare`` takes the executor, the locking and the new factor as words of a setting. Both servers start and
     answer."""
     one, other = "sockets executor=small-stacks locking=striped", "sockets queue_limit=8"
-    done = ran(project, "experiments", "compare", one, other, "--blocks", "1")
-    assert done.returncode == 0, done.stderr
+    done = run("experiments", "compare", one, other, "--blocks", "1", project=project, wait_s=WAIT_S)
+    assert done.code == 0, done.stderr
     assert re.search(r"^block 1 done · .* \d\.\d+$", done.stderr, re.MULTILINE), f"no ratio: {done.stderr}{done.stdout}"
     assert "sockets queue_limit=8" in done.stdout
 
 
 def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     """The new study runs by its name, from the first block to the page, and its recording verifies."""
-    done = ran(project, "experiments", "run", "workers", "--profile", "smoke", "--out", "seen")
-    assert done.returncode == 0, done.stderr
+    done = run("experiments", "run", "workers", "--profile", "smoke", "--out", "seen", project=project, wait_s=WAIT_S)
+    assert done.code == 0, done.stderr
     assert "Do more workers answer a Lookup sooner?" in done.stdout
     assert (project / "seen" / "figures" / "question_1.svg").exists()
     assert "queue_limit" in (project / "seen" / "results.csv").read_text().splitlines()[0]
     assert "4 workers" in (project / "seen" / "report.md").read_text()
-    said = ran(project, "experiments", "verify", "seen").stdout
+    said = run("experiments", "verify", "seen", project=project, wait_s=WAIT_S).stdout
     assert said == "seen: everything is as its blocks have it\n"
 
 

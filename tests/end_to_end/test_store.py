@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from subprocess import PIPE
@@ -30,8 +30,7 @@ from tests.end_to_end.process import ROOT, WAIT_S, Ended, Server, run
 
 pytestmark = pytest.mark.slow
 
-CLIENTS = 4
-KILLS = 3
+CLIENTS, KILLS, TRADES = 4, 3, 60
 
 
 def stored(path: Path, transport: str = "sockets") -> tuple[str, ...]:
@@ -63,35 +62,46 @@ def trade_until_killed(connection: Connection, client: str, traded: threading.Se
         traded.release()
 
 
+def killed(server: Server, clients: int, trades: int, prefix: str) -> tuple[dict[str, int], list[str]]:
+    """Kills a server under load once it has acknowledged this number of trades. Gives the commits that clients were
+    told of, by ids that begin with ``prefix``, and the ids of the trades in doubt."""
+    connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(clients)]
+    traded = threading.Semaphore(0)
+    with ThreadPoolExecutor(clients) as threads:
+        trading = [
+            threads.submit(trade_until_killed, connection, f"{prefix}-{number}", traded)
+            for number, connection in enumerate(connections)
+        ]
+        assert all(traded.acquire(timeout=WAIT_S) for _ in range(trades))
+        server.signal(signal.SIGKILL)
+        ended = [client.result(WAIT_S) for client in trading]
+    for connection in connections:
+        connection.close()
+    return {name: sequence for told, _ in ended for name, sequence in told.items()}, [name for _, name in ended]
+
+
+def assert_all_there(connection: Connection, commits: dict[str, int], doubtful: list[str]) -> None:
+    """Every acknowledged trade is there, and its retry gets the same reply. A trade in doubt, sent three times, is done
+    once, and joins ``commits``. Commits have no gaps."""
+    for request_id in doubtful:
+        (commits[request_id],) = {sent(connection, request_id).sequence for _ in range(3)}
+    assert {request_id: sent(connection, request_id).sequence for request_id in commits} == commits
+    assert volume(connection) == len(commits)
+    assert sorted(commits.values()) == list(range(1, len(commits) + 1))
+
+
 def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    """After each kill -9 under load every acknowledged trade is there, and its retry gets the same reply. A trade in
-    doubt, sent three times, is done once. Commits have no gaps over all restarts."""
+    """After each kill -9 under load every acknowledged trade is there, also over several restarts."""
     commits: dict[str, int] = {}
     doubtful: list[str] = []
     for kill in range(KILLS + 1):
-        with Server(stored(tmp_path / "store"), "--workers", "16") as server, ThreadPoolExecutor(CLIENTS) as threads:
-            connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(CLIENTS)]
-            for request_id in doubtful:
-                (sequence,) = {sent(connections[0], request_id).sequence for _ in range(3)}
-                commits[request_id] = sequence
-            assert {request_id: sent(connections[0], request_id).sequence for request_id in commits} == commits
-            assert volume(connections[0]) == len(commits)
-            assert sorted(commits.values()) == list(range(1, len(commits) + 1))
+        with Server(stored(tmp_path / "store"), "--workers", "16") as server:
+            with closing(load("sockets").connect(server.address, WAIT_S)) as connection:
+                assert_all_there(connection, commits, doubtful)
             if kill < KILLS:
-                traded = threading.Semaphore(0)
-                clients = [
-                    threads.submit(trade_until_killed, connection, f"{kill}-{number}", traded)
-                    for number, connection in enumerate(connections)
-                ]
-                assert all(traded.acquire(timeout=WAIT_S) for _ in range(60))
-                server.signal(signal.SIGKILL)
-                ended = [client.result(WAIT_S) for client in clients]
-                for told, _ in ended:
-                    commits |= told
-                doubtful = [request_id for _, request_id in ended]
-            for connection in connections:
-                connection.close()
-    assert len(commits) >= 60 * KILLS
+                told, doubtful = killed(server, CLIENTS, TRADES, f"{kill}")
+                commits |= told
+    assert len(commits) >= TRADES * KILLS
 
 
 @pytest.mark.parametrize("transport", ["sockets", "grpc_aio"])
@@ -135,9 +145,8 @@ def test_a_store_is_one_servers_alone(tmp_path: Path) -> None:
             assert (ended.code, ended.stdout) == (2, "")
             allowed = "a file that no other process has open: stop the server"
             assert f"store file: got '{path}', allowed: {allowed}" in ended.error
-        connection = load("sockets").connect(server.address, WAIT_S)
-        assert sent(connection, "1").volume == 1
-        connection.close()
+        with closing(load("sockets").connect(server.address, WAIT_S)) as connection:
+            assert sent(connection, "1").volume == 1
         assert server.stopped().code == 0
 
 
@@ -159,9 +168,8 @@ def test_a_file_is_looked_after(tmp_path: Path) -> None:
     result."""
     path, copy = tmp_path / "store", tmp_path / "copy"
     with Server(stored(path)) as server:
-        connection = load("sockets").connect(server.address, WAIT_S)
-        assert [sent(connection, f"{number}").volume for number in range(3)] == [1, 2, 3]
-        connection.close()
+        with closing(load("sockets").connect(server.address, WAIT_S)) as connection:
+            assert [sent(connection, f"{number}").volume for number in range(3)] == [1, 2, 3]
         server.signal(signal.SIGKILL)
         server.ended()
     assert store("check", path).stdout == "sound: 4 stocks, 3 request ids, last commit 3\n"
@@ -176,9 +184,8 @@ def test_a_file_is_looked_after(tmp_path: Path) -> None:
     ]
     assert store("show", copy).stdout.splitlines()[1] == "FishCo $42.50 volume 3 of 1000000 sequence 3"
     with Server(stored(path)) as server:
-        connection = load("sockets").connect(server.address, WAIT_S)
-        assert (sent(connection, "2").sequence, sent(connection, "new").sequence, volume(connection)) == (3, 5, 1)
-        connection.close()
+        with closing(load("sockets").connect(server.address, WAIT_S)) as connection:
+            assert (sent(connection, "2").sequence, sent(connection, "new").sequence, volume(connection)) == (3, 5, 1)
         assert server.stopped().code == 0
     path.write_bytes(path.read_bytes().replace(b"FishCo", b"FishGo"))
     damaged = store("check", path)
@@ -213,9 +220,8 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path) -> Non
     path.with_name("store-wal").unlink()
     path.with_name("store.saved").rename(path)
     with Server(stored(path)) as server:
-        connection = load("sockets").connect(server.address, WAIT_S)
-        assert sent(connection, "1").volume == volume(connection) - 1 == 1  # and a trade that was in doubt
-        connection.close()
+        with closing(load("sockets").connect(server.address, WAIT_S)) as connection:
+            assert sent(connection, "1").volume == volume(connection) - 1 == 1  # and a trade that was in doubt
         assert server.stopped().code == 0
     assert os.listdir(tmp_path) == ["store"]
 

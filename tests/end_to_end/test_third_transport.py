@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 30.0
+from tests.end_to_end.process import ROOT, WAIT_S, Ended, run
 
 pytestmark = pytest.mark.slow
 
@@ -33,12 +32,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ran(project: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A program of the copy, when it has ended."""
-    command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=WAIT_S, check=False)
-
-
 @pytest.fixture(scope="module")
 def address(project: Path) -> Iterator[str]:
     """The address of a server on the new transport; it ends as the process contract says."""
@@ -56,47 +49,37 @@ def address(project: Path) -> Iterator[str]:
 def test_its_own_options_are_its_servers(project: Path) -> None:
     """The transport's own options are in its server's help and are checked. No other transport has them."""
     serve = ("stock_service", "serve", "--transport")
-    assert "--backlog" in ran(project, *serve, "lines", "--help").stdout
-    refused = ran(project, *serve, "lines", "--backlog", "0")
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "--backlog: got '0', allowed: a whole number from 1 to 1000" in refused.stderr
-    assert "--backlog" not in ran(project, *serve, "sockets", "--help").stdout
+    assert "--backlog" in run(*serve, "lines", "--help", project=project).stdout
+    refused = run(*serve, "lines", "--backlog", "0", project=project)
+    assert (refused.code, "--backlog: got '0', allowed: a whole number from 1 to 1000" in refused.error) == (2, True)
+    assert "--backlog" not in run(*serve, "sockets", "--help", project=project).stdout
 
 
-def test_every_client_takes_it(project: Path, address: str) -> None:
+def test_the_trader_takes_it(project: Path, address: str) -> None:
     """The trader asks over it."""
-    asked = ran(project, "clients.trader", "--transport", "lines", "--address", address, "lookup", "FishCo")
-    assert (asked.returncode, asked.stderr) == (0, "")
-    assert asked.stdout.startswith("OK (1) FishCo ")
+    words = ("--transport", "lines", "--address", address, "lookup", "FishCo")
+    asked = run("clients.trader", *words, project=project)
+    assert (asked.code, asked.stdout[:14], asked.stderr) == (0, "OK (1) FishCo ", "")
 
 
-def load(project: Path, address: str, *more: str) -> subprocess.CompletedProcess[str]:
+def load(project: Path, address: str, *more: str) -> Ended:
     """A short load over it."""
     short = ("--transport", "lines", "--address", address, "--warm-up-s", "0", "--duration-s", "0.2")
-    return ran(project, "clients.load", *short, *more)
+    return run("clients.load", *short, *more, project=project)
 
 
 def test_its_own_client_sends_a_load(project: Path, address: str) -> None:
     """Its own client sends a load and gives a result, with a note that the transport has no floor."""
     done = load(project, address, "--client", "library", "--fail-if", "errors>0%")
-    assert done.returncode == 0, done.stderr
-    assert "lookup" in done.stdout
+    assert (done.code, "lookup" in done.stdout) == (0, True), done.stderr
     assert "no floor of the client measured" in done.stderr
 
 
-def test_the_lean_client_is_refused_in_a_line(project: Path, address: str) -> None:
-    """The transport has no codec; nothing is sent that no server would understand."""
+def test_what_needs_a_codec_is_refused_in_a_line(project: Path, address: str) -> None:
+    """The transport has no codec: the lean client and the null server are refused, and nothing is sent."""
     done = load(project, address, "--client", "lean")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "python -m clients.load: --client: got 'lean', allowed: library, since only its own library speaks lines of "
-        "text (--help lists the options)\n"
-    )
-    assert done.stdout == ""
-
-
-def test_there_is_no_null_server_for_it(project: Path) -> None:
-    """Which it says in a line."""
-    done = ran(project, "clients.load.run.null_server", "--transport", "lines")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--transport: got 'lines', allowed: one that is spoken without a library" in done.stderr
+    said = "--client: got 'lean', allowed: library, since only its own library speaks lines of text"
+    assert (done.code, done.stdout, done.error.partition(" (")[0]) == (2, "", f"python -m clients.load: {said}")
+    null = run("clients.load.run.null_server", "--transport", "lines", project=project)
+    said = "--transport: got 'lines', allowed: one that is spoken without a library"
+    assert (null.code, said in null.error) == (2, True)

@@ -4,15 +4,13 @@ A client that has lost its server does not know whether its last trade was done.
 """
 
 import random
-import signal
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stock_service.rpc.transports import load
 from tests.end_to_end.process import WAIT_S, Server
-from tests.end_to_end.test_store import sent, stored, trade_until_killed, volume
+from tests.end_to_end.test_store import killed as at_work
+from tests.end_to_end.test_store import sent, stored, volume
 from tests.reliability.rows import Row
 
 KILLS, SOME = 100, 3
@@ -63,23 +61,10 @@ class _Run:
 
     def _killed(self, kill: int) -> None:
         """One server's life."""
-        with Server(self._start) as server, ThreadPoolExecutor(CLIENTS) as threads:
+        with Server(self._start) as server:
             self._look(server, self._rng.sample(list(self._commits), min(LOOKED_AT, len(self._commits))))
-            connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(CLIENTS)]
-            traded = threading.Semaphore(0)
-            clients = [
-                threads.submit(trade_until_killed, connection, f"{kill}-{number}", traded)
-                for number, connection in enumerate(connections)
-            ]
-            for _ in range(self._rng.randrange(1, TRADES_MAX)):
-                assert traded.acquire(timeout=WAIT_S)
-            server.signal(signal.SIGKILL)
-            ended = [client.result(WAIT_S) for client in clients]
-            for connection in connections:
-                connection.close()
-        for told, _ in ended:
+            told, self._doubtful = at_work(server, CLIENTS, self._rng.randrange(1, TRADES_MAX), f"{kill}")
             self._commits |= told
-        self._doubtful = [request_id for _, request_id in ended]
 
     def _look(self, server: Server, again: list[str]) -> None:
         """Sends what is in doubt, and some of what is not, and compares."""
