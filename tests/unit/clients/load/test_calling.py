@@ -19,7 +19,7 @@ HELLO = ("--call", "tests.hello.Greeter/SayHello", "--data", '{"name": {"first":
 def run(address: Address, *options: str) -> int:
     """A short run, without measuring the floor."""
     where = ["--address", f"{address[0]}:{address[1]}"]
-    times = ["--warm-up-s", "0.05", "--duration-s", "0.5", "--no-floor"]
+    times = ["--warm-up-s", "0.05", "--duration-s", "0.3", "--no-floor"]
     return command.main([*where, *times, *options])
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -23,6 +24,7 @@ from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
 from tests.raw_service import raw_service
 from tests.unit.clients.fakes import service
+from tests.unit.clients.load.reports import open_run
 from tests.unit.clients.load.run.fleet_bench import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
@@ -54,20 +56,14 @@ def test_each_number_of_clients_has_its_run(server: str, tmp_path: Path, capsys:
     assert "2 clients: measuring" in said.err
 
 
-def test_the_floor_is_said_unless_it_is_not_wanted(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The client's own share is measured first."""
+def test_the_floor_is_shown_unless_it_is_not_wanted(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The floor is measured first, and shown. Unknown stocks are outcomes with exit code 0 and a warning."""
     options = ["--transport", "sockets", "--address", server, "--warm-up-s", "0", "--duration-s", "0.1"]
     assert command.main(options) == 0
     assert "client's floor (times on" in capsys.readouterr().out
-    assert run(server) == 0
-    assert "floor" not in capsys.readouterr().out
-
-
-def test_unknown_stocks_are_outcomes_said_aloud(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Unknown stocks are outcomes with exit code 0 and a warning, so that the numbers are not taken for those of a
-    known stock."""
     assert run(server, "--stocks", "Nope") == 0
     said = " ".join(capsys.readouterr().out.split())
+    assert "floor" not in said
     assert " replies were UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks" in said
 
 
@@ -143,6 +139,27 @@ def test_the_highest_rate_is_found(
     assert said.err.count("1,200/s  p99") == 2
     rates = [result["plan"]["rate_hz"] for result in json.loads(file.read_text())["results"]]
     assert rates == [1200.0, 1200.0]
+
+
+def test_an_interrupt_ends_a_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial that was under way is in the file, and no other trial follows."""
+    results, file = [replace(open_run(), interrupted=True)], tmp_path / "trials.json"
+    monkeypatch.setattr(command, "_knock", lambda _: None)
+    monkeypatch.setattr(fleet, "run", lambda *_: results.pop())
+    words = f"--transport sockets --duration-s 60 --find-rate --p99-ms 60000 --json {file}"
+    assert command.main(words.split()) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "python -m clients.load: interrupted"
+    assert len(json.loads(file.read_text())["results"]) == 1
+
+
+def test_results_can_be_piped(server: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Results on standard output come after the summary, whole, so that they can be piped."""
+    assert run(server, "--csv", "/dev/stdout") == 0
+    summary, heading, table = capfd.readouterr().out.partition("started_at,")
+    assert "1 client · lean" in summary
+    assert [row["request"] for row in csv.DictReader(io.StringIO(heading + table))] == ["lookup", "all"]
 
 
 # ---- interrupts
@@ -266,18 +283,7 @@ def start(server: str) -> Iterator[Start]:
         program.kill()
 
 
-LONG = (
-    "--clients",
-    "2",
-    "3",
-    "--connections-per-client",
-    "2",
-    "--duration-s",
-    "60",
-    "--warm-up-s",
-    "0.1",
-    "--no-floor",
-)
+LONG = ("--clients", "2", "3", "--connections-per-client", "2", "--duration-s", "60", "--warm-up-s", "0", "--no-floor")
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "Ctrl-C again and again"])
@@ -323,28 +329,6 @@ def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
     assert code in (130, -signal.SIGINT)
     assert set(err.splitlines()) <= {"python -m clients.load: interrupted"}
     assert out == "" or "interrupted" in out
-
-
-def test_ctrl_c_ends_a_search(start: Start, tmp_path: Path) -> None:
-    """The trial that was under way is in the file."""
-    file = tmp_path / "trials.json"
-    times = ("--warm-up-s", "0.05", "--duration-s", "60")
-    program = start("--find-rate", "--p99-ms", "60000", *times, "--json", str(file))
-    program.wait_for("measuring")
-    program.press()
-    code, _, err = program.ended()
-    assert (code, err.splitlines()[-1]) == (130, "python -m clients.load: interrupted")
-    assert json.loads(file.read_text())["results"]
-
-
-def test_results_can_be_piped(start: Start) -> None:
-    """Results on standard output come after the summary, whole, so that they can be piped."""
-    options = ("--warm-up-s", "0", "--duration-s", "0.1", "--no-floor", "--csv", "/dev/stdout")
-    code, out, _ = start(*options).ended()
-    assert code == 0
-    summary, heading, table = out.partition("started_at,")
-    assert "1 client · lean" in summary
-    assert [row["request"] for row in csv.DictReader(io.StringIO(heading + table))] == ["lookup", "all"]
 
 
 def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> None:

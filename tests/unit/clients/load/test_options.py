@@ -140,19 +140,17 @@ def test_what_cannot_be_written_is_refused_before_anything_is_measured(tmp_path:
         options.output_file(str(tmp_path / name))
 
 
-def test_options_that_go_together_are_taken() -> None:
-    """Options that go together are accepted. A search has arrivals too, without a rate."""
-    for words in (
+@pytest.mark.parametrize(
+    "words",
+    [
         "--find-rate --p99-ms 5 --arrivals constant",
         "--rate-hz 5 --arrivals poisson",
         "--choice zipf --zipf-s 2",
-    ):
-        options.check(options.parser(command.PROGRAM).parse_args(words.split()))
-
-
-def test_streams_may_be_given_twice_and_requests_of_the_mix_limited() -> None:
-    """A file that is written to, and not replaced, holds both."""
-    words = "--json /dev/null --csv /dev/null --mix lookup,trade --fail-if trade.p99>1s --fail-if errors>0"
+        "--json /dev/null --csv /dev/null --mix lookup,trade --fail-if trade.p99>1s --fail-if errors>0",
+    ],
+)
+def test_options_that_go_together_are_taken(words: str) -> None:
+    """A search has arrivals too, without a rate. Two results may go to one stream, which is not replaced."""
     options.check(options.parser(command.PROGRAM).parse_args(words.split()))
 
 

@@ -1,9 +1,12 @@
 """Client processes against real servers: their start, their results, and that none is left."""
 
 import dataclasses
+import multiprocessing.forkserver
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -34,13 +37,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
 
 @pytest.mark.parametrize(
     ("transport", "client", "policy", "connections", "rate_hz"),
-    spoken(pairs(TRANSPORTS, CLIENT_KINDS, ("kept-alive", "per-request"), (1, 3), (None, 60.0))),
+    spoken(pairs(TRANSPORTS, CLIENT_KINDS, ("kept-alive", "per-request"), (1, 3), (None, 100.0))),
 )
 def test_a_run_counts_what_it_sent(
     transport: str, client: ClientKind, policy: ConnectionPolicy, connections: int, rate_hz: float | None
 ) -> None:
     """Every kind of load on every transport: all requests answered and accounted for, all connections at work."""
-    duration_s = 0.25 if policy == "kept-alive" and rate_hz is None else 0.75  # requests of each type
+    duration_s = 0.25 if policy == "kept-alive" and rate_hz is None else 0.45  # requests of each type
     with serving(transport) as where:
         plan = plan_on(transport, where, connection=policy, connections_per_client=connections, client=client)
         result = run_in_time(dataclasses.replace(plan, rate_hz=rate_hz, duration_s=duration_s))
@@ -148,18 +151,25 @@ def test_the_run_is_watched_phase_by_phase() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="affinity is Linux's")
-def test_clients_keep_to_their_cores() -> None:
-    """The clients run on the cores of the plan."""
+def test_clients_keep_to_their_cores_and_get_no_ctrl_c() -> None:
+    """The clients run on the cores of the plan. A terminal sends Ctrl-C to the clients, too: clients and fork server
+    have it blocked, from the very first on."""
     core = min(os.sched_getaffinity(0))
     seen: list[list[int]] = []
+    blocked: list[bool] = []
 
     def look() -> None:
+        server_pid = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
         seen.extend(psutil.Process(pid).cpu_affinity() for pid in client_pids())
+        for pid in (server_pid, *client_pids()):
+            status = Path(f"/proc/{pid}/status").read_text()
+            (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+            blocked.append(bool(int(mask, 16) >> (signal.SIGINT - 1) & 1))
 
     with serving("sockets") as where:
         result = fleet.run(plan_on("sockets", where, cpus=(core,), duration_s=1.0), at_measuring(look))
         anywhere = fleet.run(plan_on("sockets", where, duration_s=0.1))
-    assert seen == [[core], [core]]
+    assert (seen, blocked) == ([[core], [core]], [True, True, True])
     assert (result.cores, anywhere.cores) == (1, len(os.sched_getaffinity(0)))
 
 
