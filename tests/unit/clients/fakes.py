@@ -61,9 +61,9 @@ class CannedConnection:
         return reply
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no connection is open."""
 
 
 def service(*stocks: Stock) -> Service:
-    """A stock service of these stocks; of the default stocks without any."""
+    """A stock service with these stocks, or with the default stocks."""
     return stock_service(Exchange(MemoryCatalog(stocks or DEFAULT_STOCKS, Mutex)))

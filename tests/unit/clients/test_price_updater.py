@@ -63,7 +63,7 @@ def test_times_stocks_and_prices_come_from_the_seed() -> None:
 
 
 def test_it_waits_no_longer_than_it_has_left() -> None:
-    """With a duration it ends then, and not after the running interval."""
+    """With a duration the updater ends on time, also during an interval."""
     waits = Waits(5)
     run(
         RemoteExchange(FakeConnection(service()), 1.0),
@@ -76,7 +76,7 @@ def test_it_waits_no_longer_than_it_has_left() -> None:
 
 
 def test_a_fault_ends_it_with_what_it_had_counted() -> None:
-    """A fault ends it with its counts: an updater without updates would change the measurement beside it."""
+    """A fault ends the updater with its counts. A silent updater would change a measurement."""
 
     def third_is_late(call: int) -> None:
         if call == 3:
@@ -90,7 +90,7 @@ def test_a_fault_ends_it_with_what_it_had_counted() -> None:
 
 
 def test_it_says_how_many_and_of_which_outcome() -> None:
-    """The last line on standard output."""
+    """The last line has the number of updates, and the number of each outcome."""
     assert said(Counter({Status.UNKNOWN_STOCK: 1, Status.OK: 2})) == "3 updates: OK 2, UNKNOWN_STOCK 1"
     assert said(Counter()) == "0 updates"
 

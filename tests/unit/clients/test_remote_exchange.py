@@ -48,14 +48,14 @@ def test_it_answers_as_the_exchange_does() -> None:
 
 
 def test_every_call_has_the_timeout() -> None:
-    """The one given when it was made."""
+    """Every call has the timeout of the exchange."""
     connection = FakeConnection(service())
     RemoteExchange(connection, 0.7).lookup("GameStart")
     assert [timeout_s for _, _, timeout_s in connection.calls] == [0.7]
 
 
 def test_what_the_wire_cannot_carry_is_refused_before_it_is_sent() -> None:
-    """A price over 2^63 - 1 cents would be no price at all; half a surrogate pair has no UTF-8."""
+    """A price over 2^63 - 1 cents is refused before the send. So is half a surrogate pair, which UTF-8 lacks."""
     connection = FakeConnection(service())
     remote = RemoteExchange(connection, 1.0)
     with pytest.raises(InvalidRequest, match=str(INT64_MAX)):
@@ -90,7 +90,8 @@ LOOKUP, TRADE, UPDATE = stock_pb2.LookupResponse, stock_pb2.TradeResponse, stock
 def test_a_reply_that_the_method_never_gives_is_a_fault(
     method: str, reply: stock_pb2.LookupResponse | stock_pb2.TradeResponse | stock_pb2.UpdateResponse
 ) -> None:
-    """Unknown and foreign statuses, and values that do not go with the status."""
+    """A reply with an unknown status, a status of a different method, or values that contradict the status is a
+    fault."""
     with pytest.raises(InternalFault, match="never gives"):
         getattr(replies, method)(reply.SerializeToString())
 

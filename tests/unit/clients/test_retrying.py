@@ -51,7 +51,7 @@ class Faulty:
         return [call for connection in self.connections for call in connection.calls]
 
     def exchange(self, retries: int) -> RetryingExchange:
-        """An exchange that is sent to again, without any time."""
+        """A retrying exchange on this server, with waits that take no time."""
         return RetryingExchange(self.connect, 1.0, retries, rng=random.Random(1), sleep=self.waits.append)
 
 
@@ -74,8 +74,8 @@ class _Failing(FakeConnection):
 @pytest.mark.parametrize("path", ASKED)
 @pytest.mark.parametrize("fault", [*FAULTS.values(), NotBegun], ids=lambda each: each.__name__)
 def test_what_is_sent_again_after_which_fault(path: str, fault: type[Fault]) -> None:
-    """A Lookup and a Trade are sent again after faults that may pass, an Update only where it had no effect. After
-    other faults nothing is sent again."""
+    """A Lookup and a Trade are sent again after transient faults, an Update only if it had no effect. After other
+    faults no request is sent again."""
     again = fault in (Overloaded, NotBegun) or (fault in PASSING and path != UPDATE)
     server = Faulty(fault("once"))
     exchange = server.exchange(3)
@@ -102,7 +102,8 @@ def test_nothing_is_sent_again_unless_asked(path: str) -> None:
 
 
 def test_a_trade_that_was_done_has_one_effect() -> None:
-    """A trade whose replies were lost twice was sent three times under one id. Without an id it got one of its own."""
+    """A trade whose replies were lost twice was sent three times under one id. A trade without an id got a unique
+    id."""
     server = Faulty(Unavailable("lost"), DeadlineExceeded("late"), after=True)
     exchange = server.exchange(2)
     assert exchange.trade("FishCo", 5, Side.BUY) == TradeReply(Status.OK, 5, 1)
@@ -115,7 +116,7 @@ def test_a_trade_that_was_done_has_one_effect() -> None:
 
 
 def test_tries_and_waits_are_bounded() -> None:
-    """The last fault is raised; each wait is at most twice the one before and over half of its own bound."""
+    """After the last try the fault is raised. Each wait is over half of its bound, and the bound doubles."""
     server = Faulty(*[Unavailable(f"{number}") for number in range(20)])
     with pytest.raises(Unavailable, match="10"):
         server.exchange(10).lookup("FishCo")
@@ -126,7 +127,8 @@ def test_tries_and_waits_are_bounded() -> None:
 
 
 def test_a_try_behind_a_lost_reply_has_a_new_connection() -> None:
-    """A reply that comes late must not be taken for the next one's; a refusal leaves nothing behind."""
+    """After a lost reply the next try has a new connection, since the late reply must not count for the next request.
+    After a refusal the connection stays."""
     for fault, connections in ((Unavailable, 2), (DeadlineExceeded, 2), (Overloaded, 1)):
         server = Faulty(fault("once"))
         exchange = server.exchange(1)
@@ -154,7 +156,7 @@ def test_connecting_is_tried_again_for_every_request() -> None:
 
 
 def test_what_the_client_itself_refuses_is_not_sent_again() -> None:
-    """A request that the wire cannot carry."""
+    """A request that the client itself refuses is not sent again."""
     server = Faulty()
     with pytest.raises(InvalidRequest):
         server.exchange(5).lookup("\ud800")

@@ -47,7 +47,8 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeConnection]:
 )
 @pytest.mark.usefixtures("connection")
 def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """The outcome with the assignment's code, then what the reply says; 0 for OK, 1 for any other outcome."""
+    """A line has the outcome, the assignment's code, and the values of the reply. The exit code is 0 for OK, and 1 for
+    other outcomes."""
     assert trader.main(arguments.split()) == code
     assert capsys.readouterr().out == line + "\n"
 
@@ -74,7 +75,7 @@ def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytes
 )
 @pytest.mark.usefixtures("connection")
 def test_bad_usage_is_one_line_that_names_it(arguments: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bad usage is one line on standard error that names it, with exit code 2. Nothing is sent."""
+    """Bad usage is one line on standard error that names the bad input, with exit code 2. No request is sent."""
     with pytest.raises(SystemExit) as ended:
         trader.main(arguments.split())
     said = capsys.readouterr()
@@ -96,8 +97,7 @@ def test_options_count_before_and_after_the_command() -> None:
 def test_nothing_that_a_server_says_reaches_the_terminal_unescaped(
     fault: type[Fault], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The server's fault is printed in one line without control characters and marks of direction, and so is a given
-    name."""
+    """A server's fault and a given name are printed in one line, without control characters and marks of direction."""
     said = "\x1b]0;title\x07\x1b[2J\x9b1m\r\n\u202eno\u2028\u2029"
     monkeypatch.setattr(trader, "connect", lambda _: CannedConnection([fault(said)]))
     assert trader.main(["lookup", "GameStart"]) == 3
@@ -173,7 +173,7 @@ def test_a_fault_is_one_line_that_says_what_to_do(
 
 @pytest.mark.parametrize("program", [trader, price_updater])
 def test_the_help_has_every_exit_code(program: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """The help has every exit code of the code."""
+    """The help has every exit code of the program."""
     with pytest.raises(SystemExit):
         program.main(["--help"])
     said = " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,4 @@
-"""``--call``: the load client against a server of others."""
+"""``--call``: the load client against a server outside this project."""
 
 import json
 from pathlib import Path
@@ -53,14 +53,14 @@ def test_as_much_metadata_as_may_be_sent_arrives(client: str, values: tuple[int,
 
 
 def test_a_reply_that_does_not_decode_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Counted as ``invalid_reply``; the method is known from its file."""
+    """A reply that does not decode counts as ``invalid_reply``. The method comes from a .proto file."""
     with greeter(reflected=False, reply=b"\n\x05H") as address:
         assert run(address, *HELLO, "--proto", str(write_protos(tmp_path))) == 1
     assert "invalid_reply" in capsys.readouterr().out
 
 
 def test_a_server_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 3, and no advice about stock servers."""
+    """An absent server is exit code 3, and one line without advice about stock servers."""
     assert run(("127.0.0.1", 1), *HELLO) == 3
     said = capsys.readouterr().err
     assert said.count("\n") == 1

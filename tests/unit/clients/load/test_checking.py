@@ -29,7 +29,7 @@ def load(running: Running, *more: str) -> int:
 
 
 def serving(exchange: type[RightExchange]) -> Running:
-    """A server of this exchange, in the place of the real one."""
+    """A server of this exchange, in place of the real exchange."""
     service = stock_service(cast(Exchange, exchange(STOCKS, Handoff(0.0))))
     return Running(Kind("sockets", "static-pool"), service, Limits())
 

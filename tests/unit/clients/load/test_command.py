@@ -1,4 +1,4 @@
-"""The load client as a program: its exit codes, its files, its search, and what Ctrl-C does to it."""
+"""The load client as a program: exit codes, files, the search for a rate, and the effect of Ctrl-C."""
 
 import csv
 import io
@@ -69,13 +69,13 @@ def test_the_floor_is_shown_unless_it_is_not_wanted(server: str, capsys: pytest.
 
 @contextmanager
 def wrong_server() -> Iterator[str]:
-    """A server whose replies to Lookup are none."""
+    """A server with undecodable replies to Lookup."""
     with serving("sockets", served=raw_service(service().name, {LOOKUP: lambda _: b"\xff"})) as address:
         yield shown_address(address)
 
 
 def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
-    """Said aloud; a limit that was not kept counts for more."""
+    """Errors are exit code 1, with a warning. A limit that was not kept is exit code 4, also with errors."""
     with wrong_server() as server:
         assert run(server) == 1
         assert "ERRORS of the whole run, connecting included" in capsys.readouterr().out
@@ -119,7 +119,8 @@ def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
 def test_the_highest_rate_is_found(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line for each trial, then the answer; the file has every trial. Here the range ends before the server does."""
+    """A search prints a line for each trial, then the answer. The file has every trial. Here the range of rates ends
+    below the server's highest rate."""
     monkeypatch.setattr(command, "SEARCH_TO_HZ", 400.0)
     monkeypatch.setattr(command, "ENOUGH", 0.0)
     monkeypatch.setattr(command, "LATE_US", 1e9)
@@ -177,7 +178,7 @@ def test_the_first_interrupt_is_raised_and_no_other() -> None:
 
 
 def test_what_is_held_is_done_whole() -> None:
-    """The interrupt is raised after it, once."""
+    """A held block runs to its end. The interrupt is then raised once."""
     interrupts = command._Interrupts()
     done: list[bool] = []
 
@@ -208,7 +209,7 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
 
 
 class Program:
-    """The program in a process group of its own, as a terminal's foreground job has one."""
+    """The program in a new process group, as a terminal's foreground job has."""
 
     def __init__(self, server: str, *options: str) -> None:
         words = ["--transport", "sockets", "--address", server, *options]
@@ -222,17 +223,17 @@ class Program:
         )
 
     def wait_for(self, said: str) -> None:
-        """Waits until its standard error has a line with this text."""
+        """Waits until the program's standard error has a line with this text."""
         assert self._process.stderr is not None
         while said not in self._process.stderr.readline():
             assert self._process.poll() is None
 
     def has_loaded(self, library: str) -> bool:
-        """Tell whether this much of the program has been imported."""
+        """True if the program has loaded this library."""
         return library in Path(f"/proc/{self._process.pid}/maps").read_text()
 
     def children(self) -> int:
-        """Processes that it has started, and their children."""
+        """Number of processes that the program and its children have started."""
         return len(psutil.Process(self._process.pid).children(recursive=True))
 
     def press(self, number: signal.Signals = signal.SIGINT) -> None:
@@ -241,24 +242,25 @@ class Program:
             (os.killpg if number is signal.SIGINT else os.kill)(self._process.pid, number)
 
     def press_on(self) -> None:
-        """Sends the signal until it has ended."""
+        """Sends the signal until the program has ended."""
         while self._process.poll() is None:
             self.press()
 
     def ended(self) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error; no process of its group is left."""
+        """Exit code, standard output and standard error. Waits until no process of the group runs."""
         out, err = self._process.communicate(timeout=40)
         until(self._gone, "every process of the group has ended")
         return self._process.returncode, out, err
 
     def kill(self) -> None:
-        """Kills its remaining processes."""
+        """Kills the remaining processes of the group."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
 
     def _gone(self) -> bool:
-        """A process that has ended may wait some seconds for the system's first one to take note: it is gone."""
+        """True if no process of the group runs. A zombie counts as ended: the system's first process may reap it some
+        seconds later."""
         for process in psutil.process_iter():
             with suppress(psutil.NoSuchProcess, ProcessLookupError):
                 if os.getpgid(process.pid) == self._process.pid and process.status() != psutil.STATUS_ZOMBIE:

@@ -1,4 +1,4 @@
-"""Verdicts of ``--fail-if`` on a run whose sends were not the load asked for, and on one whose sends were."""
+"""Verdicts of ``--fail-if`` on a run under the requested load, and on a run under a different load."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from clients.load.thresholds import parse
 from tests.unit.clients.load.reports import bad_arrivals, closed_records, closed_run, open_run
 
 OFF = replace(open_run(), arrivals=(*open_run().arrivals, bad_arrivals()))
-"""A run of two clients, the second of which did not follow the schedule, with short times."""
+"""A run of two clients with short times. The second client did not follow the schedule."""
 
 OPEN = ("--rate-hz", "1000", "--no-floor")
 
@@ -29,8 +29,7 @@ def ended(
 def test_a_limit_kept_under_another_load_is_exit_code_4(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A limit kept under another load is exit code 4: one line has the cause, in the client or the server, and
-    advice."""
+    """A limit that was kept under a different load is exit code 4. A line has the possible causes, and advice."""
     code, (line,) = ended(OFF, *OPEN, "--fail-if", "p50>50s", capsys=capsys, monkeypatch=monkeypatch)
     assert code == 4
     assert line.startswith(
@@ -56,7 +55,8 @@ def test_a_limit_kept_under_the_load_asked_for_is_exit_code_0(
 def test_one_run_off_its_schedule_fails_them_all(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever it is; and a limit that was not kept has its own line."""
+    """A run off its schedule fails all runs of the command, at any place. A limit that was not kept has a separate
+    line."""
     results = iter([OFF, open_run()])
     monkeypatch.setattr(command, "_knock", lambda _: None)
     monkeypatch.setattr(fleet, "run", lambda *_: next(results))

@@ -87,7 +87,7 @@ from stock_service.rpc.transports import TRANSPORTS
     ],
 )
 def test_bad_input_is_one_line_that_names_it(arguments: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bad input is one line on standard error that names it, with exit code 2, before anything starts."""
+    """Bad input is one line on standard error that names the input, with exit code 2, before any process starts."""
     with pytest.raises(SystemExit) as ended:
         command.main(arguments.split(" "))
     printed = capsys.readouterr()
@@ -103,7 +103,7 @@ def test_a_mix_is_names_with_weights() -> None:
 
 
 def test_the_options_make_the_plan() -> None:
-    """Each of them, and the defaults: a closed loop of one lean client."""
+    """The options and the defaults make the plan. The default is a closed loop of one lean client."""
     parser = options.parser(command.PROGRAM)
     plain = options.plan(parser.parse_args([]), 1)
     assert (plain.loop, plain.client, plain.choice, plain.connections) == ("closed", "lean", "uniform", 1)
@@ -132,7 +132,7 @@ def test_a_stream_is_taken(tmp_path: Path, path: str) -> None:
 
 @pytest.mark.parametrize("name", ["folder", "no/file", "file/file", "astray", ""])
 def test_what_cannot_be_written_is_refused_before_anything_is_measured(tmp_path: Path, name: str) -> None:
-    """A folder, and a file where there is none for it."""
+    """A folder is refused, and so is a file in a folder that does not exist."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "astray").symlink_to("no/file")
@@ -157,7 +157,7 @@ def test_options_that_go_together_are_taken(words: str) -> None:
 def test_the_help_says_everything_in_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every option with a word about it, in groups."""
+    """The help has every option with a description, in groups, and every exit code."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
         command.main(["--help"])

@@ -134,7 +134,7 @@ def test_where_it_cannot_be_put_nothing_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_link_stays_a_link(tmp_path: Path, there: bool) -> None:
-    """The link's target is written, wherever it is, and though it is not there yet."""
+    """The target of a link is written, in any folder, and even if the target does not exist yet."""
     (tmp_path / "elsewhere").mkdir()
     target = tmp_path / "elsewhere" / "target"
     if there:
@@ -148,7 +148,7 @@ def test_a_link_stays_a_link(tmp_path: Path, there: bool) -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
-    """The pipe stays one, and its reader gets all."""
+    """The pipe stays a pipe, and its reader gets the whole text."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     got: list[str] = []
@@ -162,7 +162,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 @pytest.fixture
 def redirected(tmp_path: Path) -> Iterator[int]:
-    """A descriptor that is open on a file to which something was written, as a redirected standard output is."""
+    """A descriptor of an open file with some text, as a redirected standard output is."""
     descriptor = os.open(tmp_path / "output", os.O_WRONLY | os.O_CREAT)
     os.write(descriptor, b"before\n")
     yield descriptor
@@ -170,14 +170,14 @@ def redirected(tmp_path: Path) -> Iterator[int]:
 
 
 def test_a_descriptors_file_is_not_replaced(redirected: int, tmp_path: Path) -> None:
-    """The text that the program printed before is still there, and the file's text comes after it."""
+    """The earlier text of the file stays, and the new text follows."""
     write(Path(f"/dev/fd/{redirected}"), "after\n")
     assert (tmp_path / "output").read_text() == "before\nafter\n"
 
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/null", "/proc/self/fd/1"])
 def test_what_is_no_ordinary_file_is_a_stream(path: str) -> None:
-    """Written to, and once."""
+    """Devices and descriptors are streams."""
     assert is_stream(Path(path))
 
 

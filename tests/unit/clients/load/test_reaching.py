@@ -1,4 +1,4 @@
-"""Words of the load client where nothing answers it, or something of another protocol."""
+"""Messages of the load client if no server answers, or a server of a different protocol."""
 
 import socket
 from argparse import Namespace
@@ -38,7 +38,7 @@ def test_a_server_that_is_slow_to_accept_is_no_error_yet(monkeypatch: pytest.Mon
 def test_a_server_of_another_protocol_is_one_line(
     server: str, client: str, loop: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No table of requests that all failed: what to check, and exit code 3."""
+    """A server of a different protocol is one line with advice, exit code 3, and no table of failed requests."""
     times = ["--warm-up-s", "0.1", "--duration-s", "0.3", "--no-floor", "--timeout-s", "1"]
     assert command.main(["--transport", "grpc", "--address", server, "--client", client, *times, *loop]) == 3
     said = capsys.readouterr()
@@ -51,8 +51,8 @@ def test_a_server_of_another_protocol_is_one_line(
 
 
 def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that dies between two runs has answered before, so that its protocol is not named as a cause. Both runs
-    are kept."""
+    """A server that dies between two runs has answered before, so the message does not name the protocol as a cause.
+    Both runs are kept."""
     heard = closed_run(closed_records())
     unheard = replace(closed_run(Records()), errors={"unavailable": 3})
     results = iter([heard, unheard])

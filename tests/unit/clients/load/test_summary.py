@@ -1,4 +1,4 @@
-"""Texts on a run: the summary after it, and the line while it goes on."""
+"""Texts on a run: the summary after the run, and the progress line during the run."""
 
 import io
 from dataclasses import replace
@@ -39,7 +39,7 @@ def one_line(text: str) -> str:
 
 
 def test_a_closed_loop_says_what_little_makes_of_it() -> None:
-    """N, N ÷ X, and mean response and think time together."""
+    """The summary of a closed loop has N, N ÷ X, and the sum of mean response time and think time."""
     text = one_line(printed(closed_run(closed_records()), floor=FLOOR))
     assert "1 client" not in text  # the plan's number of clients is said, which here is two
     assert "2 clients · lean · closed loop · sockets 127.0.0.1:50052 · kept-alive · 2.00 s" in text
@@ -109,7 +109,7 @@ def test_no_color_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_lines_are_broken_between_words_and_indented() -> None:
-    """Never between a number and its unit."""
+    """A long line is broken between words, never between a number and its unit."""
     text = printed(open_run(late_us=30), OPEN, FLOOR, width=50)
     lines = text.splitlines()
     assert any(line.startswith("  ") and line.strip() for line in lines)
@@ -187,7 +187,8 @@ def test_replies_of_which_none_is_ok_are_one_line(
 
 
 def test_a_percentile_needs_ten_requests_beyond_it() -> None:
-    """p99.9 of 2,000 requests is a dash, and a line says how many would do; of 10,000 it is a number."""
+    """p99.9 of 2,000 requests is a dash, and a line says how many requests are needed. p99.9 of 10,000 requests is a
+    number."""
     text = printed(open_run(count=2000), OPEN)
     assert text.count("–") >= 3
     assert "–: too few replies for a percentile; enough are: p99.9 10,000" in one_line(text)
@@ -211,14 +212,14 @@ def row(result: LoadResult, name: str) -> list[str]:
 
 
 def test_the_table_and_a_threshold_have_one_throughput() -> None:
-    """Replies that came within the window, a second: of a server that fell behind, fewer than were answered."""
+    """Throughput counts replies within the window. For a server that fell behind, this is less than all replies."""
     behind = open_run(times_us=(1_000_000,), count=2000)
     assert [row(behind, name)[3] for name in ("lookup", "trade", "all")] == ["250", "250", "500"]
     assert "per s: replies within the window" in one_line(printed(behind, OPEN))
 
 
 def test_times_of_failed_requests_alone_are_withheld() -> None:
-    """Times of failed requests alone are not shown, since they would pass for the server's."""
+    """If all requests failed, no times are shown: a reader would take the times for the server's."""
     assert row(open_run(failed=2000), "all") == ["all", "0", "2000", "0", *["–"] * 6]
 
 
@@ -275,7 +276,7 @@ def test_off_a_terminal_progress_is_plain_lines_now_and_then() -> None:
     ],
 )
 def test_an_open_loops_rate_is_said(plan: LoadPlan, said: str) -> None:
-    """The rate on offer stands beside the rate that was done."""
+    """The progress line has the declared rate."""
     screen = io.StringIO()
     with live(Console(file=screen, width=80), plan) as watch:
         watch(PROGRESS[1])
@@ -283,7 +284,7 @@ def test_an_open_loops_rate_is_said(plan: LoadPlan, said: str) -> None:
 
 
 def test_on_a_terminal_progress_is_one_line_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rewritten, and gone at the end; without colours where NO_COLOR asks for none."""
+    """On a terminal the line is rewritten, and disappears at the end. With NO_COLOR the line has no colours."""
     monkeypatch.setenv("NO_COLOR", "1")
     screen = io.StringIO()
     with live(Console(file=screen, width=100, force_terminal=True), OPEN) as watch:

@@ -58,7 +58,7 @@ def test_anything_else_is_refused(text: str) -> None:
 
 
 def said(result: LoadResult, text: str) -> list[str]:
-    """The words against a run."""
+    """The lines against a run."""
     return list(broken([parse(text)], result))
 
 
@@ -119,7 +119,7 @@ def test_errors_are_a_number_or_a_share() -> None:
     [("p50>9s", 20), ("p90>9s", 100), ("p99>9s", 1000), ("p99.9>9s", 10_000), ("lookup.p99>9s", 2000)],
 )
 def test_a_percentile_beyond_the_sample_fails(text: str, count: int) -> None:
-    """A percentile fails with fewer than ten replies beyond it. The line says how many replies would do."""
+    """A percentile with fewer than ten replies beyond it fails. The line says how many replies are needed."""
     assert said(open_run(count=count), text) == []
     (line,) = said(open_run(count=count - 2), text)
     needed = count // 2 if text.startswith("lookup") else count  # the run has as many trades
@@ -135,7 +135,7 @@ def test_of_nothing_nothing_can_be_told() -> None:
 
 
 def test_a_request_type_that_was_not_sent_fails() -> None:
-    """A misspelt name would otherwise never fail."""
+    """A condition on a request type without requests fails. Otherwise a misspelt name would never fail."""
     assert said(RUN, "update.p50>1s") == ["update.p50>1s: the run has no update"]
 
 
@@ -150,5 +150,5 @@ def test_every_condition_is_looked_at() -> None:
     [([], 1), (["errors>0", "max>1s"], 1), (["p50>1s"], 20), (["p99>1s", "p50>1s"], 1000), (["p99.9>1s"], 10_000)],
 )
 def test_how_many_replies_are_needed(texts: list[str], needed: int) -> None:
-    """The needed replies are those of the highest percentile."""
+    """The highest percentile decides the number of needed replies."""
     assert replies_needed([parse(text) for text in texts]) == needed

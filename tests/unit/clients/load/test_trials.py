@@ -24,7 +24,7 @@ NONE = f"no rate was shown to keep {KEPT} in 3 trials, from 300/s to 1,200/s"
 
 
 def judged(result: LoadResult) -> Trial:
-    """A trial's judgement, by a p99 of a minute alone."""
+    """Judgement of a trial, with a p99 of one minute as the only limit."""
     return command._judged(1000.0, Measured(OPEN, result, None, datetime.now(UTC)), [parse("p99>60s")])
 
 
@@ -43,7 +43,7 @@ def test_a_trial_that_kept_its_limits_and_kept_up_passes() -> None:
 
 
 def test_a_trial_that_fell_behind_fails_whatever_its_percentiles_are() -> None:
-    """Replies that take 0.1 s of a window of 2 s: a twentieth is missing at its end."""
+    """A trial fails if replies take 0.1 s of a window of 2 s: a twentieth of the replies is missing at the end."""
     trial = judged(open_run(times_us=(100_000,)))
     assert (trial.kept, trial.late_sends) == (False, False)
     assert trial.said == "p99 100 ms, 1,900 replies in time, of 2,000 due"
@@ -56,7 +56,7 @@ def test_a_trial_whose_sends_were_late_fails_and_says_so() -> None:
 
 
 def test_a_trial_that_failed_off_its_schedule_says_so() -> None:
-    """A trial that failed off its schedule says so, and may be the generator's fault. One that kept its limits
+    """A failed trial off its schedule says so, since the client may be the cause. A trial that kept its limits
     passes."""
     off = {"arrivals": (bad_arrivals(),)}
     trial = judged(replace(open_run(times_us=(100_000,)), **off))  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def test_a_limit_is_said_as_it_was_given(p99_ms: float, said: str) -> None:
 
 
 def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
-    """Beside the fault that says why."""
+    """Of too few replies no percentile is shown, and a fault says why."""
     trial = judged(open_run(count=200))
     assert trial.said == "p99 –, p99>60s: cannot be told from 200 replies: 1,000 are needed"
 
@@ -92,6 +92,6 @@ def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
     ],
 )
 def test_a_search_says_what_may_have_been_the_limit(rate_hz: float | None, late: bool, said: str) -> None:
-    """Late sends mean that the client was the limit: its rate is a lower bound of the server's, and is called so."""
+    """After late sends the client was the limit, and the found rate is called a lower bound."""
     trials = tuple(Trial(tried_hz, False, "") for tried_hz in (1200.0, 600.0, 300.0))
     assert command._conclusion(Found(rate_hz, trials, late), 20.0) == said

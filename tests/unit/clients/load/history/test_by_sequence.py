@@ -33,7 +33,7 @@ REQUESTS: st.SearchStrategy[Request] = st.one_of(
 
 
 def same_id_same_content(requests: Sequence[Request]) -> list[Request]:
-    """The requests, every use of an id with the content of its first."""
+    """The requests, where every use of an id has the content of the first use."""
     first: dict[str, Trade] = {}
     return [
         first.setdefault(request.request_id, request) if isinstance(request, Trade) and request.request_id else request
@@ -42,7 +42,7 @@ def same_id_same_content(requests: Sequence[Request]) -> list[Request]:
 
 
 def legal_in_some_order(operations: Sequence[Operation]) -> bool:
-    """True where some order that real time allows gives every reply, on an exchange of its own."""
+    """True if some order that real time allows gives every reply, on a new exchange."""
     for order in itertools.permutations(operations):
         if any(later.returned_ns < earlier.called_ns for earlier, later in itertools.combinations(order, 2)):
             continue
@@ -54,7 +54,7 @@ def legal_in_some_order(operations: Sequence[Operation]) -> bool:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Operation]:
-    """Some five operations: replies of one order, times of their own, and sometimes a reply out of place."""
+    """Up to five operations with the replies of one order, random times, and sometimes a wrong reply."""
     requests = same_id_same_content(draw(st.lists(REQUESTS, min_size=1, max_size=5)))
     exchange = Exchange(MemoryCatalog(STOCKS, Mutex))
     operations = []
@@ -86,7 +86,7 @@ def other_replies(reply: Reply) -> st.SearchStrategy[Reply]:
 @settings(max_examples=300)
 @given(histories())
 def test_it_agrees_with_trying_every_order(history: list[Operation]) -> None:
-    """A history is legal exactly if some order of its operations is."""
+    """The checker accepts a history exactly if some order of the operations gives the replies."""
     assert (not violations(STOCKS, history)) == legal_in_some_order(history)
 
 

@@ -18,20 +18,21 @@ UNHEARD = Operation(BUY, Untold.UNKNOWN, 5, NEVER_NS)
 
 
 def test_all_uses_count_as_one_that_was_sent_first_and_told_first() -> None:
-    """Between the moment that the first was sent, heard of or not, and the moment that the first was told."""
+    """All uses of an id become one operation. It lies between the first send and the first reply."""
     merged = one_for_each_id([FIRST, Operation(BUY, DONE, 12, 30), UNHEARD])
     assert merged == ([Operation(PLAIN, DONE, 5, 30)], [])
 
 
 def test_who_was_refused_knows_that_the_other_trade_was_done() -> None:
-    """A refusal for an id that another trade has is the end of that trade, whose own reply was lost."""
+    """A second trade with the id is refused. The refusal shows that the first trade was done, even if its reply was
+    lost."""
     refused = Operation(OTHER, Untold.REFUSED, 20, 25)
     assert one_for_each_id([FIRST, refused]) == ([Operation(PLAIN, DONE, 10, 25)], [])
     assert one_for_each_id([UNHEARD, refused]) == ([Operation(PLAIN, Untold.UNKNOWN, 5, 25)], [])
 
 
 def test_a_lost_use_for_another_trade_had_no_effect() -> None:
-    """One trade of an id was answered, so that another trade with the id was never done."""
+    """One trade with the id was answered. So a different trade with the id was never done."""
     assert one_for_each_id([FIRST, replace(UNHEARD, request=OTHER)]) == ([Operation(PLAIN, DONE, 10, 40)], [])
 
 

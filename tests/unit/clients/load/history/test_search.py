@@ -17,7 +17,8 @@ LARGE = Stock("A", 5, 1000)
 
 @pytest.mark.slow
 def test_it_agrees_with_trying_every_order(rng: random.Random) -> None:
-    """A history has an explanation exactly if some order of its operations is one, both kinds being drawn."""
+    """The search accepts a history exactly if some order of the operations explains the replies. Both kinds of history
+    are drawn."""
     said = set()
     for _ in range(400):
         history = drawn(rng)
@@ -32,7 +33,7 @@ def lost(quantity: int, called_ns: int = 0) -> Operation:
 
 
 def test_a_lost_trade_may_have_been_done_at_any_time_or_never() -> None:
-    """The lost trade explains a volume long after it was sent, but none before, and not twice."""
+    """A lost trade explains a volume long after the send, but no volume before the send, and not twice."""
     seen = Operation(Lookup("A"), LookupReply(OK, 5, 7, 3), 100, 110)
     assert unexplained([LARGE], [lost(7)]) == []
     assert unexplained([LARGE], [lost(7), seen]) == []
@@ -43,7 +44,7 @@ def test_a_lost_trade_may_have_been_done_at_any_time_or_never() -> None:
 
 
 def test_what_no_order_explains_is_named() -> None:
-    """The request that stands in the way, and how many are left."""
+    """A line names the request without a place, and the number of remaining requests."""
     traded = Operation(Trade("A", 2), TradeReply(OK, 2, 1), 0, 9)
     stale = Operation(Lookup("A"), LookupReply(OK, 5, 0, 0), 10, 19)
     (said,) = unexplained([LARGE], [traded, stale])
@@ -52,14 +53,14 @@ def test_what_no_order_explains_is_named() -> None:
 
 
 def test_every_stock_is_searched_and_unknown_ones_too() -> None:
-    """A line for each that is wrong."""
+    """Each wrong stock has a line."""
     unknown = Operation(Lookup("C"), LookupReply(OK, 5, 0, 0), 0, 1)
     stale = Operation(Lookup("A"), LookupReply(OK, 6, 0, 0), 0, 1)
     assert len(unexplained([LARGE], [unknown, stale])) == 2
 
 
 def test_a_search_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many lost trades of different quantities, and a volume that only some of them make."""
+    """The search gives up on many lost trades of different quantities, of which only some add up to the seen volume."""
     monkeypatch.setattr(search, "STATES_MAX", 1000)
     every = [lost(1 + power) for power in range(12)]
     seen = Operation(Lookup("A"), LookupReply(OK, 6, 511, 12), 100, 110)

@@ -1,4 +1,4 @@
-"""Words on a history, and their JSON."""
+"""Verdicts on a history, and the JSON of a history."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ def test_a_right_history_is_linearizable() -> None:
 
 
 def test_a_wrong_one_is_not() -> None:
-    """A stale Lookup is found, and one that only the numbers of several stocks show."""
+    """A stale Lookup is found. So is a stale Lookup that only the commit numbers of several stocks show."""
     stale = Operation(Lookup("A"), LookupReply(OK, 5, 3, 4), 25, 30)
     assert judged(replace(HISTORY, operations=(TRADED, SEEN, stale))).finding == "not linearizable"
     doubled = Operation(Trade("B", 1), TradeReply(OK, 1, 8), 0, 20)
@@ -32,7 +32,7 @@ def test_a_wrong_one_is_not() -> None:
 
 
 def test_one_without_overlap_is_vacuous() -> None:
-    """Nothing is said of requests that followed one another."""
+    """A history of requests that followed one another shows nothing."""
     later = replace(SEEN, called_ns=21)
     found = judged(replace(HISTORY, operations=(TRADED, later)))
     assert (found.finding, found.contended) == ("vacuous", 0.0)
@@ -46,14 +46,14 @@ def test_retries_of_one_trade_are_no_conflict() -> None:
 
 
 def test_one_of_which_little_was_told_is_vacuous() -> None:
-    """A few overlapping requests that were answered show nothing about many others."""
+    """A few answered requests that overlapped show nothing about many requests without a reply."""
     lost = [Operation(Trade("A", 7), Untold.UNKNOWN, 40, NEVER_NS)] * 5
     found = judged(replace(HISTORY, operations=(TRADED, SEEN, *lost)))
     assert (found.finding, found.contended, found.unknown) == ("vacuous", 2 / 7, 5)
 
 
 def test_an_unknown_outcome_leaves_it_to_the_search() -> None:
-    """A lost trade whose effect was seen, with a number that no reply has, is judged by the search alone."""
+    """A lost trade has a commit number that no reply tells. The search alone judges such a history."""
     lost = replace(TRADED, reply=Untold.UNKNOWN, returned_ns=NEVER_NS)
     beside = Operation(Trade("A", 7), TradeReply(OK, 12, 9), 0, 20)
     during = Operation(Lookup("A"), LookupReply(OK, 5, 5, 8), 0, 20)
@@ -62,7 +62,8 @@ def test_an_unknown_outcome_leaves_it_to_the_search() -> None:
 
 
 def test_a_limit_is_what_the_refusals_leave() -> None:
-    """The limit is the volume at which a stock is suspended; else the largest one that refuses every refused trade."""
+    """The limit is the volume at which a stock is suspended. Without this volume, the limit is the largest value that
+    refuses every refused trade."""
     assert limit_told("A", [TRADED, SEEN]) == INT64_MAX
     refused = Operation(Trade("A", 10), TradeReply(Status.SUSPENDED, 95), 0, 1)
     assert limit_told("A", [TRADED, refused]) == 104
@@ -71,7 +72,7 @@ def test_a_limit_is_what_the_refusals_leave() -> None:
 
 
 def test_json_has_all_of_it() -> None:
-    """The JSON has each stock's first state, every request, and its end."""
+    """The JSON has each stock's first state, and every request with its outcome."""
     lost = Operation(Trade("A", 2, Side.SELL, "x"), Untold.UNKNOWN, 7, NEVER_NS)
     document = json.loads(to_json(replace(HISTORY, operations=(SEEN, lost))))
     assert document["stocks"] == [{"name": "A", "price_cents": 5, "volume_limit": 100, "volume": 3, "sequence": 4}]

@@ -91,7 +91,7 @@ def test_the_whole_is_what_all_hosts_saw(hosts: Cluster, server: str) -> None:
 
 
 def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
-    """The block's counts are the sums of the hosts' counts; bytes on this machine's loopback are not told."""
+    """The counts of a block are the sums of the hosts' counts. The block has no bytes of this machine's loopback."""
     arm = Arm(setting(clients=3, mix="trade"))
     sweep = Sweep("try", "try", (Group((arm,)),), (), 2, (1,), turns=Windows(0.1, 0.5), limits=BESIDE_OTHERS)
     on = replace(bench(CATALOG), hosts=Hosts(scheduler(hosts), "127.0.0.1", HOSTS))
@@ -115,7 +115,7 @@ def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
 
 
 def in_window_ns(host: LoadResult) -> Nanoseconds:
-    """The raw times of a host's window, which its first requests are in, and a last one or two may be sent after."""
+    """Raw times of the requests in a host's window. A connection may have sent one more request after the window."""
     assert host.raw is not None
     due_ns, took_ns = (column[~host.raw.first] for column in (host.raw.due_ns, host.raw.done_ns - host.raw.due_ns))
     inside, after = np.split(np.argsort(due_ns), [host.requests[ALL].count])
@@ -124,14 +124,14 @@ def in_window_ns(host: LoadResult) -> Nanoseconds:
 
 
 def bucket_end(value_ns: int) -> int:
-    """The greatest value in the bucket of this one."""
+    """The greatest value in the bucket of this value."""
     times = Times()
     times.record(np.array([value_ns]))
     return int(times.buckets()[1][0])
 
 
 def at(phase: str, act: Callable[[], None]) -> fleet.Watch:
-    """Does something once, when the run is seen to be there."""
+    """A watch that calls ``act`` once, when the run has reached the phase."""
     done: list[None] = []
 
     def watch(progress: Progress) -> None:
@@ -143,7 +143,7 @@ def at(phase: str, act: Callable[[], None]) -> fleet.Watch:
 
 
 def until_idle(hosts: Cluster) -> None:
-    """Waits for the end of the load. The looks are seldom, since each goes through all processes of the machine."""
+    """Waits for the end of the load. The pauses are long, since each look goes through all processes of the machine."""
     pause = threading.Event()
     until(lambda: not pause.wait(0.1) and hosts.senders() == 0, "the end of the load")
 
@@ -151,7 +151,7 @@ def until_idle(hosts: Cluster) -> None:
 def test_a_share_that_is_started_again_refuses_the_run(
     hosts: Cluster, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second start of a share refuses the run with the name of its host, on any worker. No host sends any more."""
+    """A second start of a share, on any worker, refuses the run with the host's name. No host sends any more."""
     submit, others = cluster._Run.submit, list[object]()
 
     def twice(self: cluster._Run, host: cluster._Host, worker: str) -> object:
@@ -166,7 +166,7 @@ def test_a_share_that_is_started_again_refuses_the_run(
 
 
 def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None:
-    """Each host looks whether its share is still wanted."""
+    """Each host notices that the share is not wanted any more, and stops."""
 
     def interrupt() -> None:
         assert hosts.senders() == 2
@@ -180,7 +180,8 @@ def test_ctrl_c_ends_the_load_on_every_host(hosts: Cluster, server: str) -> None
 def test_a_scheduler_that_falls_silent_refuses_the_run(
     hosts: Cluster, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scheduler that falls silent refuses the run, as one whose machine is gone. Else Ctrl-C would not be noticed."""
+    """A silent scheduler, such as a scheduler on a lost machine, refuses the run. Otherwise Ctrl-C would not be
+    noticed."""
     monkeypatch.setattr(cluster, "SILENT_S", 3.0)  # hosts say each second that they live
     frozen = hosts.processes[SCHEDULER]
     freeze = at("measuring", lambda: frozen.send_signal(signal.SIGSTOP))
@@ -196,7 +197,7 @@ def test_a_scheduler_that_falls_silent_refuses_the_run(
 def test_the_command_says_what_each_host_saw(
     hosts: Cluster, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Beside the whole, on the screen and in the file."""
+    """Screen and file have each host's result in addition to the whole result."""
     file = tmp_path / "results.json"
     assert run(server, scheduler(hosts), "--clients", "2", "--rate-hz", "200", "--json", str(file)) == 0
     said = capsys.readouterr()
@@ -255,14 +256,14 @@ def test_no_scheduler_is_a_bad_option(
 
 
 class FakeClient:
-    """A cluster's scheduler, as far as its workers are asked for."""
+    """A fake client of a cluster: its scheduler only tells the workers."""
 
     def __init__(self, **workers: str | None) -> None:
         self._workers = {f"tcp://{name}:1": {"name": name, "nanny": nanny} for name, nanny in workers.items()}
 
     @property
     def scheduler(self) -> "FakeClient":
-        """The scheduler, as Dask's client has it."""
+        """The scheduler, by the name that Dask's client uses."""
         return self
 
     def identity(self, n_workers: int) -> object:
@@ -278,7 +279,8 @@ class FakeClient:
 
 @pytest.mark.parametrize(("clients", "shares"), [(3, [1, 1, 1]), (4, [1, 1, 2]), (512, [170, 171, 171])])
 def test_the_plan_is_cut_into_shares(clients: int, shares: list[int]) -> None:
-    """Each host has as many clients as another, or one more, and their part of the rate; no two draw alike."""
+    """The numbers of clients of two hosts differ by one at most. Each host has the corresponding part of the rate, and
+    a unique seed."""
     asked = replace(OPEN, clients=clients, rate_hz=clients * 10.0)
     hosts = cluster.hosts_of(FakeClient(b=None, a=None, c=None), asked)  # type: ignore[arg-type]
     assert [host.name for host in hosts] == ["a", "b", "c"]
@@ -290,7 +292,7 @@ def test_the_plan_is_cut_into_shares(clients: int, shares: list[int]) -> None:
 
 
 def test_fewer_clients_than_hosts_are_a_bad_option() -> None:
-    """A host without a client would send nothing."""
+    """Fewer clients than hosts are refused: a host without a client would send nothing."""
     with pytest.raises(UsageError, match="--clients: got 1, allowed: 2 or more"):
         cluster.hosts_of(FakeClient(a=None, b=None), replace(PLAN, clients=1))  # type: ignore[arg-type]
 
@@ -302,7 +304,7 @@ def test_a_nanny_is_refused() -> None:
 
 
 def test_hosts_that_changed_between_two_windows_are_refused() -> None:
-    """A lost host and a later host are refused by name: else other hosts would send their clients."""
+    """A lost host and a later host are refused by name. Otherwise the clients would run on other hosts than before."""
     asked, here = replace(PLAN, clients=2), FakeClient(a=None, c=None)
     assert len(cluster.hosts_of(here, asked, ["a", "c"])) == 2  # type: ignore[arg-type]
     with pytest.raises(Refused, match="host b is gone, host c came later: the run began with a, b"):
@@ -310,7 +312,8 @@ def test_hosts_that_changed_between_two_windows_are_refused() -> None:
 
 
 def test_a_host_that_dies_before_it_is_ready_is_told_where_to_start() -> None:
-    """A worker that was started elsewhere, or lacks a package, ends before it is ready."""
+    """A worker that was started in a wrong folder, or lacks a package, ends before it is ready. The error says where to
+    start the worker."""
     lost = cluster._Host("b", "tcp://b:1", 0, PLAN)
     run = SimpleNamespace(_client=FakeClient(a=None), hosts=[lost], _futures={0: None})
     with pytest.raises(Refused, match="died before it was ready: start its worker in the project's folder"):
@@ -321,7 +324,7 @@ def test_a_host_that_dies_before_it_is_ready_is_told_where_to_start() -> None:
 
 
 def test_no_workers_are_refused() -> None:
-    """A line says what to do."""
+    """A cluster without workers is refused with advice."""
     with pytest.raises(Refused, match="no workers: start one"):
         cluster.hosts_of(FakeClient(), replace(PLAN, clients=2))  # type: ignore[arg-type]
 
@@ -343,13 +346,14 @@ def test_a_host_that_lags_is_refused() -> None:
 
 
 def test_how_far_apart_hosts_began_is_told_by_one_clock() -> None:
-    """All heard after 100.0 s: the first may have begun at 100.5 s, the second by 100.2 + 0.6 s."""
+    """The signal was sent at 100.0 s. The first host may have begun at 100.5 s, the second host by 100.2 + 0.6 s."""
     within_s = cluster.began_within_s(100.0, [(100.1, 0.5), (100.2, 0.6)])
     assert within_s == [pytest.approx(0.1), pytest.approx(0.3)]
 
 
 def test_a_host_is_ready_when_its_clients_stand_at_the_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that still starts when all hosts begin would connect late."""
+    """A host is ready only when its clients stand at the barrier: a client that is still starting would connect
+    late."""
     executing = SimpleNamespace(tasks={"share": SimpleNamespace(state="executing")})
     worker = SimpleNamespace(get_current_task=lambda: "share", state=executing)
     monkeypatch.setattr(share, "get_worker", lambda: worker)

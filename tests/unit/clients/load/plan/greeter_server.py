@@ -1,4 +1,4 @@
-"""A server of others: grpcio's own, with a greeter declared in two files that only the tests have."""
+"""A server outside this project: grpcio's server, with a greeter that two .proto files of the tests declare."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

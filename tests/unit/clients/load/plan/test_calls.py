@@ -28,7 +28,7 @@ def greets() -> Iterator[Address]:
 
 
 def test_a_method_is_learnt_from_our_own_server() -> None:
-    """JSON is encoded as the stock service's own messages are."""
+    """A request in JSON gets the bytes of the stock service's message."""
     with serving("grpc") as address:
         made = called(address, "stock_service.v1.StockService/Trade", '{"name": "FishCo", "quantity": 2}')
     assert (made.name, made.path) == ("Trade", "/stock_service.v1.StockService/Trade")
@@ -36,7 +36,7 @@ def test_a_method_is_learnt_from_our_own_server() -> None:
 
 
 def test_reflection_and_a_file_say_the_same(greets: Address, tmp_path: Path) -> None:
-    """A type from a file that the service's file imports included."""
+    """Reflection and a .proto file give equal requests, also with a type from an imported file."""
     asked = called(greets, HELLO, NAME)
     compiled = called(("127.0.0.1", 1), HELLO, NAME, write_protos(tmp_path))
     assert asked.payloads == compiled.payloads == (b"\n\x0f\n\x03Ada\x12\x08Lovelace\x10\x03",)
@@ -77,7 +77,8 @@ def test_what_does_not_fit_is_said_in_one_line(greets: Address, call: str, data:
 
 
 def test_a_server_without_reflection_needs_the_file(tmp_path: Path) -> None:
-    """A server without reflection needs the file, whose services are then named."""
+    """A server without reflection needs the .proto file. An unknown service is then refused with the file's
+    services."""
     with greeter(reflected=False) as address:
         with pytest.raises(
             UsageError, match=r"beside --proto FILE, as the server at 127\.0\.0\.1:\d+ has no reflection"
@@ -88,7 +89,7 @@ def test_a_server_without_reflection_needs_the_file(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there_or_silent_is_a_fault() -> None:
-    """Within the timeout."""
+    """An absent server is Unavailable, a silent server DeadlineExceeded, within the timeout."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with pytest.raises(DeadlineExceeded):
             called(silent.getsockname(), HELLO, "{}", timeout_s=0.2)

@@ -1,4 +1,4 @@
-"""Requests of a run whose history is checked, and the records that are kept of them."""
+"""Requests of a checked run, and the records of these requests."""
 
 from collections import Counter
 from dataclasses import replace
@@ -49,7 +49,7 @@ def test_every_reply_is_kept_with_its_request() -> None:
 
 
 def test_connections_share_ids_each_for_one_trade() -> None:
-    """This number of connections use each id, for the same trade; with conflicts, also for another trade."""
+    """``SHARED_BY`` connections use each id for one trade. With conflicts an id is also used for a different trade."""
     trades: dict[str, list[Trade]] = {}
     for operation in sent(PLAN, 400, connections=SHARED_BY):
         if isinstance(operation.request, Trade) and operation.request.request_id:
@@ -94,7 +94,7 @@ def test_a_request_that_had_no_effect_is_not_kept() -> None:
 
 
 def test_only_a_closed_loop_of_the_stock_service_can_be_checked() -> None:
-    """An open loop would keep the moment that a request was drawn, long before it is sent."""
+    """Only a closed loop can be checked: an open loop draws a request long before the send."""
     with pytest.raises(UsageError, match="closed loop"):
         replace(PLAN, rate_hz=10.0)
     assert replace(PLAN, rate_hz=10.0, check=None).check is None

@@ -35,7 +35,7 @@ PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart",),
     ],
 )
 def test_a_plan_outside_the_limits_is_refused(change: dict[str, object], option: str) -> None:
-    """The plan is refused when it is made, naming the option of the command line."""
+    """A plan outside the limits cannot be made. The error names the option of the command line."""
     with pytest.raises(UsageError) as refused:
         dataclasses.replace(PLAN, **change)  # type: ignore[arg-type]
     assert refused.value.option == option
@@ -43,6 +43,6 @@ def test_a_plan_outside_the_limits_is_refused(change: dict[str, object], option:
 
 @pytest.mark.parametrize("connections", [1, 16, 512, CONNECTIONS_MAX])
 def test_memory_for_records_is_bounded(connections: int) -> None:
-    """However many connections there are, all together hold 25 bytes × 2^26 at the very most; up to 512, × 2^23."""
+    """All connections together hold at most 2^23 records up to 512 connections, and 2^26 above."""
     plan = dataclasses.replace(PLAN, connections_per_client=connections)
     assert plan.records_max * plan.connections <= (2**23 if connections <= 512 else 2**26)

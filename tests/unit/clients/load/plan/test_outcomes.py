@@ -1,4 +1,4 @@
-"""Ends of a request, as one byte."""
+"""Outcomes of a request, as one byte."""
 
 from clients.load.plan.load_plan import REQUEST_TYPES_MAX
 from clients.load.plan.outcomes import (

@@ -16,7 +16,7 @@ DAYS_NS = 400 * 86_400 * 10**9
 
 
 def moments(count: int, rate_hz: float, arrivals: Arrivals = "constant", **of: int) -> list[int]:
-    """The first of a schedule's moments."""
+    """The first ``count`` moments of a schedule."""
     given = {"part": 0, "parts": 1, "seed": 1, "start_ns": START_NS} | of
     start_ns = given.pop("start_ns")
     return list(islice(Schedule(rate_hz, arrivals, **given).due_ns(start_ns), count))
@@ -45,7 +45,7 @@ def test_constant_moments_are_on_a_grid(rate_hz: float, start_ns: int, due_ns: l
 @pytest.mark.parametrize("parts", [2, 3, 8])
 @pytest.mark.parametrize("rate_hz", [1000.0, 333.3, 77_777.7])
 def test_constant_parts_are_constant_together(rate_hz: float, parts: int) -> None:
-    """Each part has every n-th moment of the whole, though the parts start at different moments."""
+    """Each part has every n-th moment of the whole schedule, even if the parts start at different moments."""
     starts = [START_NS + part * 1_234_567 for part in range(parts)]
     whole = moments(3000, rate_hz, start_ns=max(starts))
     each = [moments(3000, rate_hz, part=part, parts=parts, start_ns=start) for part, start in enumerate(starts)]
@@ -75,7 +75,8 @@ def test_adding_blocks_does_not_drift() -> None:
 
 
 def test_poisson_gaps_are_exponential() -> None:
-    """The declared mean, a coefficient of variation of 1, and counts as Poisson's: by the check of any run's sends."""
+    """Poisson gaps pass the check of arrivals: the declared mean, a coefficient of variation of 1, and Poisson
+    counts."""
     seen = arrival_check(np.diff(moments(40_000, 5000.0, "poisson")), 5000.0, "poisson")
     assert seen.faults == ()
     assert seen.rate_ratio == pytest.approx(1, abs=0.03)
@@ -92,7 +93,7 @@ def test_the_seed_and_the_part_decide() -> None:
 
 
 def test_poisson_parts_are_independent_and_add_up() -> None:
-    """Four parts at a quarter of the rate make one Poisson process of the whole rate; none is like another."""
+    """Four parts at a quarter of the rate make one Poisson process of the whole rate. The parts are independent."""
     parts = [np.array(moments(10_000, 4000.0, "poisson", part=part, parts=4)) for part in range(4)]
     until = min(part[-1] for part in parts)
     together = np.sort(np.concatenate([part[part < until] for part in parts]))

@@ -1,4 +1,4 @@
-"""Requests of the load client, and its checks of the replies."""
+"""Requests of the load client, and checks of the replies."""
 
 import dataclasses
 from collections import Counter
@@ -55,7 +55,7 @@ ZIPF = dataclasses.replace(PLAN, choice="zipf", mix={"lookup": 1.0})
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
 def test_zipf_favours_the_first(exponent: float) -> None:
-    """The k-th of the stocks as often as 1 ÷ k^s, within what chance does (4 standard deviations)."""
+    """The k-th stock is drawn in proportion to 1 ÷ k^s, within chance (4 standard deviations)."""
     drawn_of = Counter(
         stock_pb2.LookupRequest.FromString(payload).name
         for connection in range(4)
@@ -68,7 +68,8 @@ def test_zipf_favours_the_first(exponent: float) -> None:
 
 
 def test_zipf_is_of_stocks_and_leaves_the_mix_alone() -> None:
-    """Types keep their weights, and a stock's requests of one type are alike: a trade buys as often as it sells."""
+    """Request types keep their weights, and the requests of one stock and type are equally frequent: trades buy as
+    often as they sell."""
     mix = {"lookup": 1.0, "trade": 2.0, "update": 1.0}
     requests = sent(dataclasses.replace(ZIPF, mix=mix))
     kinds = Counter(path for path, _ in requests)
@@ -92,13 +93,13 @@ def test_zipf_of_other_services_is_of_their_payloads() -> None:
 
 
 def test_a_connection_repeats_what_it_drew() -> None:
-    """Endlessly, so that nothing is encoded while it is measured."""
+    """A connection repeats the drawn requests without end, so that no request is encoded during the measurement."""
     requests = list(islice(Workload(PLAN).requests(0, 0), 2 * CYCLE))
     assert requests[:CYCLE] == requests[CYCLE:]
 
 
 def test_trades_have_the_quantity_and_both_sides() -> None:
-    """1 unless the plan says otherwise."""
+    """The quantity is the plan's, or else 1. Trades have both sides."""
     for quantity in (1, 5):
         plan = dataclasses.replace(PLAN, mix={"trade": 1.0}, quantity=quantity)
         trades = [stock_pb2.TradeRequest.FromString(payload) for _, payload in sent(plan)]
@@ -125,7 +126,7 @@ def test_every_request_is_one_that_the_service_answers_with_ok() -> None:
 
 
 def test_a_wrong_reply_is_caught_and_never_remembered() -> None:
-    """Undecodable bytes, and a reply to another method, every time they come."""
+    """Undecodable bytes and a reply of a different method are invalid, every time."""
     lookup = next(request for request in drawn(PLAN) if request.path == LOOKUP)
     trade = next(request for request in drawn(PLAN) if request.path == TRADE)
     refused = stock_pb2.LookupResponse(status=stock_pb2.STATUS_INVALID_PRICE).SerializeToString()
@@ -136,7 +137,7 @@ def test_a_wrong_reply_is_caught_and_never_remembered() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    """However many different replies come, each gets its own outcome."""
+    """Of many different replies each gets its outcome. The number of remembered replies is bounded."""
     trade = next(request for request in drawn(PLAN) if request.path == TRADE)
     for sequence in range(1, 3 * REMEMBERED_MAX):
         reply = stock_pb2.TradeResponse(status=stock_pb2.STATUS_OK, volume=sequence, sequence=sequence)

@@ -1,4 +1,4 @@
-"""Dependence: design effects against their theory, and arrivals that do and do not follow the declared process."""
+"""Dependence: design effects with known theoretical values, and arrivals that follow or break the declared process."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def test_clusters_of_unequal_size_are_one_value_each() -> None:
 
 
 def test_independent_clusters_have_no_effect_and_nothing_is_told_of_one() -> None:
-    """Values that are spread over clusters by chance have no effect. One cluster gives none."""
+    """Values that are spread over clusters by chance have no design effect. Neither has a single cluster."""
     rng = np.random.default_rng(6)
     sums = rng.binomial(100, 0.1, 2000)
     assert cluster_effect(np.full(2000, 100), sums, 0.09) < 1.15
@@ -60,7 +60,7 @@ def paired(seed: int) -> Gaps:
 
 
 def wavy(seed: int) -> Gaps:
-    """The right gaps on the whole, but of 500 arrivals now dense and now sparse."""
+    """Correct gaps on average, but alternately 500 dense and 500 sparse arrivals."""
     return (poisson(seed) * np.where(np.arange(N) // 500 % 2, 1.3, 0.7)).astype(np.int64)
 
 
@@ -77,7 +77,7 @@ def wavy(seed: int) -> Gaps:
     ids=["constant", "8 % slow", "in pairs", "sorted", "in waves", "too regular"],
 )
 def test_what_is_not_poisson_is_refused_and_says_why(gaps: Callable[[int], Gaps], said: str) -> None:
-    """Every time; gaps in a wrong order alone are seen by the counts alone."""
+    """Arrivals that are not Poisson are refused for each seed. Only the counts show gaps in a wrong order."""
     for seed in range(10):
         assert said in "; ".join(arrival_check(gaps(seed), RATE_HZ, "poisson").faults)
 
@@ -92,7 +92,7 @@ def test_sorted_exponential_gaps_are_right_but_for_their_order() -> None:
 
 @pytest.mark.parametrize("late_ns", [0, 30_000])
 def test_sends_that_are_late_by_less_than_a_gap_are_poisson_still(late_ns: int) -> None:
-    """A sender that needs up to 30 µs for a send, at gaps of 100 µs: each late send makes one gap longer."""
+    """Sends that are up to 30 µs late still count as Poisson, at a mean gap of 100 µs."""
     for seed in range(10):
         due = np.cumsum(poisson(seed))
         sent = np.maximum.accumulate(due + np.random.default_rng(seed).integers(0, late_ns + 1, N))
@@ -107,7 +107,8 @@ def test_exponential_gaps_add_up_to_erlangs(rate_hz: float, together: int) -> No
 
 
 def test_constant_arrivals_are_accepted_with_their_jitter_and_a_pause() -> None:
-    """Constant arrivals with a jitter of 2 µs are accepted, also with a pause of 10 ms that is made good at once."""
+    """Constant arrivals with a jitter of 2 µs are accepted. So is a pause of 10 ms after which the sender catches up at
+    once."""
     gaps = MEAN_NS + np.random.default_rng(1).integers(-2000, 2001, N)
     gaps[500:601] = [100 * MEAN_NS, *[1000] * 100]
     check = arrival_check(gaps, RATE_HZ, "constant")

@@ -1,4 +1,4 @@
-"""Records of the window: the requests that belong to it, their report, and the check that none is lost."""
+"""Recorder: the requests that belong to the window, the report, and the check that no request is lost."""
 
 import random
 from dataclasses import replace
@@ -49,7 +49,8 @@ def completed(recorded: Recorded) -> int:
 
 
 def test_a_request_belongs_to_the_window_in_which_it_was_due() -> None:
-    """Warm-up is not recorded; one due in the window counts however long it took; a first call is apart."""
+    """Requests of the warm-up do not count. A request that was due in the window counts for any duration. A first call
+    counts separately."""
     requests = ((10, 60, OK), (500, 1500, OK), (1000, 1010, OK), (1999, 9999, OK), (2000, 2001, OK))
     recorded, span = closed(*requests, firsts=(0,))
     lookups = recorded.requests["lookup"]
@@ -59,8 +60,8 @@ def test_a_request_belongs_to_the_window_in_which_it_was_due() -> None:
 
 
 def test_in_an_open_loop_it_is_when_it_was_due_that_counts() -> None:
-    """In an open loop the due moment decides: a request that was due in the window and sent after it belongs to it, and
-    one that was due before does not."""
+    """In an open loop the due moment decides. A request belongs to the window if it was due in the window, even if it
+    was sent later."""
     recorded, _ = folded((900, 1100, 1200, OK), (1900, 2100, 2200, OK), (1500, 1510, 1600, OK), plan=OPEN)
     lookups = recorded.requests["lookup"]
     assert lookups.outcomes == {"OK": 2}
@@ -80,7 +81,7 @@ def test_a_reply_that_came_after_its_timeout_is_an_error() -> None:
 
 
 def test_first_calls_are_apart_wherever_they_stand() -> None:
-    """First calls are apart, also on a connection that was made anew. A client with first calls alone is starved."""
+    """First calls count separately, also after a reconnect. A client with only first calls is starved."""
     recorded, span = closed((1100, 1150, OK), (1200, 1210, OK), (1300, 1360, OK), firsts=(0, 2))
     assert (recorded.first_calls.count, recorded.first_calls.max_ns) == (2, 60)
     assert recorded.requests["lookup"].outcomes == {"OK": 1}
@@ -90,8 +91,8 @@ def test_first_calls_are_apart_wherever_they_stand() -> None:
 
 
 def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() -> None:
-    """A first call that failed is among the window's errors, with its time. It is not late, not a send of the schedule,
-    and not a first call."""
+    """A failed first call is among the window's errors, with its time. The call is not in the lateness, the sends of
+    the schedule, or the first calls."""
     gone = fault_outcome(Unavailable("gone"))
     scheduled = [(due_ns, due_ns + 5, due_ns + 9, OK) for due_ns in range(1000, 1900, 5)]
     without, _ = folded(*scheduled, plan=OPEN)
@@ -106,13 +107,12 @@ def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() 
 
 
 def test_a_first_call_that_is_answered_after_the_end_is_none() -> None:
-    """A first call that is answered after the end is not counted: a starved client may be served when the others have
-    left."""
+    """A first call that is answered after the window's end does not count."""
     assert closed((500, 2100, OK), firsts=(0,))[0].first_calls.count == 0
 
 
 def test_types_outcomes_and_errors_are_told_apart() -> None:
-    """Errors are timed up to their end. Errors outside the window are only in the run's own count."""
+    """Errors have times up to the error. Errors outside the window are only in the count of the whole run."""
     late = fault_outcome(DeadlineExceeded(""))
     recorded, _ = closed(
         (1, 2, OK),
@@ -158,8 +158,8 @@ def test_completed_are_the_replies_that_came_within_the_window() -> None:
 
 
 def test_think_time_is_from_a_reply_to_the_next_request() -> None:
-    """Think time is from a reply to the next request on the connection, both in the window. After a fault there is
-    none."""
+    """Think time is from a reply to the connection's next request, both in the window. A fault has no think time after
+    it."""
     late = fault_outcome(DeadlineExceeded(""))
     requests = (
         (900, 1050, OK),
@@ -175,7 +175,7 @@ def test_think_time_is_from_a_reply_to_the_next_request() -> None:
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
 def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random) -> None:
-    """A run with more records than are held folds and goes on: not even a think time is lost."""
+    """A run may fold its records several times. No time is lost, also no think time."""
     parted, whole = Recorder(plan, 0, WINDOW), Recorder(plan, 0, WINDOW)
     parted_span, whole_span = parted.new_span(0), whole.new_span(0)
     part, all_records = Records(), Records()
@@ -211,7 +211,7 @@ def test_records_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_same(one: Recorded, other: Recorded) -> None:
-    """Compares two reports to the last number."""
+    """Fails unless two reports are equal in every number."""
     for name, report in one.requests.items():
         its = other.requests[name]
         assert (its.outcomes, its.errors) == (report.outcomes, report.errors)
@@ -222,7 +222,7 @@ def assert_same(one: Recorded, other: Recorded) -> None:
 
 
 def test_an_open_loop_that_forgot_a_moment_is_refused() -> None:
-    """A record of an open loop without its due moment would shift all others, and is refused."""
+    """A record of an open loop without a due moment is refused, since it would shift all later due moments."""
     records = Records()
     records.note(1100, 1200, OK, 1050)
     records.note(1200, 1300, OK)
@@ -281,8 +281,8 @@ def test_connections_are_numbered_through_all_clients() -> None:
 
 
 def test_the_warm_ups_connections_are_its_own_where_there_is_one_per_request() -> None:
-    """For kept connections all connects are timed, since they are before the window. With a connection for each request
-    those of the warm-up are left out."""
+    """With kept connections all connects count, since they come before the window. With a connection per request,
+    connects in the warm-up do not count."""
     for plan, count in ((CLOSED, 2), (replace(CLOSED, connection="per-request"), 1)):
         records = Records()
         records.note_connect(400, 500)
@@ -336,7 +336,8 @@ def test_what_was_never_sent_is_no_send() -> None:
 
 
 def test_of_very_many_sends_the_first_part_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sends before some moment, of every connection, so that the rate is right; memory is bounded."""
+    """Of too many sends, only the sends before some moment are kept, for every connection. So the rate is right, and
+    memory is bounded."""
     monkeypatch.setattr(recording, "SENDS_MAX", 1000)
     moments = np.cumsum(np.random.default_rng(5).exponential(1000, 20_000)).astype(np.int64)
     check = sends(moments, 4).arrivals

@@ -1,4 +1,4 @@
-"""The result of the clients' reports, and the files that keep it."""
+"""The result of the clients' reports, and its JSON."""
 
 import json
 from dataclasses import fields, replace
@@ -168,7 +168,7 @@ def test_in_an_open_loop_a_connection_without_a_turn_is_not_starved() -> None:
 
 
 def test_what_is_said_of_each_client_is_in_the_clients_order() -> None:
-    """The order in which the clients ended does not count."""
+    """Values of each client are in the order of the clients' numbers, and not in the order of their ends."""
     reports = []
     for client in (2, 0, 1):
         each = report(client, plan=OPEN, cpu_s=client / 10)

@@ -22,7 +22,7 @@ def times(values: list[int]) -> Times:
 
 
 def lognormal(rng: random.Random, count: int) -> list[int]:
-    """Times as a server gives them: a few hundred µs, now and then many."""
+    """Response times as of a server: a few hundred µs, now and then many more."""
     return [int(rng.lognormvariate(12.5, 1.0)) + 1 for _ in range(count)]
 
 
@@ -76,7 +76,7 @@ def test_out_of_range_is_counted_and_in_no_figure() -> None:
 
 
 def test_the_encoded_form_is_the_histogram() -> None:
-    """HdrHistogram's own, so that other tools read it."""
+    """The encoded form is HdrHistogram's, so that other tools can read it."""
     recorded = times([100_000, 200_000, 300_000])
     decoded = HdrHistogram.decode(recorded.encoded())
     assert decoded.get_total_count() == 3
@@ -109,7 +109,7 @@ def test_what_is_no_histogram_is_refused(change: dict[str, object]) -> None:
 
 
 def test_the_buckets_are_the_histograms_own(rng: random.Random) -> None:
-    """Each with its bounds and its count, ascending."""
+    """The buckets are HdrHistogram's, ascending, each with bounds and count."""
     recorded = times([*lognormal(rng, 2000), 1, 2047, 2048, 4095, 4096, HIGHEST_NS])
     lowest, highest, counts = recorded.buckets()
     seen = [

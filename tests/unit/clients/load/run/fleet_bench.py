@@ -1,4 +1,4 @@
-"""Runs for tests: their kinds, a run that the machine did not disturb, and the conditions of every run."""
+"""Parts for tests of runs: servers, plans, and the conditions that every run must keep."""
 
 import dataclasses
 import multiprocessing.forkserver
@@ -24,7 +24,7 @@ MIX = {"lookup": 2.0, "trade": 1.0, "update": 1.0}
 STOCKS = ("GameStart", "FishCo")
 
 REQUESTS, CONNECTIONS = ServeOptions(), ServeOptions(own=SocketOptions(dispatch="connection"))
-"""What one task of the server's threads is."""
+"""Options of a server: a thread serves one request, or one connection."""
 
 
 def run_in_time(plan: LoadPlan) -> LoadResult:
@@ -44,13 +44,13 @@ def run_in_time(plan: LoadPlan) -> LoadResult:
 
 
 def assert_accounted(result: LoadResult) -> None:
-    """Every request that was begun was recorded, and none of them failed."""
+    """Every begun request was recorded, and no request failed."""
     assert result.began == result.recorded > 0
     assert result.errors == {}
 
 
 def spoken(cases: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Cases, which begin with a transport and a client, whose transport has such a client."""
+    """Cases whose transport has the case's client. A case begins with a transport and a client."""
     return [case for case in cases if case[1] == "library" or load(str(case[0])).codec(("127.0.0.1", 1)) is not None]
 
 
@@ -80,12 +80,12 @@ def client_pids() -> list[int]:
 
 
 ANSWERED = 150
-"""Number of connections that is over eight, which answer between two signs of progress. So some are sent in the
-window."""
+"""Number of answered requests in the window from which the action is due."""
 
 
 def at_measuring(act: Callable[[], None], often: bool = False) -> fleet.Watch:
-    """Does something once requests of the window are seen to be answered; ``often``: and at every later look."""
+    """A watch that calls ``act`` when requests of the window have been answered; with ``often`` also at every later
+    look."""
     began: list[int] = []
     acted: list[bool] = []
 

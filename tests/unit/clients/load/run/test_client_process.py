@@ -35,7 +35,7 @@ def _handlers_stay() -> Iterator[None]:
 
 
 def test_sigterm_ends_the_sending_at_once(stopping: Stopping) -> None:
-    """Wherever the main thread is; a second one does nothing."""
+    """SIGTERM ends the sending at once, at any place in the main thread. A second signal is ignored."""
     with pytest.raises(Interrupted):
         stopping()
     assert stopping.deadline.ns == 0
@@ -59,7 +59,7 @@ def test_what_is_held_back_is_done_whole(stopping: Stopping) -> None:
 
 
 def plan(server: str, **changes: object) -> LoadPlan:
-    """Lookups."""
+    """A plan of Lookups."""
     base = LoadPlan("sockets", address(server), 1, {"lookup": 1.0}, ("GameStart",), 0.0, 0.1)
     return replace(base, **changes)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Cold runs: the separate counts, and that a fresh process made the calls and is gone."""
+"""Cold runs: the separate times and counts, and the end of the process."""
 
 import dataclasses
 import socket
@@ -38,7 +38,8 @@ def test_the_first_call_is_in_no_other_time() -> None:
 
 
 def test_calls_that_failed_are_counted_and_in_no_time() -> None:
-    """A fault or an invalid reply, of any request type, is its kind's; the first may be one of them."""
+    """Faults and invalid replies of any request type are counted by kind, also for the first call. No time includes
+    them."""
     fault = TYPE_STEP + fault_outcome(DeadlineExceeded("late"))
     seen = told(7, records((500, fault), (20, Status.OK), (9000, INVALID_REPLY), (30, Status.OK)))
     assert (seen.first_ns, seen.rest_ns, seen.rest) == (None, 50, 2)

@@ -1,4 +1,4 @@
-"""Client processes against real servers: their start, their results, and that none is left."""
+"""Client processes against real servers: the start, the results, and the end of the processes."""
 
 import dataclasses
 import multiprocessing.forkserver
@@ -98,7 +98,8 @@ def test_an_open_loop_offers_its_rate(client: ClientKind, connections: int, arri
 
 @pytest.mark.skipif(not priority.allowed(), reason="no right to real-time priority here: run as root")
 def test_a_client_has_real_time_priority_where_it_is_asked_for() -> None:
-    """All of its threads, from before it sends; this process, and a client that is not asked to, do not."""
+    """All threads of such a client have real-time priority before the client sends. This process and other clients do
+    not have it."""
     seen: set[int] = set()
 
     def watch(progress: Progress) -> None:
@@ -117,7 +118,7 @@ def test_a_client_has_real_time_priority_where_it_is_asked_for() -> None:
 
 
 def test_starved_connections_of_one_client_are_counted() -> None:
-    """Starved connections are counted, though their client has others that are served."""
+    """Starved connections are counted, even if other connections of the client are served."""
     with serving("sockets", CONNECTIONS, workers=2) as where:
         result = fleet.run(plan_on("sockets", where, clients=1, connections_per_client=5))
     assert (result.starved_clients, result.starved_connections, result.sending_connections) == (0, 3, 2)
@@ -126,7 +127,7 @@ def test_starved_connections_of_one_client_are_counted() -> None:
 
 @pytest.mark.parametrize("client", CLIENT_KINDS)
 def test_nobody_there_is_a_fault(client: ClientKind) -> None:
-    """Unavailable, where no client could connect."""
+    """A run without a server is Unavailable."""
     with serving("sockets") as where:
         pass
     plan = plan_on("sockets", where, client=client, timeout_s=0.3)
@@ -136,7 +137,7 @@ def test_nobody_there_is_a_fault(client: ClientKind) -> None:
 
 
 def test_the_run_is_watched_phase_by_phase() -> None:
-    """The time goes on, the time left goes down, and requests are seen to be done."""
+    """The watch sees every phase in order, with growing elapsed time and a growing number of requests."""
     seen: list[Progress] = []
     with serving("sockets") as where:
         fleet.run(plan_on("sockets", where, duration_s=0.5), seen.append)
@@ -197,7 +198,7 @@ def test_the_limit_of_descriptors_is_raised_for_the_clients() -> None:
 
 
 def test_more_clients_run_than_the_soft_limit_has_room_for() -> None:
-    """The processes are all started, and sent for."""
+    """All processes are started, and each reports."""
     with serving("sockets", workers=2) as (host, port):
         server = ("--transport", "sockets", "--address", f"{host}:{port}")
         times = ("--warm-up-s", "0.1", "--duration-s", "0.2", "--no-floor")

@@ -95,7 +95,7 @@ def test_an_interrupt_does_not_wait_for_starved_clients() -> None:
 
 
 def test_a_client_that_dies_is_counted_as_lost() -> None:
-    """The run goes on without it, and says so among the errors."""
+    """The run goes on without the dead client, and counts the client among the errors."""
     with serving("sockets") as where:
         plan = plan_on("sockets", where, duration_s=1.0)
         result = fleet.run(plan, at_measuring(lambda: os.kill(client_pids()[0], signal.SIGKILL)))
@@ -137,7 +137,7 @@ def _stay(_: object) -> None:
 
 
 def test_ctrl_c_while_processes_are_waited_for_ends_them_at_once() -> None:
-    """All of them, and reaping them again finds none."""
+    """Ctrl-C during the wait kills all processes. A second ``reap`` finds no process."""
     clients = Processes()
     for _ in range(3):
         clients.start(_stay)

@@ -1,4 +1,4 @@
-"""The load client's floor is measured on a server that does nothing, which is gone afterwards."""
+"""The load client's floor is measured on a server that does nothing. Afterwards the server is gone."""
 
 import os
 import socket
@@ -18,7 +18,8 @@ def test_there_is_a_floor() -> None:
 
 @pytest.mark.slow
 def test_the_null_server_is_gone_afterwards() -> None:
-    """Within the block it accepts, on a core that the client leaves it; after it nothing listens."""
+    """Within the block the null server accepts connections, on a core that the client does not use. After the block no
+    server listens."""
     with null_server("sockets", {max(os.sched_getaffinity(0))}) as address:
         socket.create_connection(address, 10).close()
     with pytest.raises(ConnectionRefusedError):

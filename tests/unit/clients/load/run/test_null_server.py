@@ -48,7 +48,7 @@ def serving(transport: str, before: Callable[[NullServer], None] = lambda _: Non
 
 @contextmanager
 def connected(transport: str) -> Iterator[socket.socket]:
-    """A connection to a server of its own."""
+    """A connection to a new server."""
     with serving(transport) as address, socket.create_connection(address, WAIT_S) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield client
@@ -114,7 +114,7 @@ def read_replies(client: socket.socket, count: int) -> list[ReplyFrame]:
 
 @pytest.mark.parametrize("piece_bytes", [1, 3, 7, 1000])
 def test_requests_in_pieces_are_answered_by_their_numbers(piece_bytes: int) -> None:
-    """However five requests are cut, each gets its reply, with its call number."""
+    """Each of five requests gets its reply with its call number, for any cut of the bytes."""
     data = b"".join(encode_request(number, 0, LOOKUP.encode(), b"x" * number) for number in range(1, 6))
     with connected("sockets") as client:
         for at in range(0, len(data), piece_bytes):
@@ -124,7 +124,7 @@ def test_requests_in_pieces_are_answered_by_their_numbers(piece_bytes: int) -> N
 
 @pytest.mark.parametrize("piece_bytes", [1, 5, 9, 1000])
 def test_calls_in_pieces_are_answered_on_their_streams(piece_bytes: int) -> None:
-    """However the frames are cut, each stream gets headers, message and trailers."""
+    """Each stream gets headers, message and trailers, for any cut of the bytes."""
     data = b"".join(call(stream) for stream in (1, 3, 5))
     with connected("grpc") as client:
         greeted(client)

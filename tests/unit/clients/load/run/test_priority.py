@@ -1,4 +1,4 @@
-"""Real-time priority: who may have it."""
+"""Real-time priority, and the test for the right to it."""
 
 import os
 
@@ -11,7 +11,7 @@ linux = pytest.mark.skipif(not hasattr(os, "sched_setscheduler"), reason="this s
 
 @linux
 def test_to_look_whether_it_is_allowed_changes_nothing() -> None:
-    """The thread that looked is scheduled as before."""
+    """After the test for the right, the thread is scheduled as before."""
     before = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority
     priority.allowed()
     assert (os.sched_getscheduler(0), os.sched_getparam(0).sched_priority) == before
@@ -20,7 +20,7 @@ def test_to_look_whether_it_is_allowed_changes_nothing() -> None:
 @linux
 @pytest.mark.skipif(not priority.allowed(), reason="no right to real-time priority here: run as root")
 def test_a_signal_while_it_looks_leaves_the_thread_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C is heard right behind the taking."""
+    """After a Ctrl-C during the test, the thread is scheduled as before."""
     take = priority.take_real_time
 
     def take_and_hear() -> None:
@@ -35,7 +35,7 @@ def test_a_signal_while_it_looks_leaves_the_thread_as_it_was(monkeypatch: pytest
 
 @linux
 def test_who_has_no_right_to_it_is_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel refuses, or knows no such call."""
+    """Real-time priority is not allowed if the kernel refuses, or if the system has no such call."""
 
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")

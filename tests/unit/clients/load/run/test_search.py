@@ -1,4 +1,4 @@
-"""The search for the highest rate, on servers that are only a rule."""
+"""The search for the highest rate, with simulated servers."""
 
 from collections.abc import Callable
 
@@ -35,8 +35,8 @@ def test_the_knee_is_found_within_a_step(knee_hz: float) -> None:
 
 
 def test_a_server_that_keeps_no_rate_has_none() -> None:
-    """A server that keeps no rate has none: one trial shows it without a lower rate; else each next trial has half the
-    rate, down to the least."""
+    """For a server that keeps no rate, no rate is found. Each trial has half the rate of the trial before, down to the
+    least rate."""
     found = searched(lambda _: False)
     assert (found.rate_hz, len(found.trials), found.late_sends) == (None, 1, False)
     found = searched(lambda _: False, first_hz=600, least_hz=100)
@@ -46,7 +46,7 @@ def test_a_server_that_keeps_no_rate_has_none() -> None:
 
 @pytest.mark.parametrize("knee_hz", [38.0, 75.0, 100.0, 599.0])
 def test_a_knee_under_the_first_rate_is_found_too(knee_hz: float) -> None:
-    """Within a step, as one above it."""
+    """A knee under the first rate is found within a step, too."""
     found = searched(lambda rate_hz: rate_hz <= knee_hz, first_hz=600, least_hz=37.5)
     assert found.rate_hz is not None
     assert 37.5 <= found.rate_hz <= knee_hz <= found.rate_hz * STEP * 1.0001
@@ -70,14 +70,14 @@ def test_a_trial_that_was_sent_late_is_repeated_once() -> None:
 
 
 def test_a_server_that_keeps_every_rate_has_the_highest_tried() -> None:
-    """No rate above the bound is tried."""
+    """For a server that keeps every rate, the bound is found. No rate above the bound is tried."""
     found = searched(lambda _: True, first_hz=10, high_hz=100)
     assert found.rate_hz == 100
     assert [trial.rate_hz for trial in found.trials] == [10, 20, 40, 80, 100, 100]
 
 
 def test_late_sends_are_told_apart_from_slow_replies() -> None:
-    """The highest rate may be the client's, and the search says so."""
+    """If late sends limited the search, the result says so."""
     found = searched(lambda rate_hz: rate_hz <= 50_000, late_over_hz=1000)
     assert found.rate_hz is not None
     assert 1000 / STEP <= found.rate_hz <= 1000
@@ -89,7 +89,7 @@ def test_late_sends_are_told_apart_from_slow_replies() -> None:
 
 
 def test_what_passed_once_by_luck_must_pass_again() -> None:
-    """A rate whose second trial fails is left for one a step lower, which must pass twice as well."""
+    """If the second trial of a rate fails, the next rate is a step lower, and must also pass twice."""
     seen: list[float] = []
 
     def lucky(rate_hz: float) -> bool:

@@ -34,7 +34,7 @@ def test_loads_of_one_server_by_one_kind_of_client_share_connections() -> None:
 
 
 def test_one_thread_drives_all_lean_connections_of_a_process() -> None:
-    """Library clients block, so each has its own."""
+    """One thread drives all lean connections of a process. Each library connection has a thread."""
     (many,), (lean,) = lines([MANY]), lines([LEAN])
     assert (many.multiplexed, many.senders) == (True, 1)
     assert (lean.multiplexed, lean.senders) == (False, 1)
@@ -43,8 +43,8 @@ def test_one_thread_drives_all_lean_connections_of_a_process() -> None:
 
 
 def test_every_sender_has_a_place_of_its_own() -> None:
-    """Every sender has a place of its own on one board, without gaps. A load with fewer clients has the first places of
-    its line."""
+    """Every sender has a unique place on one board, without gaps. A load with fewer clients has the first places of its
+    line."""
     four = TurnLoad(replace(PLAN, address=THERE, clients=3, connections_per_client=4))
     found = lines([ONE, FIVE, four, MANY])
     taken = [

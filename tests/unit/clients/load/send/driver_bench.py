@@ -1,4 +1,4 @@
-"""Surroundings of the drivers in their tests: a clock, and connections to a service, without server and time."""
+"""Parts for tests of drivers: a fake clock, and connections to a service in this process."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
@@ -20,7 +20,7 @@ EACH = (False, True)
 
 
 def requests() -> Iterator[Request]:
-    """Lookups."""
+    """Requests of Lookups."""
     return Workload(PLAN).requests(0, 0)
 
 
@@ -34,8 +34,8 @@ class Bench:
         connect: Callable[[], Connection] | None = None,
         due_ns: Sequence[int] | None = None,
     ) -> None:
-        """``calls``: how many there are until the deadline, which the last of them sets. ``due_ns``: an open loop's
-        moments after its start."""
+        """``calls``: the number of calls; the last call sets the deadline. ``due_ns``: an open loop's moments after the
+        start."""
         self.clock = Clock()
         self.deadline = Deadline(DAY_NS)
         self.connections: list[FakeConnection] = []
@@ -47,9 +47,9 @@ class Bench:
         self.progress = [0]
         self.call_ns = 100
         self.slow_next_ns = 0
-        """What the next call takes more."""
+        """Additional time of the next call."""
         self.fault_next: Fault | None = None
-        """What the next call raises."""
+        """Fault that the next call raises."""
         self.interrupt_in_pause_after_ns: int | None = None
         """A pause longer than this sets the deadline to 0."""
 

@@ -61,7 +61,7 @@ def lanes(
 
 
 def drive(some: Lanes, until: Callable[[], bool]) -> None:
-    """Runs lanes until something is so; fails if it takes 10 s."""
+    """Runs lanes until the condition holds. Fails after 10 s."""
     give_up_ns = time.perf_counter_ns() + 10 * 10**9
     while not until():
         assert time.perf_counter_ns() < give_up_ns
@@ -69,12 +69,12 @@ def drive(some: Lanes, until: Callable[[], bool]) -> None:
 
 
 def recorded(some: Lanes) -> int:
-    """Requests written down."""
+    """Number of recorded requests."""
     return sum(len(lane.records.outcomes) for lane in some.lanes)
 
 
 def assert_all_accounted(some: Lanes) -> None:
-    """Every request that was begun is written down, each column for each."""
+    """Every begun request is recorded, in every column."""
     for lane in some.lanes:
         records = lane.records
         assert records.started == len(records.outcomes) == len(records.sent) == len(records.done)
@@ -178,8 +178,8 @@ class PeerConnection:
 
 
 class LineCodec:
-    """A protocol in lines, for what the sockets' has not: ``hello``, ``call N``, ``cancel N`` there; here ``ok N``,
-    ``bad N``, ``ping`` (to be answered with ``pong``) and ``end``."""
+    """A protocol of text lines, for features that the sockets transport lacks. The client sends ``hello``, ``call N``
+    and ``cancel N``. The server sends ``ok N``, ``bad N``, ``ping`` (the client answers ``pong``) and ``end``."""
 
     def __init__(self, streams_max: int = 100, calls_max: int = 10**6) -> None:
         self.hello = b"hello\n"

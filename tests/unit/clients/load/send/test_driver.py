@@ -141,7 +141,7 @@ def test_a_server_that_is_not_there_is_the_callers_to_know(per_request: bool) ->
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_first_call_waits_until_the_run_ends_and_is_no_error(per_request: bool) -> None:
-    """Longer than any timeout: a client that the server never takes up is starved."""
+    """A first call may wait longer than any timeout. A client without a reply is starved, and has no error."""
     bench = Bench(calls=10)
     end_ns = 10**12
     waited_s: list[float] = []
@@ -185,7 +185,7 @@ def test_a_first_call_that_fails_on_a_connection_made_anew_is_marked() -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_wrong_reply_is_an_error_of_its_own(per_request: bool) -> None:
-    """The call is done, so it has its time; its outcome says that it did not pass the check."""
+    """An invalid reply is recorded with its time, and with the outcome of an invalid reply."""
     bench = Bench(calls=5, served=raw_service("a.B", {path: lambda _: b"\xff\xff" for path in service().methods}))
     assert set(driven(per_request, bench).records.outcomes) == {INVALID_REPLY}
 

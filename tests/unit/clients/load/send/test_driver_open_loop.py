@@ -13,10 +13,10 @@ OK = int(Status.OK)
 UNAVAILABLE = FAULT_FIRST + FaultCode.UNAVAILABLE
 
 LONG_NS = 10_000
-"""Longer than connecting, calling and looking at the clock together."""
+"""Time longer than connecting, calling and looking at the clock together."""
 
 NEVER = 10**6
-"""Calls: more than there are."""
+"""A number of calls that no test reaches."""
 
 
 def started(per_request: bool, bench: Bench) -> tuple[Driver, int]:
@@ -40,7 +40,7 @@ def ended(driver: Driver, bench: Bench, at_ns: int) -> list[int]:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_it_waits_for_each_moment(per_request: bool) -> None:
-    """Nothing is sent before it is due, and by a look or two at the clock after it: none is late."""
+    """Each request is sent at its due moment, to within a few looks at the clock."""
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 4 * LONG_NS])
     driver, start_ns = started(per_request, bench)
     due = ended(driver, bench, start_ns + 5 * LONG_NS)
@@ -52,7 +52,7 @@ def test_it_waits_for_each_moment(per_request: bool) -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_slow_reply_makes_the_next_late_and_no_other(per_request: bool) -> None:
-    """The moments come from the schedule: response time counts from them, service time from the send."""
+    """A slow reply makes the next request late, and no later one. Due moments come from the schedule."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
     driver, start_ns = started(per_request, bench)
     bench.slow_next_ns = 5 * LONG_NS // 2
@@ -91,7 +91,7 @@ def test_what_is_a_little_late_at_the_end_is_still_sent(per_request: bool) -> No
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_an_interrupt_ends_the_wait(per_request: bool) -> None:
-    """The deadline is set to 0 while it waits; nothing more is sent."""
+    """A deadline of 0 during a wait ends the wait. No further request is sent."""
     bench = Bench(NEVER, due_ns=[LONG_NS, 100 * LONG_NS])
     driver, _ = started(per_request, bench)
     bench.interrupt_in_pause_after_ns = 50 * LONG_NS
@@ -119,7 +119,7 @@ def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_a_fault_has_its_moment_and_delays_the_next(per_request: bool) -> None:
-    """The server is left alone for a while; what came due meanwhile is sent late."""
+    """After a fault the driver pauses. Requests that came due in the pause are sent late."""
     pause_ns = int(PAUSE_S * 1e9)
     bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 2 * pause_ns])
     driver, start_ns = started(per_request, bench)
@@ -165,7 +165,7 @@ def test_a_first_call_that_fails_is_marked_in_both_loops(per_request: bool) -> N
 
 
 def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
-    """A request that was due and could not be sent is an error, though its own first call is none."""
+    """On a starved connection, requests that were due are errors. The unanswered first call is not an error."""
 
     class Starving(CannedConnection):
         def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
@@ -184,7 +184,7 @@ def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_what_was_due_and_not_sent_is_counted_where_the_run_was_interrupted(per_request: bool) -> None:
-    """Up to that moment; it is in no record."""
+    """Requests that were due before the interruption and not sent are counted. They are in no record."""
     bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
     driver, start_ns = started(per_request, bench)
     bench.deadline.ns = 0

@@ -38,7 +38,7 @@ UNAVAILABLE, LATE = FAULT_FIRST + FaultCode.UNAVAILABLE, FAULT_FIRST + FaultCode
 
 
 def test_every_connection_has_its_closed_loop(server: str) -> None:
-    """All of them send and are answered; what each recorded is in order, its next request sent after its last reply."""
+    """Every connection sends and is answered. Its records are in order: a request is sent after the last reply."""
     with closing(lanes(address(server), 8, replace(PLAN, mix={"lookup": 1.0, "trade": 1.0}))) as some:
         some.open()
         drive(some, lambda: all(len(lane.records.outcomes) >= 20 for lane in some.lanes))
@@ -53,7 +53,8 @@ def test_every_connection_has_its_closed_loop(server: str) -> None:
 
 
 def test_records_are_folded_in_between(server: str) -> None:
-    """The loop stops at the bound; settled, no request is under way; resumed, the loop goes on. Nothing is lost."""
+    """The loop stops at the bound of records. After ``settle`` no request is under way. After ``resume`` the loop goes
+    on, and no record is lost."""
     folded = 0
     with closing(lanes(address(server), 3, records_max=30)) as some:
         some.open()
@@ -74,7 +75,7 @@ def test_records_are_folded_in_between(server: str) -> None:
 
 
 def in_two(frame: RequestFrame) -> bytes:
-    """A reply that contains a second reply, which is too much."""
+    """A reply, followed by a second reply to the request: too much."""
     return encode_reply(frame.call, 0, REPLY) * 2
 
 
@@ -103,8 +104,8 @@ def test_whatever_a_server_says_has_its_outcome(say: Say, outcome: int) -> None:
 
 
 def test_a_connection_is_made_anew_after_a_fault() -> None:
-    """At the next sweep the connection is made anew. The failed request is not sent again, and the first call of each
-    connection is marked."""
+    """After a fault the lane reconnects at the next sweep. The failed request is not sent again, and the first call of
+    each connection is marked."""
     requests: list[RequestFrame] = []
 
     def third_is_cut(frame: RequestFrame) -> bytes | None:
@@ -138,7 +139,7 @@ def test_a_server_that_refuses_is_left_alone_for_a_while() -> None:
 
 
 def test_a_lane_goes_on_at_once_after_it_was_connected_again() -> None:
-    """A fault leaves it resting until the sweep; the connection made then does not."""
+    """A fault makes a lane rest until the sweep. A reconnect ends the rest."""
     said: list[int] = []
 
     def fault_and_cut(frame: RequestFrame) -> bytes | None:
@@ -158,7 +159,7 @@ def test_a_lane_goes_on_at_once_after_it_was_connected_again() -> None:
 
 
 def test_a_reply_behind_something_else_is_done_when_it_is_read() -> None:
-    """Epoll called for a ping; a reply that comes after that look is not stamped with its moment."""
+    """Epoll reported a ping. A reply that came later does not get the time of that report."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
         some.open()
         lane, accepted = some.lanes[0], peer.accept()
@@ -199,7 +200,7 @@ def test_a_starved_connection_has_no_records_and_holds_nothing_up() -> None:
 
 
 def test_nobody_there_is_the_callers_to_know() -> None:
-    """Unavailable, from ``open``."""
+    """Without a server ``open`` raises Unavailable."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         where = listener.getsockname()[:2]
     with closing(lanes(where, 2)) as some, pytest.raises(Unavailable):
@@ -207,7 +208,7 @@ def test_nobody_there_is_the_callers_to_know() -> None:
 
 
 LARGE = RequestType("large", "/a.B/Large", (b"x" * 12_000_000,), lambda _: OK)
-"""Size of more than the kernel takes at once: it has some 4 MB for sends, and the peer reads little."""
+"""A request that is larger than the kernel's buffers: some 4 MB for sends, and little at the peer."""
 
 
 def large() -> LoadPlan:
@@ -264,7 +265,7 @@ def test_a_server_that_goes_away_leaves_one_error_an_attempt() -> None:
 
 
 def test_the_hello_goes_first_and_control_bytes_are_sent() -> None:
-    """The protocol's own words go out before any call and between calls."""
+    """The protocol's hello goes out before any call, and its control bytes between calls."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
         some.open()
         accepted = peer.accept()
@@ -278,8 +279,8 @@ def test_the_hello_goes_first_and_control_bytes_are_sent() -> None:
 
 
 def test_a_connection_that_is_used_up_is_made_anew() -> None:
-    """A connection that takes only two calls is made anew. No call fails, and the first of each connection is
-    marked."""
+    """A lane reconnects when a connection has carried its two calls. No call fails, and the first call of each
+    connection is marked."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=partial(LineCodec, calls_max=2))) as some:
         some.open()
         for number in range(3):
@@ -306,7 +307,7 @@ def test_a_call_that_is_given_up_is_cancelled() -> None:
 
 
 def test_a_connection_that_the_protocol_gives_up_says_why() -> None:
-    """The codec's last words are sent before it is closed; all calls under way end with the fault."""
+    """The last bytes of the codec are sent before the connection is closed. All calls under way end with the fault."""
     with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
         some.open()
         accepted = peer.accept()

@@ -1,4 +1,4 @@
-"""Many connections in one thread, in an open loop: due requests are sent, whatever the server does."""
+"""Many connections in one thread, in an open loop: due requests are sent, for any behaviour of the server."""
 
 import time
 from contextlib import closing
@@ -47,7 +47,7 @@ def dues(some: Lanes) -> list[int]:
 
 
 def answered_first(peer: Peer, some: Lanes) -> list[PeerConnection]:
-    """Opens the lanes, and has their first calls answered, which are not of the schedule."""
+    """Opens the lanes, and answers the first call of every lane. First calls are not part of the schedule."""
     some.open()
     accepted = [peer.accept() for _ in some.lanes]
     for lane, connection in zip(some.lanes, accepted, strict=True):
@@ -58,7 +58,7 @@ def answered_first(peer: Peer, some: Lanes) -> list[PeerConnection]:
 
 
 def test_every_request_is_sent_once_and_answered() -> None:
-    """Each request of the schedule has the moment at which it was due; the lanes take turns."""
+    """Each request of the schedule is sent once, with its due moment. The lanes are used in rotation."""
     due_ns = [number * MS // 10 for number in range(200)]
     with saying(ok) as where, closing(lanes(where, 4, due_ns=due_ns)) as some:
         some.open()
@@ -74,7 +74,8 @@ def test_every_request_is_sent_once_and_answered() -> None:
 
 
 def test_response_time_counts_from_due_and_service_time_from_the_send() -> None:
-    """A request that was due before the run's first moment is sent late; both times are written down."""
+    """A request that was due before the start is sent late. The records have the due moment and the moment of the
+    send."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[-20 * MS])) as some:
         some.open()
         accepted = peer.accept()
@@ -97,7 +98,8 @@ def test_nothing_is_sent_before_it_is_due() -> None:
 
 
 def test_a_server_that_stalls_delays_nothing_that_is_due() -> None:
-    """A server that answers nothing delays no request: they are sent on connections that wait for replies."""
+    """A server that answers nothing delays no request: due requests are sent on connections with unanswered
+    requests."""
     with Peer() as peer, closing(lanes(peer.address, 2, due_ns=[n * MS // 5 for n in range(20)])) as some:
         accepted = answered_first(peer, some)
         drive(some, lambda: sum(len(connection.requests()) for connection in accepted) == 22)
@@ -112,7 +114,8 @@ def test_a_server_that_stalls_delays_nothing_that_is_due() -> None:
 
 
 def test_where_there_is_no_room_requests_are_sent_late_and_in_order() -> None:
-    """With one request at a time on a connection the second waits for the first's reply, and keeps its due moment."""
+    """If a connection takes one request at a time, the second request waits for the first reply. It keeps its due
+    moment."""
     codec = partial(LineCodec, streams_max=1)
     with Peer() as peer, closing(lanes(peer.address, 1, codec=codec, due_ns=[0, 0, MS])) as some:
         some.open()
@@ -167,7 +170,8 @@ def test_what_could_not_be_sent_is_recorded_at_the_end() -> None:
 
 
 def test_what_was_due_before_the_deadline_is_still_sent_after_it() -> None:
-    """Requests that were due before the deadline are still sent after it and waited for. Later ones are not sent."""
+    """Requests that were due before the deadline are still sent and answered after the deadline. Later requests are not
+    sent."""
     deadline = Deadline(2**62)
     began_ns = time.perf_counter_ns()
     with saying(ok) as where, closing(lanes(where, 1, due_ns=[-HOUR_NS, -HOUR_NS, 0], deadline=deadline)) as some:
@@ -179,7 +183,7 @@ def test_what_was_due_before_the_deadline_is_still_sent_after_it() -> None:
 
 
 def test_what_the_server_said_before_it_closed_is_heard() -> None:
-    """Bytes that the server sent before it closed are read, though a send fails first: the calls end with the server's
+    """The last bytes of a server that closed are read, even if a send fails first. The calls end with the server's
     fault."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0] * 5)) as some:
         some.open()
@@ -209,7 +213,7 @@ def test_nothing_is_waited_for_where_no_connection_is_left() -> None:
 
 
 def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
-    """The first call on a connection that was made anew is marked. It is not of the schedule, and in no latency."""
+    """The first call after a reconnect is marked. The call is not part of the schedule, and in no latency."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 100 * MS])) as some:
         accepted = answered_first(peer, some)
         drive(some, lambda: len(accepted[0].requests()) == 2)
@@ -226,8 +230,7 @@ def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
 
 
 def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
-    """A first call that is lost with its connection is marked. The schedule's requests that are lost with it are
-    not."""
+    """A first call that is lost with its connection is marked. Lost requests of the schedule are not marked."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0])) as some:
         some.open()
         accepted = peer.accept()
@@ -240,8 +243,7 @@ def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
 
 
 def test_an_idle_connection_answers_the_servers_pings() -> None:
-    """An idle connection with nothing due for an hour answers the server's pings, so that the server does not close
-    it."""
+    """An idle connection answers the server's pings, so that the server does not close the connection."""
     with Peer() as peer, closing(lanes(peer.address, 2, codec=LineCodec, due_ns=[HOUR_NS])) as some:
         some.open()
         for accepted in (peer.accept(), peer.accept()):
@@ -254,7 +256,7 @@ def test_an_idle_connection_answers_the_servers_pings() -> None:
 
 
 def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
-    """The next call is not marked as first, as the failed one is, and is given up in time like any other."""
+    """A failed first call is marked. The next call is not marked, and times out like any other call."""
     with (
         Peer() as peer,
         closing(lanes(peer.address, 1, codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02)) as some,
@@ -272,7 +274,7 @@ def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
 
 
 def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:
-    """Each call that was sent too long ago, except a first call, is a fault, and its late reply is dropped. The
+    """A call without a reply in time is a fault, unless it is a first call. Its late reply is dropped, and the
     connection is kept."""
     with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0, 4 * SWEEP_NS], timeout_s=0.02)) as some:
         (accepted,) = answered_first(peer, some)
@@ -289,7 +291,7 @@ def test_late_replies_are_faults_and_belong_to_no_call_when_they_come() -> None:
 
 
 def test_folding_in_mid_run_loses_nothing(server: str) -> None:
-    """An open loop goes on meanwhile: what came due is sent late, and every moment is found again."""
+    """An open loop goes on during the folding. Requests that came due are sent late, and no due moment is lost."""
     due_ns = [number * MS // 4 for number in range(600)]
     folded: list[int] = []
     with closing(lanes(address(server), 3, due_ns=due_ns, records_max=50)) as some:

@@ -13,8 +13,7 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 
 
 def test_the_time_for_connecting_is_not_told_as_the_calls() -> None:
-    """The server gets the time of a reply, not that of the connect, which may be the rest of a phase while the
-    connection stays."""
+    """The server gets the timeout of a reply, and not the timeout of connecting."""
     for transport, told in (("grpc", b"2500m"), ("sockets", (2500).to_bytes(4, "big"))):
         with Peer() as peer:
             plan = LoadPlan(transport, peer.address, 1, {"lookup": 1.0}, ("A",), 0, 1, timeout_s=2.5)

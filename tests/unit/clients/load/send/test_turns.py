@@ -1,4 +1,4 @@
-"""Sending by turns: from the turn's begin until every counted request of the load is answered, no longer."""
+"""Sending by turns: a connection sends from the turn's begin until every counted request of the load is answered."""
 
 import time
 from array import array
@@ -22,7 +22,7 @@ CALL_NS = 1_000
 
 
 class Bench:
-    """One of two connections that send, its clock, and their common board."""
+    """A connection of two that send, a clock, and the common board."""
 
     def __init__(self, call_ns: int = CALL_NS, before: Callable[[int], None] = lambda _: None) -> None:
         self.clock = Clock()
@@ -54,8 +54,8 @@ def test_nothing_is_sent_before_the_turn() -> None:
 
 
 def test_a_connection_sends_until_all_counted_requests_of_its_load_are_answered() -> None:
-    """Alone, a connection sends until its counted requests are answered. Beside another one it sends until both have
-    theirs. All its sends are recorded."""
+    """A single connection sends until its counted requests are answered. Of two connections, each sends until the
+    counted requests of both are answered. All sends are recorded."""
     bench = Bench()
     bench.sender.send(TURN, 0, range(1))
     assert TURN.last_ns - CALL_NS - 10 <= bench.sent_ns[-1] < TURN.last_ns
@@ -72,7 +72,8 @@ def test_a_connection_sends_until_all_counted_requests_of_its_load_are_answered(
 
 
 def test_a_connection_stops_whoever_is_not_answered() -> None:
-    """A connection stops with a third of the reserve left, also while others are not answered."""
+    """A connection stops with a third of the reserve left, even if counted requests of other connections are
+    unanswered."""
     bench = Bench()
     bench.sender.send(TURN, 0, range(2))
     assert TURN.stop_ns - CALL_NS - 10 <= bench.sent_ns[-1] < TURN.stop_ns
@@ -80,7 +81,7 @@ def test_a_connection_stops_whoever_is_not_answered() -> None:
 
 
 def test_it_is_told_when_the_last_counted_request_is_answered_and_not_before() -> None:
-    """A request that was sent in the counted part may be answered behind it."""
+    """The board is marked when the last counted request is answered, also after the counted part."""
     told: list[int] = []
     bench = Bench(call_ns=70_000, before=lambda _: told.append(bench.places[0]))
     bench.sender.send(TURN, 0, range(1))
@@ -143,7 +144,7 @@ def test_closing_may_be_repeated() -> None:
 
 
 def test_a_later_turn_is_the_same_so_much_later() -> None:
-    """Every moment of it."""
+    """Every moment of a moved turn is later by the same time."""
     later = TURN.after(7)
     moments = ("begin_ns", "first_ns", "last_ns", "end_ns")
     assert [getattr(later, name) - getattr(TURN, name) for name in moments] == [7] * 4
@@ -152,7 +153,7 @@ def test_a_later_turn_is_the_same_so_much_later() -> None:
 
 @pytest.mark.parametrize("left_ns", [-5, 0, 100, 10_000_000])
 def test_waiting_ends_on_time(left_ns: int) -> None:
-    """The wait ends on time: not early, and little late, since the last moments are spent awake."""
+    """The wait ends on time: never early, and hardly late, since the end of the wait is a busy wait."""
     clock = Clock()
     at_ns = clock.now_ns + left_ns
     wait_until(at_ns, clock, clock.pause)
@@ -160,7 +161,7 @@ def test_waiting_ends_on_time(left_ns: int) -> None:
 
 
 def test_many_lanes_send_in_their_turn_alone() -> None:
-    """All of them, from its begin until their counted requests are answered."""
+    """All lanes send from the turn's begin until the counted requests of all lanes are answered."""
     with saying(ok) as address:
         some = lanes(address, 3)
         workload = Workload(PLAN)
