@@ -30,7 +30,7 @@ SCHEDULER = "scheduler"
 
 
 class Cluster:
-    """The processes."""
+    """The processes of a cluster: the scheduler and the workers."""
 
     def __init__(self, folder: Path, hosts: Sequence[str], listen: str, within: Within, worker_port: int) -> None:
         with closing(socket.create_server(("127.0.0.1", 0))) as free:
@@ -49,18 +49,18 @@ class Cluster:
         self._start(name, "worker", "{}:{}".format(*self.address), "--no-nanny", *port, *beside)
 
     def kill(self, name: str) -> None:
-        """Kills it, as a machine is lost that loses its power."""
+        """Kills a host's worker, as if the machine had lost its power."""
         process = self.processes.pop(name)
         process.kill()
         process.wait()
 
     def senders(self) -> int:
-        """Processes that send, on all hosts: what their fork servers have forked."""
+        """Number of client processes on all hosts: the processes that the fork servers have forked."""
         workers = (psutil.Process(process.pid) for name, process in self.processes.items() if name != SCHEDULER)
         return sum(len(beside.children()) for worker in workers for beside in worker.children())
 
     def end(self) -> None:
-        """Kills all."""
+        """Kills all processes."""
         for name in list(self.processes):
             self.kill(name)
 
@@ -80,7 +80,8 @@ def _here(_name: str) -> Sequence[str]:
 def cluster(
     hosts: Sequence[str], listen: str = "127.0.0.1", within: Within = _here, worker_port: int = 0
 ) -> Iterator[Cluster]:
-    """A cluster; see ``wait_for``. ``worker_port``: that of every host; 0: any."""
+    """A running cluster. Its workers join later; see ``wait_for``. ``worker_port`` is the port of every host's worker;
+    0: any."""
     with tempfile.TemporaryDirectory(prefix="dask-") as folder:
         made = Cluster(Path(folder), hosts, listen, within, worker_port)
         try:

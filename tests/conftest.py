@@ -4,8 +4,9 @@
   tests of ``conformance`` and ``end_to_end`` have it without asking.
 - ``rng``: a ``random.Random`` of the run's seed and the test's name. The seed is in pytest's header. ``--seed`` of a
   later run repeats it, for hypothesis too.
-- ``postgres``: a PostgreSQL that runs, the same for all tests of a process; without its programs the test is skipped.
-- ``alone``: a mark. No other test of the run is under way meanwhile, in any process of xdist (``turns.py``).
+- ``postgres``: a running PostgreSQL, shared by all tests of a process. Without PostgreSQL's programs the test is
+  skipped.
+- ``alone``: a mark. During such a test no other test of the run is under way, in any process of xdist (``turns.py``).
 - At the end it lists the tests that should be marked ``slow``. It fails the run where a server left a store in the
   project's folder, since a test started it without ``--store memory``.
 """
@@ -83,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Has a test wait for its turn, outside its timeout."""
+    """Waits until a test may begin (see ``alone``), outside the test's timeout."""
     _turns.take("alone" in item.keywords)
     try:
         return (yield)
@@ -99,7 +100,8 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Takes the objects before the first test out of the garbage collector's view: each look would take 0.1 s."""
+    """Freezes all objects before the first test, so that no garbage collection looks at them: each look would take 0.1
+    s."""
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -142,7 +144,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
-    """Random numbers that ``--seed`` repeats, whichever other tests run."""
+    """Random numbers that ``--seed`` repeats, independent of other tests."""
     return random.Random(f"{request.config.option.seed} {request.node.nodeid}")
 
 

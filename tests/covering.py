@@ -5,9 +5,8 @@ from collections.abc import Iterable
 
 
 def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
-    """Half of all combinations of factors: those in which the levels' places add up to an even number.
-
-    Where each factor has two levels, any choice of levels for all factors but one is among them.
+    """Half of all combinations of factors: the combinations whose levels' places add up to an even number. If each
+    factor has two levels, every choice of levels of all factors but one occurs.
     """
     levels = [list(factor) for factor in factors]
     places = itertools.product(*(range(len(each)) for each in levels))
@@ -15,15 +14,14 @@ def half(*factors: Iterable[object]) -> list[tuple[object, ...]]:
 
 
 def each_once(*factors: Iterable[object]) -> list[tuple[object, ...]]:
-    """As many combinations of factors as the longest factor has levels. Every level is in one at least."""
+    """As many combinations of factors as the longest factor has levels. Every level is in at least one combination."""
     levels = [list(factor) for factor in factors]
     return [tuple(each[at % len(each)] for each in levels) for at in range(max(map(len, levels)))]
 
 
 def pairs(*factors: Iterable[object]) -> list[tuple[object, ...]]:
-    """Few combinations of factors, in which every level of a factor stands beside every level of every other factor.
-
-    The first is taken again and again that has the most pairs of levels which none before it had.
+    """Few combinations of factors with every pair of levels of two factors (pairwise testing). The choice is greedy:
+    the next combination is the first with the most new pairs.
     """
     rows = list(itertools.product(*factors))
     of_row = {row: set(itertools.combinations(enumerate(row), 2)) for row in rows}

@@ -1,10 +1,8 @@
 """Leaks of a test: threads that still run, file descriptors that are still open, and other cores to run on.
 
-A stopped client or server may take a moment to end, so that the check waits, with a bound. gRPC's own threads and
-descriptors end with the last server and channel.
-
-The poller of gRPC on asyncio would go and come back. So ``start_what_stays`` starts it before anything is counted, and
-asks it to stay.
+A stopped client or server may take a moment to end, so the check waits, with a bound. gRPC's own threads and
+descriptors end with the last server and channel. The poller of gRPC on asyncio would end and start again. So
+``start_what_stays`` starts the poller before the count, and keeps it.
 """
 
 import asyncio
@@ -19,10 +17,10 @@ from functools import cache
 import grpc.aio
 
 WAIT_S = 5.0
-"""Longest time for a stopped program to be gone: ten times that of the slowest one here."""
+"""Longest time for a stopped program to be gone: ten times the time of the slowest program here."""
 
 POLL_S = 0.02
-"""Between two looks."""
+"""Time between two looks."""
 
 
 @cache
@@ -39,14 +37,14 @@ async def _start_poller() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The threads of this process, what its descriptors are open on, and its cores, at one moment."""
+    """The threads, open descriptors and cores of this process at one moment."""
 
     threads: frozenset[threading.Thread]
     descriptors: Counter[str]
     cores: frozenset[int]
 
     def left_since(self) -> list[str]:
-        """The leaks since then, in words; one look, no waiting."""
+        """The leaks since that moment, in words. Does not wait."""
         now = footprint()
         threads = [f"thread {thread.name}" for thread in now.threads - self.threads]
         descriptors = [f"descriptor on {name}" for name in (now.descriptors - self.descriptors).elements()]
@@ -54,7 +52,7 @@ class Footprint:
         return sorted(threads + descriptors + cores)
 
     def leaks(self, wait_s: float = WAIT_S) -> list[str]:
-        """The leaks that do not go away within ``wait_s``. Blocks for that long at most."""
+        """The leaks that do not go away within ``wait_s``. Blocks for ``wait_s`` at most."""
         if not (left := self.left_since()):
             return []
         deadline = time.monotonic() + wait_s

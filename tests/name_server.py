@@ -1,4 +1,5 @@
-"""A name server for tests: one name with addresses that may change. It answers what resolvers of programs ask."""
+"""A name server for tests: one name with addresses that may change. The server answers the questions of programs'
+resolvers."""
 
 import socket
 from struct import Struct
@@ -24,7 +25,7 @@ class NameServer:
         self.addresses = addresses
         """Addresses in its answers. They may be replaced at any time."""
         self.asked = 0
-        """How often the addresses were asked for."""
+        """Number of questions for the addresses."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Services of plain bytes, for tests of what carries a request: no message decides which bytes they can send."""
+"""Services of plain bytes, for tests of transports: a request may have any bytes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -10,7 +10,7 @@ from stock_service.rpc.service import Method, Service
 
 
 class _Bytes(bytes):
-    """Bytes in the place of a message: decoding and encoding do not change them."""
+    """Bytes in place of a message: decoding and encoding do not change the bytes."""
 
     DESCRIPTOR = type("Descriptor", (), {"full_name": "bytes", "fields": ()})
 

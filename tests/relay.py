@@ -11,11 +11,11 @@ from functools import partial
 _CHUNK = 65_536
 
 _ORDER_S = 1e-7
-"""Between two writes that are due at once, which would lose their order."""
+"""Time between two writes that are due at once. Without this time their order would be lost."""
 
 
 async def _held(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hold_s: float) -> None:
-    """Passes each piece on, this time after it came."""
+    """Passes each piece of bytes on, after this delay."""
     loop, last_s = asyncio.get_running_loop(), 0.0
     while piece := await reader.read(_CHUNK):
         last_s = max(loop.time() + hold_s, last_s + _ORDER_S)

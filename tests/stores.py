@@ -17,7 +17,7 @@ WAIT_S = 10.0
 STOCKS = (Stock("GameStart", 1599, 10), Stock("FishCo", 4250, 1_000_000))
 
 Hook = Callable[[sqlite3.Connection, str], None]
-"""Called before each statement of a transaction, in the thread that writes."""
+"""Function that is called before each statement of a transaction, in the writing thread."""
 
 
 class _Hooked(sqlite3.Connection):
@@ -39,7 +39,7 @@ class _Unsynced(sqlite3.Connection):
 
 
 def connected(path: Path, kind: type[sqlite3.Connection]) -> sqlite3.Connection:
-    """A connection of this kind, as a store has one."""
+    """A connection of this class, with the settings of a store."""
     return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, factory=kind)
 
 
@@ -86,7 +86,7 @@ def unsynced(path: Path) -> sqlite3.Connection:
 
 
 def catalog_on(path: Path, connect: Connect, retry_window: int = 100) -> SqliteCatalog:
-    """A catalog of ``STOCKS`` on a file, by such connections."""
+    """A catalog of ``STOCKS`` on a file, with connections of this kind."""
     return SqliteCatalog(path, STOCKS, retry_window=retry_window, open_file=partial(StoreFile.opened, connect=connect))
 
 

@@ -1,4 +1,4 @@
-"""Which combinations of factors whole runs are tried in."""
+"""Combinations of factors in which whole runs are tried."""
 
 import itertools
 
@@ -6,7 +6,7 @@ from tests.covering import pairs
 
 
 def test_every_level_stands_beside_every_other() -> None:
-    """Far fewer combinations than all have every pair of levels, and none of them twice."""
+    """Far fewer than all combinations have every pair of levels, and no combination comes twice."""
     factors = (("a", "b", "c", "d", "e"), (1, 2), ("x", "y", "z"), (None, 0.5))
     chosen = pairs(*factors)
     for (place, one), (other_place, other) in itertools.combinations(enumerate(factors), 2):

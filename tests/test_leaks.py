@@ -15,12 +15,12 @@ from tests.leaks import footprint
 
 
 def test_nothing_left_is_no_leak() -> None:
-    """Nothing left, nothing reported, at once."""
+    """Without a leak the check reports nothing, at once."""
     assert footprint().leaks() == []
 
 
 def test_an_open_socket_is_a_leak() -> None:
-    """A socket that a test forgot is named; closed, it is none."""
+    """A forgotten socket is a leak, and is named. A closed socket is not a leak."""
     before = footprint()
     with socket.socket():
         (left,) = before.leaks(wait_s=0)
@@ -29,7 +29,7 @@ def test_an_open_socket_is_a_leak() -> None:
 
 
 def test_a_running_thread_is_a_leak() -> None:
-    """A thread that a test forgot is named; ended, it is none."""
+    """A forgotten thread is a leak, and is named. An ended thread is not a leak."""
     before = footprint()
     told = threading.Event()
     thread = threading.Thread(target=told.wait, name="forgotten")
@@ -44,7 +44,7 @@ def test_a_running_thread_is_a_leak() -> None:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
 def test_to_stay_on_one_core_is_a_leak() -> None:
-    """The next test's servers would have no other."""
+    """A process that stays on one core is a leak: the servers of later tests would have no other core."""
     before, cores = footprint(), os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:

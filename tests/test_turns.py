@@ -1,4 +1,4 @@
-"""Tests that are alone wait for other tests, and other tests wait for them."""
+"""Tests with the mark ``alone`` wait for other tests, and other tests wait for them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from tests.turns import Turns
 
 WAIT_S = 10.0
 NOT_YET_S = 0.05
-"""Time within which a task that need not wait would have begun."""
+"""Time within which a task without a wait would have begun."""
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def processes(tmp_path: Path) -> list[Turns]:
 
 @contextmanager
 def taking(turns: Turns, alone: bool) -> Iterator[Event]:
-    """A test that would begin: set once it has. It ends with the block."""
+    """A test that wants to begin. The event is set when the test has begun. The test ends with the block."""
     begun = Event()
 
     def test() -> None:
@@ -42,7 +42,7 @@ def taking(turns: Turns, alone: bool) -> Iterator[Event]:
 
 
 def test_ordinary_tests_run_side_by_side(processes: list[Turns]) -> None:
-    """However many."""
+    """Any number of ordinary tests run side by side."""
     for each in processes:
         each.take(False)
     for each in processes:

@@ -1,4 +1,4 @@
-"""Credentials for tests of TLS, made once in a run, and the server's side of them."""
+"""Credentials for tests of TLS, made once in a run, and TLS contexts."""
 
 from functools import cache
 from pathlib import Path
@@ -8,12 +8,12 @@ from stock_service.rpc.process.credentials import make
 from stock_service.rpc.tls import ClientCredentials, ServerTls, TlsFiles
 
 _KEPT: list[TemporaryDirectory[str]] = []
-"""Removed when the process ends."""
+"""Folder that is removed when the process ends."""
 
 
 @cache
 def credentials() -> Path:
-    """A folder of them; to be read alone."""
+    """A folder of credentials, for reading only."""
     _KEPT.append(TemporaryDirectory(prefix="credentials-"))
     folder = Path(_KEPT[0].name) / "made"
     make(folder)
@@ -21,10 +21,10 @@ def credentials() -> Path:
 
 
 def server_tls(folder: Path, *protocols: str) -> ServerTls:
-    """TLS that asks for no certificate of clients."""
+    """A server's TLS that asks clients for no certificate."""
     return ServerTls(TlsFiles(folder / "server.pem", folder / "server-key.pem"), protocols)
 
 
 def trusting(folder: Path) -> ClientCredentials:
-    """A client that shows nothing."""
+    """Credentials of a client that trusts the server and shows none itself."""
     return ClientCredentials(folder / "ca.pem")

@@ -1,10 +1,10 @@
-"""Tests that need a free core get it: while one runs, no other test of this checkout does.
+"""Turns of tests: while a test with the mark ``alone`` runs, no other test of this checkout runs.
 
-Tests run in several processes (xdist), on as many cores or fewer. What asks how late a program was, or whether it kept
-a rate, would ask how busy the others are. So every test holds a lock on a file: shared, or exclusive if it is marked
-``alone``. A second lock is the door to the first. Who wants to be alone holds it while others end, and none begins.
-
-The locks are the system's (``flock``), on files that are there anyway: they end with the process that holds them.
+Tests run in several processes (xdist), on as many cores or fewer. A test of lateness or of a kept rate would measure
+how busy the other tests are. So every test holds a lock on a file: shared, or exclusive if the test is marked
+``alone``. A second lock must be taken before the first. A test that wants to be alone holds the second lock while
+earlier tests end, so that no new test begins. The locks are the system's (``flock``), on existing files: a lock ends
+with the process that holds it.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ ROOM = DOOR.with_name("conftest.py")
 
 
 class Turns:
-    """Part of one process, whose tests run one after the other."""
+    """The locks of one process, whose tests run one after another."""
 
     def __init__(self, door: Path = DOOR, room: Path = ROOM) -> None:
         self._door = os.open(door, os.O_RDONLY | os.O_CLOEXEC)
@@ -24,7 +24,7 @@ class Turns:
         self._alone = False
 
     def take(self, alone: bool) -> None:
-        """Blocks until a test may begin. Who is alone already stays so."""
+        """Blocks until a test may begin. A process that is alone already stays alone."""
         if self._alone:
             return
         fcntl.flock(self._door, fcntl.LOCK_EX)

@@ -3,7 +3,7 @@
 The browser reads commands from file descriptor 3 and writes replies and events to 4: JSON, a NUL after each
 (https://chromedevtools.github.io/devtools-protocol/, and ``devtools_pipe_handler.cc`` for the pipe). A shell sets the
 two descriptors up, since a child of subprocess keeps the numbers that its parent has. Nothing waits without a bound.
-Left out: what the tests of a page do not need, such as a second tab.
+Left out: features that no test of a page needs, such as a second tab.
 """
 
 import fcntl
@@ -41,7 +41,7 @@ class Chromium:
     """One browser with one tab. Every call goes to the tab's session. For one thread. Close it."""
 
     def __init__(self, executable: str, profile: Path) -> None:
-        """Starts the browser on an empty folder of its own. Blocks until it answers; raises TimeoutError."""
+        """Starts the browser with a new, empty folder. Blocks until the browser answers; raises TimeoutError."""
         self.events: list[Message] = []
         """Events that the browser sent without a request, oldest first. Readers may clear the list."""
         self._received = b""
@@ -90,7 +90,8 @@ class Chromium:
             self.events.append(self._next(deadline))
 
     def evaluate(self, script: str) -> object:
-        """The value of a JavaScript expression in the page, a promise's once it is kept. RuntimeError if it throws."""
+        """The value of a JavaScript expression in the page, or of its promise. RuntimeError if the expression
+        throws."""
         result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(str(result["exceptionDetails"]))

@@ -24,7 +24,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @pytest.fixture(scope="module")
 def executable() -> str:
-    """The path of a Chromium; ends the test where there is none."""
+    """The path of a Chromium. Without one the test ends."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         message = "no Chromium here: apt-get install chromium"
@@ -48,7 +48,7 @@ def browser(executable: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a report, in a folder with nothing that it would need beside it."""
+    """The page of a report, alone in a folder."""
     of = content(FakePart(), Seen(judged(), {"later": judged(3)}, environment=look()))
     _, html = report.write(tmp_path_factory.mktemp("results"), of)
     return html.rename(tmp_path_factory.mktemp("page") / "report.html")

@@ -2,8 +2,7 @@
 
 From outside the page: its network requests, its errors, its console. From inside: text alternatives, the order of
 headings, targets of links, contrast, and whether the page itself scrolls sideways. The contrast is WCAG 2.2's
-(https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio), of the colours that were computed. Left out: the truth of the page's
-content.
+(https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio), of the computed colours. Left out: the truth of the page's content.
 """
 
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ class View:
 
 
 def faults(browser: Chromium, page: Path, view: View) -> list[str]:
-    """Opens the page and looks. Blocks until it is loaded and its pictures are decoded."""
+    """Opens the page and gives its faults. Blocks until the page is loaded and its pictures are decoded."""
     size = {"width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": view.width < 600}
     scheme = {"name": "prefers-color-scheme", "value": "dark" if view.dark else "light"}
     browser.call("Emulation.setDeviceMetricsOverride", **size)

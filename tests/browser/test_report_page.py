@@ -37,7 +37,7 @@ PLANTED = {
     "a link without target": ("</main>", '<a href="#planted">there</a></main>', "link without target: #planted"),
     "faint text": ("</main>", '<p style="color: #999">planted</p></main>', "contrast 2.85: planted"),
 }
-"""Each a text of the page, what takes its place, and what must be found."""
+"""Planted faults: a text of the page, the text in its place, and the fault that must be found."""
 
 
 VIEWS = [PHONE, DESK, PAPER, View(360, dark=True), View(1280, dark=True), View(794, dark=True, media="print")]

@@ -1,7 +1,8 @@
 """A server process whose handlers can be made to hang: ``python -m tests.end_to_end.blocking_server --transport T …``.
 
-Handlers of the stock service do not wait. These handlers hang, on the same transports and the same process contract, so
-that tests see what a server does then. ``Hang`` never returns; ``Hanging`` says how many do.
+Handlers of the stock service do not wait, but these handlers do. So tests see the behaviour of a server with hanging
+handlers, on the usual transports and with the usual process contract. ``Hang`` never returns; ``Hanging`` gives the
+number of hanging handlers.
 """
 
 import sys
@@ -18,7 +19,7 @@ HANG, HANGING = f"/{NAME}/Hang", f"/{NAME}/Hanging"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return."""
+    """Serves. Does not return."""
     program = "python -m tests.end_to_end.blocking_server"
     parser = Parser(program, "A service that hangs.")
     parser.add_argument("--transport", choices=TRANSPORTS, required=True)

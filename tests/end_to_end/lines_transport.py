@@ -1,4 +1,4 @@
-"""A transport in one file, as a newcomer would add it: a request is a line of text, and so is its reply.
+"""A transport in one file, as a newcomer would add one: a request is a line of text, and so is its reply.
 
 Used by ``test_third_transport.py`` alone. Left out: TLS, callers, limits, deadlines, a stop that waits for requests
 under way.

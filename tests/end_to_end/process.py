@@ -20,7 +20,7 @@ from stock_service.rpc.transports import Address
 ROOT = Path(__file__).resolve().parents[2]
 
 WAIT_S = 30.0
-"""How long a program may take to start or to end, on a machine that is very busy; half a second is usual."""
+"""Longest time for a program to start or to end, on a very busy machine; half a second is usual."""
 
 STARTS: dict[str, tuple[str, ...]] = {
     "socket_server": ("stock_service.socket_server", "--store", "memory"),
@@ -28,14 +28,14 @@ STARTS: dict[str, tuple[str, ...]] = {
     "serve_sockets": ("stock_service", "serve", "--transport", "sockets", "--store", "memory"),
     "serve_grpc": ("stock_service", "serve", "--transport", "grpc", "--store", "memory"),
 }
-"""Every way to start a server, without a store; ``python -m`` is understood."""
+"""Every way to start a server, without a store: the words after ``python -m``."""
 
 TRANSPORT_OF = {"socket_server": "sockets", "grpc_server": "grpc", "serve_sockets": "sockets", "serve_grpc": "grpc"}
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a program: its code and its words."""
+    """The end of a program: the exit code, standard output and standard error."""
 
     code: int
     stdout: str
@@ -57,9 +57,8 @@ def run(*arguments: str, project: Path = ROOT, wait_s: float = WAIT_S) -> Ended:
 
 
 class Running:
-    """A program that runs until it is told to stop. Leaving ``with`` kills it if it still does.
-
-    It is one of Python's, unless ``program`` names another, which gets the arguments.
+    """A running program. The end of the ``with`` block kills the program if it still runs. The arguments go to ``python
+    -m``, or to the command ``program``.
     """
 
     def __init__(self, *arguments: str, program: Sequence[str] = (sys.executable, "-m")) -> None:
@@ -91,7 +90,7 @@ class Running:
         self._process.send_signal(number)
 
     def runs(self) -> bool:
-        """Tell whether the process has not ended."""
+        """True if the process has not ended."""
         return self._process.poll() is None
 
     def said(self) -> str:
@@ -116,7 +115,8 @@ class Running:
 
 
 class Server(Running):
-    """A server on a free port, that is ready. ``start`` follows ``python -m``, or is all where ``program`` is empty."""
+    """A server on a free port, after its ready line. ``start`` follows ``python -m``, or is the whole command if
+    ``program`` is empty."""
 
     def __init__(self, start: Sequence[str], *options: str, program: Sequence[str] = (sys.executable, "-m")) -> None:
         super().__init__(*start, "--port", "0", *options, program=program)
@@ -132,7 +132,7 @@ class Server(Running):
 
     @property
     def at(self) -> str:
-        """Address in the form that clients take."""
+        """Address as HOST:PORT."""
         return f"{self.address[0]}:{self.address[1]}"
 
     def stopped(self, number: signal.Signals = signal.SIGTERM) -> Ended:
@@ -142,7 +142,7 @@ class Server(Running):
 
 
 def open_sockets(process: psutil.Process) -> int:
-    """Number of sockets that a process has open, without one that is closed meanwhile."""
+    """Number of open sockets of a process. A socket that is closed meanwhile does not count."""
     links = []
     for each in Path(f"/proc/{process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):

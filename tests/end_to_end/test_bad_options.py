@@ -52,7 +52,8 @@ BAD_OPTIONS: list[tuple[list[str], str, str, str]] = [
 
 @pytest.fixture(autouse=True)
 def _signals_as_before() -> Iterator[None]:
-    """Restores the signals: a server's process blocks those that stop it, and here it is the tests' process."""
+    """Restores the blocked signals. A server blocks the signals that stop it, and here the tests' process plays the
+    server."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -73,7 +74,8 @@ def refused(*arguments: str) -> str:
 def test_a_bad_option_on_sockets(
     options: list[str], option: str, given: str, allowed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2 before anything listens; the line names option, given and allowed. It needs no process of its own."""
+    """A bad option is exit code 2 before the server listens. The line names the option, the given and the allowed
+    value."""
     with pytest.raises(SystemExit, match="2"):
         stock_server.main("python -m stock_service.socket_server", "sockets", ("--store", "memory", *options))
     printed = capsys.readouterr()
@@ -106,7 +108,7 @@ def test_a_bad_option_on_sockets(
 def test_the_options_are_those_of_the_server_that_is_asked_for(
     options: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--server`` chooses the options at any place of the line. An unknown value is refused as any other."""
+    """``--server`` chooses the options, at any place of the command line. An unknown value is refused."""
     with pytest.raises(SystemExit, match="2"):
         grpc_server.main(options)
     assert capsys.readouterr().err == f"python -m stock_service.grpc_server: {said} (--help lists the options)\n"
@@ -147,7 +149,7 @@ def test_grpc_aio_is_on_loopback_alone() -> None:
     ],
 )
 def test_a_bad_command(arguments: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """``python -m stock_service`` refuses as the servers do."""
+    """``python -m stock_service`` refuses a bad command in one line, as the servers do."""
     with pytest.raises(SystemExit, match="2"):
         serve_or_list.main(arguments.split())
     line = capsys.readouterr().err
@@ -157,6 +159,6 @@ def test_a_bad_command(arguments: str, said: str, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(("start", "host"), [("socket_server", "localhost"), ("grpc_server", "0.0.0.0")])
 def test_a_host_that_is_allowed(start: str, host: str) -> None:
-    """Loopback by any name needs nothing more; everybody needs ``--insecure``."""
+    """A loopback address needs no further option. Any address needs ``--insecure``."""
     with Server(STARTS[start], "--host", host, *(["--insecure"] if host == "0.0.0.0" else [])) as server:
         assert server.stopped().code == 0

@@ -28,7 +28,7 @@ def closed(streams: str) -> tuple[str, ...]:
     ("streams", "start"), [("stdin", "socket_server"), ("all", "grpc_server"), ("all", "processes")]
 )
 def test_closed_standard_streams_change_nothing(streams: str, start: str) -> None:
-    """The server serves, and ends with 0 when it is told to."""
+    """With closed standard streams the server serves, and ends with 0 after SIGTERM."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
     words = TWO if start == "processes" else STARTS[start]
@@ -39,7 +39,7 @@ def test_closed_standard_streams_change_nothing(streams: str, start: str) -> Non
 
 
 BEGINNINGS = ("socket_server", "grpc_server", "serve_sockets", "processes")
-"""One command for each module that a server begins with, and one whose processes begin with it again."""
+"""A command for each module that a server begins with, and a command with several processes."""
 
 
 @pytest.mark.parametrize(("start", "reader"), each_once(BEGINNINGS, ("full", "gone")))
@@ -55,7 +55,7 @@ def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader:
 
 
 def test_a_successor_without_a_ready_line_leaves_the_last_server_serving(tmp_path: Path) -> None:
-    """The successor stops before that server ends, whose socket stays."""
+    """The successor stops before the last server ends. The last server keeps its socket, and serves on."""
     offer = tmp_path / "run.socket"
     words = (*STARTS["socket_server"][:1], "--store", f"sqlite:{tmp_path}/stocks.sqlite3", "--hand-over", str(offer))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -75,7 +75,7 @@ def test_a_successor_without_a_ready_line_leaves_the_last_server_serving(tmp_pat
 
 
 def unread(reader: str, *arguments: str) -> Ended:
-    """Runs ``python -m`` to its end, with a standard output that is full, or whose reader is gone."""
+    """Runs ``python -m`` to its end. Standard output is full, or its reader is gone."""
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as gone, open("/dev/full", "wb") as full:
@@ -92,7 +92,7 @@ def unread(reader: str, *arguments: str) -> Ended:
 
 
 def reached(address: tuple[str, int]) -> bool:
-    """True where a server listens at the address."""
+    """True if a server listens at the address."""
     try:
         socket.create_connection(address, 10.0).close()
     except OSError:
@@ -117,7 +117,7 @@ def test_a_signal_before_it_is_ready_stops_it(start: str, number: signal.Signals
     ("files", "said"), [(64, "got 64, allowed: 4160 or more"), (100, "got 4096, allowed: up to 36")]
 )
 def test_too_few_files_to_open_is_said(files: int, said: str) -> None:
-    """The line names the limit that is too small: the option, or the system's limit where no option would help."""
+    """With too few descriptors, a line names the limit that is too small: the option, or the system's limit."""
     shell = ("/bin/sh", "-c", f'ulimit -n {files}; exec "{sys.executable}" -m "$@"', "sh")
     with Running(*STARTS["socket_server"], "--port", "0", program=shell) as server:
         ended = server.ended()

@@ -89,7 +89,7 @@ def test_the_trader_is_a_program(served: Served) -> None:
 
 @pytest.mark.parametrize(("program", "transport"), half(PROGRAMS, TRANSPORTS))
 def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> None:
-    """The line names the address without a server, and gives advice."""
+    """Without a server, one line names the address and gives advice. The exit code is 3."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     ended = run(program, "--transport", transport, "--address", f"127.0.0.1:{port}", "--timeout-s", "0.3")
@@ -104,7 +104,7 @@ def test_no_server_is_one_line_and_exit_code_3(program: str, transport: str) -> 
     ("served", "stops"), [("grpc", signal.SIGINT), ("sockets", signal.SIGTERM)], indirect=["served"]
 )
 def test_the_price_updater_updates_until_it_is_stopped(served: Served, stops: signal.Signals) -> None:
-    """The updater prints the number of its updates, which the server has committed; exit code 0."""
+    """The updater prints the number of its updates: as many as the server has committed. The exit code is 0."""
     with Running("clients.price_updater", *served.options, "--interval-s", "0.001", "--stocks", "FishCo") as updater:
         assert updater.line() == f"updating 1 stock at {served.options[-1]} every 0.001 s on average"
         until(lambda: served.exchange.lookup("FishCo").sequence > 5, "the prices change")
@@ -116,7 +116,7 @@ def test_the_price_updater_updates_until_it_is_stopped(served: Served, stops: si
 
 @pytest.mark.parametrize("served", ["sockets"], indirect=True)
 def test_the_price_updater_says_what_was_not_done(served: Served) -> None:
-    """Other outcomes than OK are exit code 1; it ends by itself after ``--duration-s``."""
+    """Outcomes other than OK are exit code 1. The updater ends after ``--duration-s``."""
     window = ("--interval-s", "0.01", "--duration-s", "0.2")
     ended = run("clients.price_updater", *served.options, *window, "--stocks", "FishCo", "None")
     assert ended.code == 1
@@ -147,7 +147,7 @@ def test_the_client_of_the_documents_trades() -> None:
 
 
 def test_the_service_of_the_documents_serves() -> None:
-    """The example that makes a service of its own, as it stands."""
+    """The documents' example with a new service serves, unchanged."""
     text = (ROOT / "stock_service" / "README.md").read_text(encoding="utf-8")
     (example,) = [code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "shop.v1.Shop" in code]
     with Running("-c", example, "--port", "0", program=(sys.executable,)) as server:
@@ -168,7 +168,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def sockets_at() -> Iterator[str]:
-    """The address of a server on sockets, of any options."""
+    """The address of a server on sockets with default options."""
     with Server(STARTS["socket_server"]) as server:
         yield server.at
         assert server.stopped().code == 0
@@ -178,8 +178,8 @@ def sockets_at() -> Iterator[str]:
     ("program", "how"), [("trader", "| true"), ("load", "| true"), ("price_updater", "<&- >&- 2>&-")]
 )
 def test_a_client_that_nobody_reads_ends_without_a_traceback(program: str, how: str, sockets_at: str) -> None:
-    """With closed streams a client works as usual. Where its reader has gone it ends with 141, as in a shell. Rich,
-    which prints the load's table, ends the program with 1 there."""
+    """With closed streams a client works as usual. If the reader of its output is gone, the client ends with 141, as in
+    a shell. The load client ends with 1, since Rich prints its table."""
     unread = 1 if program == "load" else 141
     words = f"{COMMANDS[program]} --transport sockets --address {sockets_at}"
     line = f'"{sys.executable}" -m {words} {how}; exit ${{PIPESTATUS[0]}}'

@@ -1,4 +1,4 @@
-"""Servers on the cores of ``--cpus``, and the line of ``--stats`` on them at the end."""
+"""Servers on the cores of ``--cpus``, and the last line of ``--stats`` about these cores."""
 
 import os
 
@@ -18,7 +18,8 @@ def cores_of(pid: int) -> set[frozenset[int]]:
 
 
 def until_all_run_on(number: int, pid: int) -> None:
-    """Waits until all threads are on the same number of cores: a server on a busy machine may be trying them."""
+    """Waits until every thread may run on this number of cores. A server on a busy machine may still be choosing
+    cores."""
     until(lambda: [len(place) for place in cores_of(pid)] == [number], "its threads are where they belong")
 
 
@@ -39,7 +40,7 @@ def test_all_threads_are_where_it_says(given: tuple[str, ...], several: bool) ->
 
 @pytest.mark.parametrize("transport", ["grpc", "grpc_aio"])
 def test_a_library_s_own_threads_are_there_too(transport: str) -> None:
-    """grpcio starts some before a server is made."""
+    """Threads that grpcio starts before the server exists are on the chosen core, too."""
     with Server(("stock_service", "serve", "--transport", transport, "--store", "memory")) as server:
         until_all_run_on(1, server.pid)
 

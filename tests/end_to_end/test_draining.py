@@ -1,6 +1,5 @@
-"""Servers that drain: told to stop, they say NOT_SERVING and serve on for ``--drain-s``, so that balancers notice.
-
-And that the health call's watches hear of a store that has failed.
+"""Draining servers: after the signal to stop, health is NOT_SERVING, and the server serves on for ``--drain-s``. So
+balancers notice. Watches of the health call also hear of a failed store.
 """
 
 import signal
@@ -44,7 +43,7 @@ def test_a_draining_server_serves_on() -> None:
 
 
 def test_a_drained_server_stops() -> None:
-    """A drained server stops as one without a drain, with exit code 0."""
+    """A drained server stops like a server without a drain, with exit code 0."""
     with Server(SERVED, "--drain-s", "0.05") as server:
         ended = server.stopped()
         assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")

@@ -1,4 +1,5 @@
-"""Turns of the loop that grpcio's asyncio server takes for a request; ``recommend/event_loop.py`` is made of them."""
+"""Iterations of the event loop for one request in grpcio's asyncio server. ``recommend/event_loop.py`` is computed from
+this number."""
 
 import asyncio
 from itertools import pairwise
@@ -17,8 +18,8 @@ CALLS = 31
 
 @pytest.mark.alone
 def test_a_request_takes_so_many_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request of a single client takes this number of turns of the loop, from wait to wait. Other wake-ups add a turn
-    now and then; where no core is free, several wake-ups share a turn."""
+    """A request of a single client takes this number of iterations of the loop. Other wake-ups add an iteration now and
+    then. Without a free core, several wake-ups share an iteration."""
     turns, begun = [0], []
     run_once = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Stops of servers on grpcio: calls under way are finished, and a client that never speaks is not waited for."""
+"""Stops of servers on grpcio: calls under way are finished, and the stop does not wait for silent clients."""
 
 import signal
 import socket
@@ -25,7 +25,7 @@ TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SID
 
 @every
 def test_who_never_speaks_does_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
-    """Port probes, and a client that answers nothing: exit code 0, long before the grace ends."""
+    """Port probes and a silent client do not delay the stop: exit code 0, long before the grace ends."""
     with Server(start, "--grace-s", "3600") as server, ExitStack() as opened:
         for said in (b"", PREFACE[:10], PREFACE + framed(SETTINGS, 0, 0, b"")):
             opened.enter_context(socket.create_connection(server.address)).sendall(said)
@@ -38,9 +38,8 @@ def test_who_never_speaks_does_not_hold_up_the_stop(start: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize(("kind", "room"), half(SERVERS, (("--queue-limit", "2000"), ())))
 def test_a_burst_is_answered(kind: str, room: tuple[str, ...]) -> None:
-    """1,200 calls that wait in the server's kernel when the signal comes: each is done, or refused by name for room.
-
-    A machine so busy that they take over a second has the rest refused by name, since the server is stopping.
+    """1,200 calls wait in the server's kernel when the signal comes. Each call is done, or refused for lack of room. On
+    a very busy machine, calls after a second are refused, since the server is stopping.
     """
     refused = 0 if room else 1200
     with Server(SERVERS[kind], *room) as server, ExitStack() as opened:

@@ -42,7 +42,7 @@ sys.argv = ["stock_service", *arguments]
 setattr(pkgutil.resolve_name(owner), name, lambda *_, **__: os.kill(os.getpid(), int(number)))
 runpy.run_module("stock_service", run_name="__main__", alter_sys=True)
 """
-"""A real successor, in which a method of its own sends it a signal."""
+"""A real successor that sends itself a signal when it calls a given method."""
 
 LOADING = ("stock_service.storage.sqlite_file:StoreFile", "load")
 CONCLUDING = ("stock_service.rpc.process.listener_handover:HandOver", "conclude")
@@ -56,7 +56,7 @@ def serves_on(server: Server, failed: int) -> None:
 
 @pytest.mark.parametrize("how", ["ends", "hangs"])
 def test_a_successor_may_fail_at_any_step(how: str, tmp_path: Path) -> None:
-    """A connection that was open is, trades are held at most, and the next real successor has all of them."""
+    """An open connection stays open, trades are only held up, and the next real successor has all trades."""
     path = str(tmp_path / "socket")
     start = (*stored(tmp_path / "store"), "--hand-over", path, "--hand-over-s")
     seconds = "0.2" if how == "hangs" else "30"
@@ -84,7 +84,8 @@ def test_a_successor_may_fail_at_any_step(how: str, tmp_path: Path) -> None:
 def test_a_real_successor_may_fail_with_the_store_open(
     where: tuple[str, str], number: signal.Signals, tmp_path: Path
 ) -> None:
-    """Stopped while it reads the store, or killed when it accepts already; a second hand-over succeeds."""
+    """A successor is stopped while it reads the store, or killed when it accepts connections already. A second
+    hand-over succeeds."""
     start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"))
     seconds = "2" if number == signal.SIGSTOP else "30"
     with Server((*start, "--hand-over-s", seconds)) as server:
@@ -103,7 +104,7 @@ def test_a_real_successor_may_fail_with_the_store_open(
 
 
 def test_a_successor_whose_catalog_does_not_fit_the_store_leaves_it(tmp_path: Path) -> None:
-    """The successor says so and exits 2; the server that runs takes the store back."""
+    """A successor with an unsuitable catalog says so and exits with 2. The running server takes the store back."""
     catalog = tmp_path / "catalog.toml"
     catalog.write_text('[[stocks]]\nname = "Other"\nprice = 1.00\nvolume_limit = 1\n')
     start = (*stored(tmp_path / "store"), "--hand-over", str(tmp_path / "socket"))
@@ -128,7 +129,8 @@ def test_the_metrics_have_the_port_that_the_last_server_s_had(tmp_path: Path) ->
 
 
 def test_a_server_that_is_told_to_stop_amid_a_hand_over_stops(tmp_path: Path) -> None:
-    """The server does not wait for the successor, and does not end it."""
+    """A server that gets SIGTERM during a hand-over stops. It does not wait for the successor, and does not end the
+    successor."""
     path = str(tmp_path / "socket")
     with Server((*stored(tmp_path / "store"), "--hand-over", path)) as server:
         with Running("-ISc", FAKE, path, "3", "hangs", program=(sys.executable,)) as heir:

@@ -72,7 +72,7 @@ def test_each_process_shows_its_own() -> None:
 
 
 def test_a_server_whose_metrics_have_no_port_ends() -> None:
-    """Without a port for metrics a server ends with exit code 2 and a line, though it listens by then. No thread
+    """A server whose metrics port is taken ends with exit code 2 and one line, although it listens already. No thread
     stays."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -82,7 +82,7 @@ def test_a_postgres_without_a_safe_disk_is_refused(postgres: Postgres, setting: 
     ],
 )
 def test_another_store_is_refused(postgres: Postgres, statement: str, allowed: str) -> None:
-    """A store of another format is refused, and one whose stocks differ from those of ``--catalog``."""
+    """A store of a different format is refused. So is a store whose stocks differ from the stocks of ``--catalog``."""
     dsn = postgres.store(DEFAULT_STOCKS)
     postgres.query(statement, dsn)
     with pytest.raises(UsageError, match=allowed):

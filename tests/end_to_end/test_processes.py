@@ -42,7 +42,8 @@ def members(server: Running) -> list[psutil.Process]:
 
 @contextmanager
 def connections_to_each(server: Server, transport: str) -> Iterator[list[Connection]]:
-    """A connection to each process of a server, in the order of ``members``; as many more as it takes stay open."""
+    """A connection to each process of a server, in the order of ``members``. The system chooses the process of a
+    connection, so further connections may stay open."""
     found: dict[int, Connection] = {}
     with ExitStack() as opened:
         processes = members(server)
@@ -62,7 +63,7 @@ def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path:
     """All processes share a trade, its number, and the reply to its request_id. Concurrent clients of three processes,
     with retries of each other's requests, get replies as from a sequential order.
 
-    Other transports listen as sockets do. Tests below have several processes of them.
+    Other transports listen in the way of sockets. Tests below try several processes of other transports.
     """
     asked = plan(rng, threads=6, rounds=12)  # type: ignore[arg-type]
     catalog = tmp_path / "catalog.toml"
@@ -97,7 +98,7 @@ def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path:
 
 
 class OfEachThread:
-    """An exchange over a connection of each thread's own, all of them opened before."""
+    """An exchange where each thread uses a different one of the given connections."""
 
     def __init__(self, connections: list[Connection]) -> None:
         self._left = connections
@@ -121,9 +122,8 @@ class OfEachThread:
 
 
 def test_a_stop_under_load_loses_nothing() -> None:
-    """Closed loops on all processes: each ends with Unavailable, and no trade was done and not answered.
-
-    On each transport in one process: ``test_stopping.py``.
+    """Each closed loop, on any process, ends with Unavailable, and every trade that was done was answered.
+    ``test_stopping.py`` tries one process of each transport.
     """
     with Server(start_of("sockets"), "--processes", "2") as server, ThreadPoolExecutor(8) as threads:
         with connections_to_each(server, "sockets") as some, connections_to_each(server, "sockets") as more:
@@ -145,7 +145,7 @@ def count_nothing() -> None:
 
 @contextmanager
 def hanging(*options: str, everywhere: bool = False) -> Iterator[Server]:
-    """A server of two processes with a request under way in one of them that never ends; or ``everywhere``: in both."""
+    """A server of two processes. One process, or with ``everywhere`` both, has a request under way that never ends."""
     start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
     with (
         Server(start, "--processes", "2", *options) as server,
@@ -168,7 +168,7 @@ def hanging(*options: str, everywhere: bool = False) -> Iterator[Server]:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    """True where no process runs any more."""
+    """True if no process runs any more."""
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
@@ -193,8 +193,8 @@ def pending(process: int, number: signal.Signals) -> bool:
 
 
 def test_the_first_signal_behind_a_death_is_the_first_one() -> None:
-    """After the death of a process the others finish. A signal then is the first one. A process that is killed
-    meanwhile is named too."""
+    """After the death of a process the other process finishes. A signal at this time counts as the first signal. A
+    process that is killed meanwhile is named, too."""
     with hanging("--grace-s", "3600", "--workers", "32", everywhere=True) as server:
         first, other = members(server)
         first.kill()
@@ -232,7 +232,7 @@ def test_a_process_that_ends_ends_all(number: signal.Signals, which: int) -> Non
 
 
 def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
-    """Clients of the other processes get a reply for every request that these have done."""
+    """If one process is killed, clients of the other processes get a reply to every request that was done."""
     with Server(STARTS["grpc_server"], "--processes", "2") as server, ThreadPoolExecutor(2) as threads:
         with connections_to_each(server, "grpc") as connections:
             traded = [Semaphore(0) for _ in connections]
@@ -251,7 +251,7 @@ def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
 
 
 def test_a_killed_parent_takes_all_along() -> None:
-    """The port is free then."""
+    """If the parent is killed, all processes end, and the port is free."""
     with Server(STARTS["socket_server"], "--processes", "2") as server:
         processes = members(server)
         assert len(processes) == 2
@@ -287,9 +287,8 @@ def reaped(process: psutil.Process) -> bool:
 
 
 def test_a_signal_that_the_parent_gets_last_is_one_signal() -> None:
-    """A child that has its signal and is idle has ended before the parent has one: that waits a moment for it.
-
-    On a busy machine this test may be later than that moment; so it tries again.
+    """An idle child that gets the signal first ends before the parent gets the signal. The parent waits a moment for
+    the signal. On a busy machine this test may miss the moment, so it tries again.
     """
     outcomes = []
     for _ in range(20):
@@ -306,7 +305,7 @@ def test_a_signal_that_the_parent_gets_last_is_one_signal() -> None:
 
 
 def test_a_port_is_for_one_server() -> None:
-    """A second server on it is refused, in one line, whether of one process or of several; the first serves on."""
+    """A second server on the port is refused in one line, with one process or several. The first server serves on."""
     advice = "is taken, by a server or a connection; stop it, or give --port N (0: any"
     for first, second in (("2", "1"), ("1", "2")):
         with Server(STARTS["socket_server"], "--processes", first) as server:
@@ -353,7 +352,7 @@ def test_the_services_of_the_studies_are_served_by_several(service: str, transpo
 
 
 def test_a_signal_during_the_start_ends_it_with_0() -> None:
-    """Nothing was accepted yet: it ends, and never says that it is ready, though a process takes for ever to start."""
+    """A signal before the ready line ends the server with 0, even if a process takes for ever to start."""
     with Running(*STARTS["grpc_server"], "--port", "0", "--processes", "2") as server:
         until(lambda: any("--member" in each.cmdline() for each in members(server)), "it has a child, which is itself")
         members(server)[0].suspend()
@@ -363,7 +362,8 @@ def test_a_signal_during_the_start_ends_it_with_0() -> None:
 
 
 def test_processes_that_the_command_line_does_not_ask_for_are_refused() -> None:
-    """A child is started with the command line of its parent: it would begin anew, and so on without an end."""
+    """``--processes`` must be on the command line itself: a child gets the parent's command line, and would otherwise
+    start children without an end."""
     words = ["--port", "0", "--store", "memory", "--processes", "2"]
     source = f"from stock_service.stock_server import main; main('it', 'sockets', {words})"
     with Running("-c", source, program=(sys.executable,)) as server:

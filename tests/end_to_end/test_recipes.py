@@ -1,6 +1,6 @@
 """A new part is one file and one line: the recipes of CONTRIBUTING are pasted into a copy of the project and used.
 
-Each recipe's code is taken from the document as it stands; the line that it says is added to its table.
+The code of each recipe is taken unchanged from the document. The recipe's line is added to its table.
 """
 
 import ast
@@ -28,7 +28,7 @@ def recipe(name: str) -> str:
 
 
 def option_lines() -> list[tuple[str, str, str]]:
-    """The lines of the recipe of an option: the file, the line before which each goes, and the line."""
+    """The lines of the recipe of an option: for each line, the file, the next line, and the line itself."""
     text = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `((?:rpc|tests)/[^`]+)`[^|]*\| `([^`]+)` \| `([^`]+)` \|$", text, re.MULTILINE)
     return [
@@ -52,7 +52,7 @@ def table(file: Path, opening: str, line: str) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs, with an executor, an option, a locking strategy, a factor and a study more."""
+    """A copy of the programs with one more executor, option, locking strategy, factor and study."""
     folder = tmp_path_factory.mktemp("project")
     for package in ("stock_service", "clients", "experiments"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("recorded"))

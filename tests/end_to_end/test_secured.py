@@ -1,4 +1,5 @@
-"""Closed servers as processes: made by one command, tried by the clients, renewed while they serve, and discreet."""
+"""Servers with credentials, as processes: credentials are made by one command, used by the clients, renewed without a
+restart, and never shown."""
 
 import signal
 import socket
@@ -29,7 +30,7 @@ LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
 def options_of(folder: Path) -> tuple[str, ...]:
-    """TLS and callers by a folder's files."""
+    """Options of TLS and of callers, with the files of a folder."""
     return (
         *("--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem")),
         *("--access", str(folder / "access.toml")),
@@ -38,14 +39,14 @@ def options_of(folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def secured(transport: str, folder: Path, *options: str) -> Iterator[Server]:
-    """A server with them, without a store unless it has further options."""
+    """A server with the folder's credentials; without a store unless ``options`` are given."""
     start = ("stock_service", "serve", "--transport", transport, *(options or ("--store", "memory")))
     with Server(start, *options_of(folder)) as server:
         yield server
 
 
 def looked_up(transport: str, at: tuple[str, int], shown: ClientCredentials) -> bool:
-    """Tell whether a new connection gets an answer; raises a Fault otherwise."""
+    """True if a new connection gets an answer. Otherwise raises a Fault."""
     with closing(load(transport).connect(at, 10.0, shown)) as connection:
         return bool(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
 
@@ -81,8 +82,8 @@ def looked_up_plainly(transport: str, at: tuple[str, int]) -> bool:
 
 @pytest.mark.parametrize("transport", ["sockets", "grpc"])
 def test_credentials_are_renewed_as_it_serves(transport: str, tmp_path: Path) -> None:
-    """New files renew credentials while the server runs. An open connection goes on with its token until this one is
-    withdrawn, too."""
+    """New files renew credentials while the server runs. An open connection goes on with its token until the token is
+    withdrawn."""
     folder, new = tmp_path / "own", tmp_path / "new"
     make(folder)
     make(new)
@@ -151,7 +152,7 @@ def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
 
 
 def traded(transport: str, at: tuple[str, int], shown: ClientCredentials) -> None:
-    """Raises a Fault where it is refused."""
+    """Trades on a new connection. Raises the Fault of a refusal."""
     trade = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
     with closing(load(transport).connect(at, 10.0, shown)) as connection:
         assert connection.call(TRADE, trade, 10.0)
@@ -200,7 +201,7 @@ def test_a_load_shows_a_token_and_says_none(tmp_path: Path) -> None:
 
 
 def said_with(token: str) -> tuple[bytes, ...]:
-    """A token where it does not belong."""
+    """Requests with the token in wrong places."""
     word = token.encode()
     head = (
         b"POST "

@@ -26,14 +26,14 @@ from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
 pytestmark = pytest.mark.slow
 
 NO_TABLE = http2.HEADER_TABLE_SIZE.to_bytes(2) + bytes(4)
-"""What our own gRPC server says first, and grpcio's does not."""
+"""Bytes that our own gRPC server sends first. grpcio's server does not send them."""
 
 LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
 @pytest.mark.parametrize(("name", "number"), half(STARTS, (signal.SIGTERM, signal.SIGINT)))
 def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
-    """The ready line comes first and alone, requests are answered there, and a signal ends it with 0 and no word."""
+    """The ready line is the only output, requests at its address are answered, and a signal ends the server with 0."""
     with Server(STARTS[name]) as server:
         assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
         connection = load(TRANSPORT_OF[name]).connect(server.address, 10.0)
@@ -72,7 +72,8 @@ MAINS = {"stock_service": serve_or_list.main, "experiments.services": services.m
 
 @pytest.mark.parametrize("module", MAINS)
 def test_help_without_a_transport_names_those_there_are(module: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Help is shown with exit 0, where serving is refused, and has the options that every transport has."""
+    """Without a transport, help is shown with exit code 0 and has the options of every transport. Serving is
+    refused."""
     assert code_of(MAINS[module], "serve", "--help") == 0
     printed = capsys.readouterr()
     assert printed.err == ""
@@ -121,7 +122,7 @@ def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: p
 
 
 def test_a_file_that_cannot_be_written_any_more_is_said(tmp_path: Path) -> None:
-    """The folder of a file is gone when the server stops: one line in the log, and exit code 1."""
+    """If the folder of a file is gone when the server stops, the log has a line, and the exit code is 1."""
     (tmp_path / "folder").mkdir()
     with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "folder" / "times")) as server:
         shutil.rmtree(tmp_path / "folder")

@@ -1,4 +1,4 @@
-"""Servers told to stop while they are at work: nothing that was accepted is lost, and a second signal ends it."""
+"""Servers that get SIGTERM under load: no accepted request is lost, and a second signal ends the server."""
 
 import fcntl
 import select
@@ -54,16 +54,15 @@ LOOKUP_ONE = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
     [*((kind, signal.SIGTERM) for kind in ("request", "grpc", "grpc_aio", "grpc_static")), ("request", signal.SIGINT)],
 )
 def test_a_stop_under_load_loses_nothing(kind: str, number: signal.Signals) -> None:
-    """Closed loops of trades: each ends with Unavailable, exit code 0, and no trade was done and not answered.
-
-    Fifty, which all have a request under way when the signal comes; or four, where a server takes no more at a time.
-    Four on every kind of server: ``check_stop_under_load``.
+    """Each closed loop of trades ends with Unavailable, the exit code is 0, and every trade that was done was answered.
+    Fifty loops have a request under way when the signal comes; four on ``grpc_aio``, which takes no more at a time.
+    ``check_stop_under_load`` tries four loops on every kind of server.
     """
     stop_under_load(kind, clients=4 if kind == "grpc_aio" else 50, trades=300, number=number)
 
 
 def stop_under_load(kind: str, clients: int, trades: int, number: signal.Signals) -> None:
-    """Has clients trade until the server stops, and checks what became of every request."""
+    """Has clients trade until the server stops, and checks the end of every request."""
     transport = load(transport_of(kind))
     with Server(SERVERS[kind]) as server, ThreadPoolExecutor(clients) as threads:
         connections = [transport.connect(server.address, WAIT_S) for _ in range(clients)]
@@ -86,7 +85,7 @@ def stop_under_load(kind: str, clients: int, trades: int, number: signal.Signals
 def trade_on(
     connection: Connection, traded: Callable[[], None], over: threading.Event
 ) -> tuple[list[int], Fault | None]:
-    """Trades until a fault; the commits it was told of, and the fault."""
+    """Trades until a fault. Gives the acknowledged commits, and the fault."""
     sequences: list[int] = []
     try:
         while not over.is_set():
@@ -105,8 +104,8 @@ def transport_of(kind: str) -> str:
 
 @on_sockets
 def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...]) -> None:
-    """Requests that wait in the server's kernel when SIGTERM comes all get their replies, and then the end. They and
-    the signal come while the process is stopped, on a known connection and on a new one."""
+    """Requests that wait in the server's kernel when SIGTERM comes all get replies. Requests and signal come while the
+    process is stopped, on an accepted connection and on a new connection."""
     with Server(start) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
         assert client.reply()
@@ -124,7 +123,8 @@ def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...
 
 @pytest.mark.parametrize("start", [SOCKETS, CONNECTION, PROCESSES], ids=["request", "connection", "processes"])
 def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, ...]) -> None:
-    """More requests come at once than the server reads at once. Those behind the pipeline's limit are answered, too."""
+    """More requests come at once than the server reads at once. Requests behind the pipeline's limit are answered,
+    too."""
     count = 1500
     with Server(start) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
@@ -139,12 +139,10 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, .
 
 @on_sockets
 def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[str, ...]) -> None:
-    """The client sends trades without pause, before and after the signal, and reads only once the server is stopping.
-
-    Before the signal it sends 20,000 at most: the kernels have room for their replies. Without room the connection's
-    thread would wait for the client, and the server would give it up after ``--grace-s``. Every request that the
-    server's kernel had acknowledged at the signal is answered or refused. Every trade that was done has a reply, and
-    the exit code is 0.
+    """The client sends trades without pause, before and after the signal. It reads only when the server is stopping.
+    Before the signal it sends 20,000 trades at most: the kernels have room for these replies. Without room the
+    connection's thread would wait for the client until the grace ends. Every request that the server's kernel had
+    acknowledged at the signal is answered or refused. Every trade that was done has a reply, and the exit code is 0.
     """
     data = b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 200_001))
     size, at_once, over, signalled = len(data) // 200_000, 1 << 14, threading.Event(), threading.Event()
@@ -231,9 +229,8 @@ def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> N
 
 @pytest.mark.parametrize("kind", ["connection", "grpc_aio", "grpc_static"])
 def test_a_grace_that_is_too_short_is_said(kind: str) -> None:
-    """A request that hangs is given up after ``--grace-s``: one line in the log, exit code 1.
-
-    Every kind of server gives it up: ``check_stuck_handler``.
+    """A hanging request is given up after ``--grace-s``: one line in the log, exit code 1. ``check_stuck_handler``
+    tries every kind of server.
     """
     with hanging_server(kind, "--grace-s", "0.3") as server:
         ended = server.stopped()
@@ -256,7 +253,7 @@ def test_a_client_that_takes_no_replies_is_given_up_after_the_grace() -> None:
 
 @pytest.mark.parametrize("start", [LEADING, GRPC, AIO, PROCESSES], ids=["leading", "grpc", "grpc_aio", "processes"])
 def test_an_idle_server_stops_without_any_grace(start: tuple[str, ...]) -> None:
-    """Nothing to finish takes no grace: exit code 0 even with ``--grace-s 0``."""
+    """An idle server needs no grace: exit code 0 even with ``--grace-s 0``."""
     with Server(start, "--grace-s", "0") as server:
         ended = server.stopped()
         assert (ended.code, ended.stderr) == (0, "")
@@ -264,7 +261,7 @@ def test_an_idle_server_stops_without_any_grace(start: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("start", [SOCKETS, PROCESSES], ids=["request", "processes"])
 def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
-    """Kept-alive connections that wait for nothing are closed at once. On every transport: ``check_client_stays``."""
+    """Idle kept-alive connections are closed at once. ``check_client_stays`` tries every transport."""
     with Server(start, "--grace-s", "3600") as server:
         connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(4)]
         assert all(connection.call(LOOKUP, LOOKUP_ONE, WAIT_S) for connection in connections)

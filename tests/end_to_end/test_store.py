@@ -1,4 +1,4 @@
-"""Servers with a store, as processes: killed under load, started again, and their files looked after."""
+"""Servers with a store, as processes: kills under load, restarts, and the commands for the store's file."""
 
 import os
 import re
@@ -51,7 +51,7 @@ def volume(connection: Connection) -> int:
 
 
 def trade_until_killed(connection: Connection, client: str, traded: threading.Semaphore) -> tuple[dict[str, int], str]:
-    """The commits that a client was told of by its ids, and the id of the trade that it was not told of."""
+    """The acknowledged commits of a client, by request id, and the id of the trade without a reply."""
     told: dict[str, int] = {}
     while True:
         request_id = f"{client}-{len(told)}"
@@ -63,8 +63,8 @@ def trade_until_killed(connection: Connection, client: str, traded: threading.Se
 
 
 def killed(server: Server, clients: int, trades: int, prefix: str) -> tuple[dict[str, int], list[str]]:
-    """Kills a server under load once it has acknowledged this number of trades. Gives the commits that clients were
-    told of, by ids that begin with ``prefix``, and the ids of the trades in doubt."""
+    """Kills a server under load once it has acknowledged this number of trades. Gives the acknowledged commits, by ids
+    that begin with ``prefix``, and the ids of the trades without a reply."""
     connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(clients)]
     traded = threading.Semaphore(0)
     with ThreadPoolExecutor(clients) as threads:
@@ -81,8 +81,8 @@ def killed(server: Server, clients: int, trades: int, prefix: str) -> tuple[dict
 
 
 def assert_all_there(connection: Connection, commits: dict[str, int], doubtful: list[str]) -> None:
-    """Every acknowledged trade is there, and its retry gets the same reply. A trade in doubt, sent three times, is done
-    once, and joins ``commits``. Commits have no gaps."""
+    """Every acknowledged trade is there, and its retry gets the same reply. A trade without a reply, sent three times,
+    is done once, and joins ``commits``. Commits have no gaps."""
     for request_id in doubtful:
         (commits[request_id],) = {sent(connection, request_id).sequence for _ in range(3)}
     assert {request_id: sent(connection, request_id).sequence for request_id in commits} == commits
@@ -106,7 +106,8 @@ def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("transport", ["sockets", "grpc_aio"])
 def test_a_restart_goes_on(transport: str, tmp_path: Path) -> None:
-    """Volumes and numbers hold, on the core and on a loop; the log names the file; SIGTERM leaves one."""
+    """Volumes and commit numbers survive a restart, on threads and on an event loop. The log names the file, and
+    SIGTERM leaves one file."""
     path = tmp_path / "store"
     for turn in (1, 2):
         with Server(stored(path, transport)) as server:
@@ -138,7 +139,8 @@ def store(*arguments: object) -> Ended:
 
 
 def test_a_store_is_one_servers_alone(tmp_path: Path) -> None:
-    """A second server and every command are refused by the file's name while one serves it; the first goes on."""
+    """While a server has the store open, a second server and every command are refused with the file's name. The first
+    server goes on."""
     path = tmp_path / "store"
     with Server(stored(path)) as server:
         for ended in (run(*stored(path), "--port", "0"), *(store(each, path) for each in ("check", "show", "new-day"))):
@@ -152,7 +154,7 @@ def test_a_store_is_one_servers_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [False, True])
 def test_a_refused_start_leaves_no_file(there: bool, tmp_path: Path) -> None:
-    """A start that made a file removes it; a file that was there stays."""
+    """A refused start removes the file that it made. An older file stays."""
     path = tmp_path / "s"
     if there:
         StoreFile.create(path, [Stock("A", 1, 1)])
@@ -197,8 +199,8 @@ def test_a_file_is_looked_after(tmp_path: Path) -> None:
 
 def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path) -> None:
     """If the store's file is gone, trades are refused with its name, health is NOT_SERVING, another start is refused,
-    and the exit code is 1. Every acknowledged trade is saved. The next start refuses to pass the saved file by. Put in
-    the file's place, it is the store."""
+    and the exit code is 1. Every acknowledged trade is saved. The next start refuses to ignore the saved file. Renamed
+    to the store's name, the saved file is the store."""
     path = tmp_path / "store"
     with Server(stored(path)) as server:
         connection = load("sockets").connect(server.address, WAIT_S)
@@ -237,8 +239,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_small_disk_is_not_filled_by_the_log(small_disk: Path) -> None:
-    """On a disk of 8 MiB a trader's 1,500 trades are all done, each a commit of its own. They write twice as much log
-    in all."""
+    """On a disk of 8 MiB 1,500 trades with a commit each are all done. In all they write twice as much log."""
     with Server(stored(small_disk / "store")) as server:
         connection = load("sockets").connect(server.address, WAIT_S)
         for number in range(1, 1501):

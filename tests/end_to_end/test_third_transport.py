@@ -1,6 +1,5 @@
-"""A new transport is one file and one line. Every program then takes it, and says which functions it lacks.
-
-The file is ``lines_transport.py``. It is put into a copy of the project, so that no table here is changed.
+"""A new transport is one file and one line. Every program then takes the transport, and says which functions the
+transport lacks. The file is ``lines_transport.py``, in a copy of the project.
 """
 
 import shutil
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs, with one file and one line more."""
+    """A copy of the programs, with one more file and one more line."""
     folder = tmp_path_factory.mktemp("project")
     for package in ("stock_service", "clients"):
         shutil.copytree(ROOT / package, folder / package)
@@ -34,7 +33,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(project: Path) -> Iterator[str]:
-    """The address of a server on the new transport; it ends as the process contract says."""
+    """The address of a server on the new transport. The server ends by the process contract."""
     command = [sys.executable, "-m", "stock_service", "serve", "--transport", "lines", "--port", "0", "--backlog", "7"]
     command += ["--store", "memory"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as server:
@@ -56,14 +55,14 @@ def test_its_own_options_are_its_servers(project: Path) -> None:
 
 
 def test_the_trader_takes_it(project: Path, address: str) -> None:
-    """The trader asks over it."""
+    """The trader sends a request over the new transport."""
     words = ("--transport", "lines", "--address", address, "lookup", "FishCo")
     asked = run("clients.trader", *words, project=project)
     assert (asked.code, asked.stdout[:14], asked.stderr) == (0, "OK (1) FishCo ", "")
 
 
 def load(project: Path, address: str, *more: str) -> Ended:
-    """A short load over it."""
+    """A short load over the new transport."""
     short = ("--transport", "lines", "--address", address, "--warm-up-s", "0", "--duration-s", "0.2")
     return run("clients.load", *short, *more, project=project)
 

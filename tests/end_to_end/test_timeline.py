@@ -1,4 +1,4 @@
-"""Servers started with ``--timeline``: the file that each leaves when it stops."""
+"""Servers with ``--timeline``: the file that a server writes when it stops."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,7 +25,7 @@ TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SID
 
 
 def test_a_server_writes_one_when_stopped(tmp_path: Path) -> None:
-    """The file has every request that a client had answered, also under load, with the lock of each."""
+    """The file has every answered request, also under load, with the times of its lock."""
     transport, traded = load_transport("sockets"), Semaphore(0)
     with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "t")) as server, ThreadPoolExecutor(4) as threads:
         connections = [transport.connect(server.address, WAIT_S) for _ in range(4)]
@@ -42,7 +42,7 @@ def test_a_server_writes_one_when_stopped(tmp_path: Path) -> None:
 
 
 def trade_until_refused(connection: Connection, traded: Semaphore) -> int:
-    """Trades until the server says that it stops; gives how often it was answered."""
+    """Trades until the server says that it stops. Gives the number of replies."""
     answered = 0
     try:
         while True:
@@ -54,8 +54,8 @@ def trade_until_refused(connection: Connection, traded: Semaphore) -> int:
 
 
 def test_a_studys_server_writes_one(tmp_path: Path) -> None:
-    """Any service has the option; one without locks has no lock's stamps. On each transport: ``test_timeline.py`` of
-    the conformance tests."""
+    """Every service has the option. A service without locks has no times of locks. ``test_timeline.py`` of the
+    conformance tests tries each transport."""
     start = ("experiments.services", "serve", "echo", "--transport", "grpc")
     with Server(start, "--timeline", str(tmp_path / "t")) as server:
         connection = load_transport("grpc").connect(server.address, WAIT_S)
