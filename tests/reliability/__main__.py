@@ -1,8 +1,9 @@
-"""Tries the service's promises and prints each row at once: ``python -m tests.reliability [NAME ...]``.
+"""Trials of the service's promises: ``python -m tests.reliability [NAME ...]`` tries promises and prints each row at
+once.
 
-Without names all promises are tried, and their table is written to ``stock_service/RELIABILITY.md``. Exit code 1 where
-a row falls short without an excuse, or further than its excuse (``promises.SHORT``). The printed seed repeats the
-draws.
+Without names all promises are tried, and their table is written to ``stock_service/RELIABILITY.md``. The exit code is 1
+if a row falls short without an excuse, or further than its excuse (``promises.SHORT``). With the printed seed a run
+repeats its random draws.
 """
 
 import argparse
@@ -23,14 +24,14 @@ PAGE = Path(__file__).resolve().parents[2] / "stock_service" / "RELIABILITY.md"
 
 EVERY_DAY = "make check-reliability"
 MINUTES = 15
-"""Time within which a check is to end."""
+"""Longest time for all checks, in minutes."""
 
 ROUNDS = 10
-"""How often ``--overnight`` tries each."""
+"""Number of times that ``--overnight`` tries each promise."""
 
 
 def verdict(row: Row) -> str:
-    """A row's word in the table."""
+    """The word for a row in the column "kept"."""
     if row.states:
         return NO_GOAL
     if row.passed:
@@ -79,7 +80,7 @@ def page(found: dict[str, list[Row]], took_s: dict[str, float], took_all_s: floa
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Tries them; the exit code."""
+    """Tries the promises. Gives the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.reliability", description="Tries what the service promises.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(PROMISES)}; all without one")
     how_long = parser.add_mutually_exclusive_group()

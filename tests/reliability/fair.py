@@ -1,8 +1,8 @@
-"""Promise: fair. 64 greedy connections, which send without pause, beside 16 polite ones; storms of connects and resets.
-
-A polite connection has one request under way, and sends the next once it has the reply. The greedy ones are a process:
-``python -m tests.reliability.fair HOST PORT SECONDS``, which prints how many answers it had in that time. On
-``grpc_static``, where a connection may have 64 calls open, each keeps 64 (``fair_calls.py``).
+"""Promise: fair. 16 polite connections get their share while 64 greedy connections send without pause, and during
+storms of connects and resets. A polite connection has one request under way, and sends the next request after the
+reply. The greedy connections belong to a process: ``python -m tests.reliability.fair HOST PORT SECONDS``, which prints
+its number of answers. On ``grpc_static`` each greedy connection keeps 64 calls open, the most that are allowed
+(``fair_calls.py``).
 """
 
 import os
@@ -29,7 +29,8 @@ from tests.reliability.socket_attacker import NICE
 GREEDY, POLITE = 64, 16
 
 SHARE = 0.9
-"""Share of the fair share, which each of all connections would have if all were equal."""
+"""Least share of a polite connection, as a part of the fair share. With fair shares all connections would have equally
+many answers."""
 
 GOAL = f"≥ {SUCCESS:.1%}, p99 ≤ {P99_S * 1000:g} ms"
 
@@ -57,7 +58,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 
 
 def _shared(transport: str, greedily: Sequence[str], politely: Callable[[], Served]) -> list[Row]:
-    """Replies of the polite clients beside the greedy ones, which are a module's process with these arguments."""
+    """Rows on the polite clients, during the greedy process with these arguments."""
     with subprocess.Popen([sys.executable, "-m", *greedily], cwd=ROOT, stdout=subprocess.PIPE, text=True) as greedy:
         assert greedy.stdout is not None
         assert greedy.stdout.readline() == "begun\n"
@@ -109,7 +110,7 @@ def politely(address: Address, duration_s: float) -> Served:
 
 
 def greedily(address: Address, duration_s: float) -> int:
-    """Sends all that the server takes. Gives the number of answers in the time."""
+    """Sends as many requests as the server takes. Gives the number of answers in this time."""
     requests, answered = frame(1, LOOKUP, ASK) * 1000, 0
     with ExitStack() as clients, select.epoll() as epoll:
         greedy = {}

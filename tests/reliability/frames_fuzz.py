@@ -1,9 +1,7 @@
-"""Promise: fuzzed. Mutated requests to the frame decoder and the service's messages, in process; and live sessions.
-
-Live sessions are of sockets and of our own gRPC, whose random frames are in ``grpc_fuzz.py``. An input is a session of
-some requests with bytes changed, left out or added, fed in two pieces. A live session is sent to a server on a
-connection of its own. A whole request is answered or refused by name. Other bytes end their connection, and no other
-connection.
+"""Promise: fuzzed. The frame decoder and the service's messages get mutated requests, in this process and in live
+sessions. Live sessions are of sockets and of our own gRPC. ``grpc_fuzz.py`` has random frames of gRPC. An input is a
+session of some requests with changed, missing or added bytes, fed in two pieces. A live session is sent to a server on
+a new connection. A whole request is answered or refused by name. Other bytes end only their own connection.
 """
 
 import random
@@ -30,22 +28,23 @@ from tests.unit.stock_service.rpc.wire.streams import frames_of
 
 INPUTS, SOME = 1_000_000, 2_000
 FEW = 50
-"""Live sessions where there are but seconds."""
+"""Number of live sessions in a run of seconds."""
 
 WAIT_S = 10.0
-"""How long a server may take to say anything, and to close, on a machine that is very busy."""
+"""Longest time for a server to reply or to close, on a very busy machine."""
 
 REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 
 
 def check(minutes: bool, seed: int) -> list[Row]:
-    """Blocks for seconds; with ``minutes`` for one or two. Drawn: every input. Raises what an input did to us."""
+    """Blocks for seconds; with ``minutes`` for one or two minutes. Every input is drawn at random. Raises the error
+    that an input caused."""
     live = [_sessions(transport, each.sessions if minutes else FEW, seed) for transport, each in LIVE.items()]
     return [_inputs(INPUTS if minutes else SOME, seed), *live]
 
 
 def _inputs(count: int, seed: int) -> Row:
-    """Decoded and answered in this process."""
+    """Inputs that are decoded and answered in this process."""
     service = stock_service(Exchange(MemoryCatalog(STOCKS, Mutex)))
     methods = {path.encode(): method.answer() for path, method in service.methods.items()}
     answered = refused = broken = 0
@@ -75,7 +74,8 @@ def _inputs(count: int, seed: int) -> Row:
 
 
 def _sessions(transport: str, count: int, seed: int) -> Row:
-    """Sent to a server; another client, on the transport's own library, is answered before and after."""
+    """Sessions that are sent to a server. A second client, on the transport's own library, is answered before and
+    after."""
     live, replies = LIVE[transport], 0
     with usual_server(transport) as server, closing(load(transport).connect(server.address, WAIT_S)) as other:
         assert other.call(LOOKUP, b"", WAIT_S)
@@ -98,7 +98,8 @@ def _sessions(transport: str, count: int, seed: int) -> Row:
 
 
 def _said(client: socket.socket, session: bytes) -> bytes:
-    """All bytes that a server sends to a session, until it closes. Raises TimeoutError where it does not close."""
+    """All bytes that a server sends to a session, until the server closes. Raises TimeoutError if the server does not
+    close."""
     said = bytearray()
     with suppress(ConnectionError):
         client.sendall(session)
@@ -114,7 +115,7 @@ def _frames_said(said: bytes) -> int:
 
 
 def _calls_said(said: bytes) -> int:
-    """Calls of gRPC that had a message for their answer."""
+    """Number of gRPC calls that were answered with a message."""
     return sum(kind == http2.DATA and bool(payload) for kind, _, _, payload in frames_of(said))
 
 
@@ -168,7 +169,7 @@ class Live(NamedTuple):
     made: Callable[[random.Random], bytes]
     """Draws a session."""
     replies_in: Callable[[bytes], int]
-    """How many replies are in what the server says."""
+    """Function that counts the replies in a server's bytes."""
     sessions: int
     """Number of inputs in the minutes version."""
 

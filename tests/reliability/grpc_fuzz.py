@@ -1,6 +1,5 @@
-"""Frames at random to a gRPC server's connections, without I/O: they break nothing and hold no more than they may.
-
-``fuzz`` is given how many frames; ``check`` says what the minutes version found, as a row of the table of promises.
+"""Random frames to a gRPC server's connections, without I/O: no frame breaks the server, or makes it hold more than its
+limits. ``fuzz`` tries a number of frames; ``check`` gives a row of the table of promises.
 """
 
 import random
@@ -36,7 +35,7 @@ class Fuzzed:
 
 
 def check(minutes: bool = True, seed: int = 0) -> list[Row]:
-    """Tries the promise: 70 s, or 2 s. Raises the error that a frame caused, with the seed in its notes."""
+    """Tries the promise for 70 s, or for 2 s. Raises the error that a frame caused, with the seed in its notes."""
     done = fuzz(FRAMES if minutes else FRAMES // 50, seed)
     goal = f"{FRAMES:,} frames, no crash, no hang"
     return [Row("HTTP/2 frames at random", goal, f"{done.frames:,}", done.frames >= FRAMES or not minutes)]
@@ -82,7 +81,7 @@ class _Session:
         ]
 
     def run(self) -> None:
-        """Feeds it until it breaks, or long enough."""
+        """Feeds frames to the connection until the connection breaks, or the number of frames is reached."""
         rng = self._rng
         makers, weights = [maker for maker, _ in self._makers], [weight for _, weight in self._makers]
         pending = http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, rng.choice((0, 5, 1000, 65_535))))
@@ -104,7 +103,7 @@ class _Session:
         self._answer()
 
     def _feed(self, data: bytes) -> bool:
-        """Tell whether the connection goes on."""
+        """Feeds bytes. True if the connection goes on."""
         goes_on = True
         try:
             self._requests += self._session.feed(data)
@@ -142,7 +141,7 @@ class _Session:
             self._requests += self._session.take_ready()
 
     def _look(self, said: bytes) -> None:
-        """Whole frames, and none on a stream after its end but its reset."""
+        """Checks the output: only whole frames, and after a stream's end only a reset."""
         at = 0
         while at < len(said):
             head, flags, stream = http2.HEADER.unpack_from(said, at)

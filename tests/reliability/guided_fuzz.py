@@ -1,7 +1,6 @@
-"""Promise: fuzzed. The frame decoder, and every message, get inputs that atheris makes where they reach new code.
-
-``python -m tests.reliability.guided_fuzz frames|messages INPUTS SEED FOLDER`` is a process of them. It begins with
-the inputs in a folder. atheris is in the group ``fuzz``, which ``make check-reliability`` installs. Without it nothing
+"""Promise: fuzzed. The frame decoder and every message get inputs from atheris, which prefers inputs that reach new
+code. ``python -m tests.reliability.guided_fuzz frames|messages INPUTS SEED FOLDER`` is a process that fuzzes, from the
+inputs in a folder. atheris is in the group ``fuzz``, which ``make check-reliability`` installs. Without atheris nothing
 is tried, and a row says so.
 """
 
@@ -24,7 +23,7 @@ INPUTS, SOME = 100_000, 2_000
 """Number of inputs of each kind."""
 
 HANG_S = 10
-"""An input that takes longer is a hang."""
+"""Time from which an input counts as a hang."""
 
 WAIT_S = 600.0
 
@@ -100,7 +99,7 @@ def _messages() -> Callable[[bytes], object]:
 
 
 def main(kind: str, inputs: str, seed: str, folder: str) -> None:
-    """Fuzzes, which ends the process."""
+    """Fuzzes, and ends the process."""
     import atheris
 
     with atheris.instrument_imports(include=["stock_service"]):

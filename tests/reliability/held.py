@@ -1,6 +1,5 @@
-"""Promise: bounded memory. 1,000 peers each send all but the last byte of the longest request, and then nothing.
-
-What a server holds of them counts against a budget (``--buffered-bytes-max``). An honest client is answered meanwhile.
+"""Promise: bounded memory. Each of 1,000 peers sends the longest request without its last byte, and then nothing. The
+bytes that a server holds count against a budget (``--buffered-bytes-max``). An honest client is answered meanwhile.
 """
 
 import select
@@ -73,8 +72,8 @@ def longest(transport: str) -> bytes:
 
 
 def attack(transport: str, address: Address, peers: int, duration_s: float) -> tuple[int, int]:
-    """Keeps this number of peers connected, anew where one is cut off. Gives the number of connections, and the MiB
-    that the kernel took."""
+    """Keeps this number of peers connected; replaces a peer that is cut off. Gives the number of connections, and the
+    MiB that the kernel took."""
     whole = longest(transport)[:-1]
     until_s, opened, sent = time.monotonic() + duration_s, 0, 0
     waiting: dict[int, tuple[socket.socket, int]] = {}

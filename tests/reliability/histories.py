@@ -1,10 +1,9 @@
 """Promise: linearizable. Histories over real connections, of every transport and every catalog, are judged.
 
-``python -m tests.reliability.histories [--minutes] [--seed N]``. The server runs in this process, the client in one of
-its own, with eight connections. One of three stocks is soon at its limit. In every second history all threads of the
-server are changed as often as the interpreter can. Each history is judged by sequence and by search, and by
-Porcupine where ``make go-tools`` built it. The judges are tried themselves, on planted bugs: a table says who finds
-which.
+``python -m tests.reliability.histories [--minutes] [--seed N]``. The server runs in this process, the client in a
+second process with eight connections. One of three stocks soon reaches its limit. In every second history the
+interpreter switches threads as often as it can. Each history is judged by sequence and by search, and by Porcupine
+where ``make go-tools`` built it. The judges are tried, too, on planted bugs: a table says which judge finds which bug.
 """
 
 import argparse
@@ -41,32 +40,32 @@ from tests.races.planted_exchanges import PLANTED_EXCHANGES
 from tests.reliability.rows import Row
 
 PORCUPINE = Path(__file__).resolve().parents[2] / ".tools" / "bin" / "porcupine"
-"""What ``make go-tools`` builds of ``tests/interop/porcupine``."""
+"""The program that ``make go-tools`` builds from ``tests/interop/porcupine``."""
 
 STOCKS = (Stock("Large", 100, 10**12), Stock("Other", 200, 10**12), Stock("Small", 300, 3000))
 
 MIX = {"lookup": 0.35, "trade": 0.5, "update": 0.15}
 
 CONFLICTS = 0.002
-"""Share of the trades with an id that ask for another trade. Each costs its connection a pause."""
+"""Share of the trades with an id that use the id of an earlier trade. Each such trade costs its connection a pause."""
 
 CLIENTS, CONNECTIONS = 1, 8
 
 REQUESTS, HISTORIES = 1_000_000, 300
-"""What the promise asks for."""
+"""Number of histories, and of requests, for which the promise is made."""
 
 SPARE = 1.05
 """Histories are long enough for this multiple of ``REQUESTS``."""
 
 LEAST_S, MOST_S = 0.3, 1.0
-"""How long a history may be."""
+"""Longest duration of a history, in seconds."""
 
 AGREEMENTS = 100_000
 
 PLANTED_TIMES = 3
 
 ACROSS_STOCKS = {"numbers of each stock", "number skipped", "number taken by a refusal"}
-"""Planted bugs that no stock shows by itself, as search and Porcupine look at it."""
+"""Planted bugs that no single stock shows. Search and Porcupine look at single stocks."""
 
 ABSENT = "Porcupine is not here: install Go, run make go-tools"
 
@@ -76,7 +75,7 @@ MakeCatalog = Callable[[Sequence[Stock], Path], AbstractContextManager[Catalog]]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A history, and what our own judges say of it."""
+    """A history, and the verdict of our own judges."""
 
     kind: str
     history: History
@@ -123,7 +122,8 @@ def run(transport: str, catalog: str, duration_s: float, seed: int, often: bool)
 
 
 def kinds() -> Iterator[tuple[str, str, bool]]:
-    """Transport, catalog, and whether threads change as often as they can; endless, each as often as any other."""
+    """Endless sequence of transport, catalog, and frequent thread switches or not. Each combination comes equally
+    often."""
     while True:
         for often in (False, True):
             for catalog in catalogs():
@@ -135,7 +135,7 @@ def kinds() -> Iterator[tuple[str, str, bool]]:
 
 
 def by_porcupine(histories: Iterable[History]) -> list[str] | None:
-    """Porcupine's word on each history; None where it is not built."""
+    """Porcupine's verdict on each history; None if Porcupine is not built."""
     if not PORCUPINE.exists():
         return None
     with TemporaryDirectory() as folder:
@@ -151,7 +151,8 @@ def by_porcupine(histories: Iterable[History]) -> list[str] | None:
 
 
 def check(minutes: bool, seed: int = 1) -> list[Row]:
-    """Blocks for half a minute; with ``minutes`` for about five. Says each history that is not right."""
+    """Blocks for half a minute; with ``minutes`` for about five minutes. Prints each history that is not
+    linearizable."""
     histories, duration_s, all_s = HISTORIES if minutes else 2 * len(TRANSPORTS), 0.5, 0.0
     found: Counter[str] = Counter()
     requests = unknown = disagreements = 0
@@ -183,14 +184,14 @@ def check(minutes: bool, seed: int = 1) -> list[Row]:
 
 
 def check_judges(minutes: bool, seed: int = 1) -> list[Row]:
-    """The judges themselves. Blocks for some seconds; with ``minutes`` for about one."""
+    """Tries the judges. Blocks for some seconds; with ``minutes`` for about a minute."""
     caught, histories, disagreements = planted(seed)
     agreed = _agreed(disagreements, f"{histories} histories with planted bugs")
     return [caught, agreed, agreement(seed, AGREEMENTS if minutes else 1000)]
 
 
 def _agreed(disagreements: int, of: str) -> Row:
-    """The row of the search beside Porcupine, where that is built."""
+    """The row that compares the search with Porcupine, if Porcupine is built."""
     built = PORCUPINE.exists()
     figure = f"{disagreements} of {of}" if built else ABSENT
     return Row(f"disagreements with Porcupine, of {of}", "0", figure, built and not disagreements)

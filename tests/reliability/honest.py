@@ -1,4 +1,4 @@
-"""An honest client of the sockets transport: Lookups on a connection of its own, each due at its time.
+"""An honest client of the sockets transport: an open loop of Lookups on one connection.
 
 The time of a call counts from when it was due, for any outcome of the calls before it.
 """
@@ -28,7 +28,7 @@ class Served:
 
     @property
     def success(self) -> float:
-        """The share that was answered."""
+        """Share of the calls that were answered."""
         return len(self.took_s) / max(1, len(self.took_s) + self.failed)
 
     @property
@@ -38,7 +38,7 @@ class Served:
 
     @property
     def well(self) -> bool:
-        """Tell whether these outcomes keep the promise."""
+        """True if these outcomes keep the promise."""
         return self.success >= SUCCESS and self.p99_s <= P99_S
 
     def __str__(self) -> str:
@@ -48,8 +48,8 @@ class Served:
 
 
 def honest(address: Address, duration_s: float, connected: Callable[[], object] = lambda: None) -> Served:
-    """Calls for this time, once ``connected`` was called. Blocks. A connection that ends is a failure, and is made
-    anew."""
+    """Calls for this time, after calling ``connected``. Blocks. A lost connection is a failure, and the client
+    reconnects."""
     served, client, number = Served(), RawSocket(address), 0
     connected()
     began_s = time.monotonic()

@@ -1,7 +1,7 @@
-"""Promise: unmoved by hostile HTTP/2 peers. During each attack an honest client is answered, and soon.
+"""Promise: unmoved by hostile HTTP/2 peers. During each attack an honest client is answered in time.
 
 ``python -m tests.reliability.hostile_http2 [--minutes]``, on a machine with two free cores. The honest client makes 200
-calls a second on a connection of its own, each due at its time, for any outcome of earlier calls.
+calls a second on one connection, in an open loop.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ from tests.reliability.serving import BASELINE_S, at_rest, threads_and_descripto
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
-    """Blocks for a second or two an attack; with ``minutes`` for two. Nothing is drawn."""
+    """Blocks for a second or two for each attack, with ``minutes`` for two or three. Nothing is drawn at random."""
     return attacked(tuple(ATTACKS), 2.0 if minutes else 1.0)
 
 
@@ -74,7 +74,7 @@ def honest(address: Address, duration_s: float, connected: Callable[[], object] 
 
 
 def _processor_s(pid: int) -> float:
-    """The processor time that a process has had."""
+    """Processor time of a process so far, in seconds."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
 

@@ -1,8 +1,7 @@
-"""Promise: unmoved by hostile peers. During each of 33 attacks an honest client is answered, and soon.
-
-The attacks are a process's (``socket_attacker.py``), nicer than the honest client, with which it shares a core. The
-last one takes the server's descriptors away while others dial: who is connected is served, who is not waits. After each
-all workers have to be free: as many requests meet in their handlers (``meeting_server.py``).
+"""Promise: unmoved by hostile peers. During each of 33 attacks an honest client is answered in time. A process attacks
+(``socket_attacker.py``). It shares a core with the honest client, and has a lower priority. The last attack takes the
+server's descriptors away while clients connect: connected clients are served, and new clients wait. After each attack
+all workers must be free: as many requests meet in their handlers (``meeting_server.py``).
 """
 
 import resource
@@ -24,13 +23,14 @@ GOAL = f"≥ {SUCCESS:.1%} answered, p99 ≤ {P99_S * 1000:g} ms"
 DIALERS = 1_000
 
 NO_ROOM = "no room for another connection"
-"""Words of a server that may open no further file."""
+"""Text in the log of a server that may open no further file."""
 
 STARVED = "no file to be had"
 
 
 def check(minutes: bool, seed: int = 0) -> list[Row]:
-    """Blocks for a second an attack; with ``minutes`` for two. Drawn: bytes at random."""
+    """Blocks for about a second for each attack, with ``minutes`` for about two. The bytes of one attack are drawn at
+    random."""
     return attacked((*ATTACKS, STARVED), 2.0 if minutes else 0.5, seed)
 
 
@@ -85,8 +85,8 @@ def _attacked(server: Server, name: str, duration_s: float, seed: int) -> tuple[
 
 
 def _starved(server: Server, duration_s: float) -> tuple[Served, str, bool]:
-    """The row of an attack on a server that may open no further file, while many dial; and if the server met the
-    limit."""
+    """The row of an attack on a server that may open no further file, while many clients connect. Also tells if the
+    server reached the limit."""
     files_at_most(4 * DIALERS)
     limit, before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE), server.said().count(NO_ROOM)
     with ExitStack() as dialers:

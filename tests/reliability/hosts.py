@@ -1,11 +1,12 @@
 """Load from many hosts, tried on one machine: ``python -m tests.reliability.hosts [--kills N] [--seconds S]``, as root.
 
-Four network namespaces are joined by a bridge. In one are the server, a relay that makes a round trip longer, the
-scheduler and the coordinator. In each of the others is one host. First the load of all hosts is measured with delays of
-0, 1 and 10 ms. Then a host is killed in the middle of a run, again and again: each run must be refused by its name.
-Then a part of a study is measured from all hosts. A host freezes, and the load client and the scheduler are killed.
+Four network namespaces are joined by a bridge. The first namespace has the server, a relay that makes a round trip
+longer, the scheduler and the coordinator. Each other namespace has one host. First the load of all hosts is measured
+with delays of 0, 1 and 10 ms. Then a host is killed in the middle of a run, again and again: each run must be refused
+with the host's name. Then a part of a study is measured from all hosts. A host freezes, and the load client and the
+scheduler are killed.
 
-One line tells where no network namespaces can be made.
+On a machine without network namespaces, one line says so.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def _ip(*words: str) -> None:
 
 @contextmanager
 def namespaces(prefix: str) -> Iterator[None]:
-    """The four, joined; gone after the block. Raises OSError or CalledProcessError where they cannot be made."""
+    """Makes and joins the four namespaces; removes them after the block. Raises OSError or CalledProcessError."""
     names = [HUB, *HOSTS]
     try:
         for name in names:
@@ -84,20 +85,20 @@ def namespaces(prefix: str) -> Iterator[None]:
 
 
 def _entering(name: str) -> Sequence[str]:
-    """Words before a command of this host. Other programs are in the hub already."""
+    """Words before a command of a host. Other programs already run in the hub's namespace."""
     return ("/usr/sbin/ip", "netns", "exec", os.environ[_WITHIN] + name) if name in HOSTS else ()
 
 
 @contextmanager
 def served(transport: str, delay_ms: float) -> Iterator[str]:
-    """A server, and where the hosts reach it."""
+    """A server, and its address for the hosts."""
     with Server(("stock_service", "serve", "--transport", transport, "--store", "memory")) as server:
         with Running("tests.relay", f"{NETWORK}.1:0", server.at, str(delay_ms)) as relay:
             yield relay.line().split()[1]
 
 
 def loaded(hosts: Cluster, transport: str, where: str, *options: str) -> tuple[int, str]:
-    """The exit code of the load client, and what it said."""
+    """The exit code and the output of the load client."""
     asked = ("--transport", transport, "--address", where, "--clients", str(len(HOSTS)), *options)
     with redirect_stderr(io.StringIO()) as said, redirect_stdout(said):
         return command.main(["--cluster", shown_address(hosts.address), *asked]), said.getvalue()
@@ -127,7 +128,7 @@ def delays(hosts: Cluster, seconds: float) -> Iterator[str]:
 
 
 def kills(hosts: Cluster, number: int, seed: int) -> Row:
-    """Kills a host in the middle of a run, so many times; every other time it comes back at once."""
+    """Kills a host in the middle of a run, ``count`` times; every second time the host comes back at once."""
     drawn, refused, wrong = random.Random(seed), 0, []
     with served("sockets", 1) as where:
         asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 2.5)
@@ -147,7 +148,7 @@ def kills(hosts: Cluster, number: int, seed: int) -> Row:
 
 
 def frozen(hosts: Cluster) -> Row:
-    """Freezes a host in the middle of a run, as a cable is pulled."""
+    """Freezes a host in the middle of a run, as if its cable was pulled."""
     with served("sockets", 1) as where:
         said = _refusal(hosts, where, lambda: hosts.processes["b"].send_signal(signal.SIGSTOP))
         hosts.processes["b"].send_signal(signal.SIGCONT)
@@ -156,7 +157,7 @@ def frozen(hosts: Cluster) -> Row:
 
 
 def left(hosts: Cluster) -> Row:
-    """Kills the load client in the middle of a run: the hosts stop by themselves."""
+    """Kills the load client in the middle of a run. The hosts must stop."""
     asked = ("--cluster", shown_address(hosts.address), "--transport", "sockets", "--clients", str(len(HOSTS)))
     with (
         served("sockets", 1) as where,
@@ -171,14 +172,14 @@ def left(hosts: Cluster) -> Row:
 
 
 def _wait(condition: Callable[[], bool], limit_s: float = WAIT_S) -> None:
-    """Waits until the condition holds, or the limit has passed: longer than ``until``, since a program is to start."""
+    """Waits until the condition holds, for a longer time than ``until``: programs may have to start."""
     until_s, pause = time.monotonic() + limit_s, Event()
     while not condition() and time.monotonic() < until_s:
         pause.wait(0.05)
 
 
 def studied(hosts: Cluster) -> Iterator[Row]:
-    """Measures a part of a study from all hosts; then kills a host in the middle, and goes on when it is back."""
+    """Measures a part of a study from all hosts. Kills a host in the middle, and goes on when the host is back."""
     with TemporaryDirectory() as folder:
         own = (
             "experiments",
@@ -219,7 +220,7 @@ def headless(hosts: Cluster) -> Row:
 
 
 def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
-    """Words of a run in the middle of which that is done."""
+    """Output of a run that a failure in the middle must refuse."""
     asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 60.0)
     acted: list[None] = []
 
@@ -236,7 +237,7 @@ def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
 
 
 def _losing(hosts: Cluster, name: str, after_s: float, comes_back: bool) -> fleet.Watch:
-    """Kills a host so long after the load began."""
+    """Kills a host at this time after the load began."""
 
     def watch(progress: Progress) -> None:
         if progress.phase != "starting" and progress.elapsed_s >= after_s and not lost:
@@ -250,7 +251,7 @@ def _losing(hosts: Cluster, name: str, after_s: float, comes_back: bool) -> flee
 
 
 def _inside(options: argparse.Namespace) -> int:
-    """All trials, in the hub's namespace; the exit code."""
+    """Makes all trials in the hub's namespace. Gives the exit code."""
     with started(HOSTS, f"{NETWORK}.1", _entering, WORKER_PORT) as hosts:
         wait_for(hosts.address, len(HOSTS))
         for line in delays(hosts, options.seconds) if options.seconds else ():
@@ -264,7 +265,7 @@ def _inside(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code."""
+    """Runs the program; gives its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.reliability.hosts", description="Tries load from many hosts."
     )

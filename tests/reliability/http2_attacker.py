@@ -1,6 +1,5 @@
-"""A hostile client of a gRPC server, as a process: one attack on several connections, and again as each is cut off.
-
-``python -m tests.reliability.http2_attacker HOST PORT ATTACK SECONDS``; prints how many connections it took.
+"""A hostile client of a gRPC server, as a process: one attack on several connections, repeated when a connection is cut
+off. ``python -m tests.reliability.http2_attacker HOST PORT ATTACK SECONDS`` prints the number of its connections.
 """
 
 import gzip
@@ -21,20 +20,20 @@ from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, dat
 from tests.unit.stock_service.rpc.wire.http2_floods import floods
 
 CONNECTIONS = 4
-"""At a time; of the attacks in ``MANY``, as many as that says."""
+"""Number of connections at a time; attacks in ``MANY`` have a different number."""
 
 PIECE = 65_536
-"""Bytes made at a time, or more."""
+"""Least number of bytes that are made at a time."""
 
 MESSAGE_BYTES_MAX = 1 << 20
-"""What a server takes unless told otherwise."""
+"""Longest message that a server takes by default."""
 
 PATH = LOOKUP.encode()
 REFLECTION = b"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 SHUT = http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0))
 
 Attack = Callable[[], Iterator[bytes]]
-"""What one connection sends; once it has nothing more, it stays."""
+"""Bytes that a connection sends. Afterwards the connection stays open."""
 
 
 def _flood(frames: Callable[[int], bytes]) -> Attack:
@@ -157,7 +156,7 @@ class _Attacker:
         self.done = False
 
     def push(self) -> bool:
-        """Sends and reads what it can; whether the connection goes on."""
+        """Sends and reads as much as possible. True if the connection goes on."""
         try:
             if not self._unsent:
                 self._unsent = next(self._pieces, b"")
@@ -177,7 +176,7 @@ class _Attacker:
 
 
 def attack(address: Address, name: str, duration_s: float) -> int:
-    """Attacks for so long; how many connections that took."""
+    """Attacks for this time. Gives the number of connections."""
     until_s = time.monotonic() + duration_s
     poll, attackers, opened = select.poll(), dict[int, _Attacker](), 0
     while time.monotonic() < until_s:

@@ -1,6 +1,6 @@
-"""Promises: durable under kill -9, and exactly once. Servers with a store are killed under load and started again.
-
-A client that has lost its server does not know whether its last trade was done. It sends it three times to the next.
+"""Promises: durable under kill -9, and exactly once. Servers with a store are killed under load and started again. A
+client that lost its server does not know if its last trade was done. The client sends this trade three times to the
+next server.
 """
 
 import random
@@ -19,10 +19,11 @@ IN_DOUBT = 1_000
 AGAIN = 3
 
 TRADES_MAX = 200
-"""Of all clients before a kill: it comes after a number of them that is drawn."""
+"""Most trades of all clients before a kill. The number before each kill is drawn at random."""
 
 LOOKED_AT = 100
-"""Of the trades that were acknowledged at any time, so many are sent again after each kill; at the end all are."""
+"""Number of acknowledged trades that are sent again after each kill. At the end all acknowledged trades are sent
+again."""
 
 
 def check(minutes: bool, seed: int) -> list[Row]:
@@ -32,7 +33,7 @@ def check(minutes: bool, seed: int) -> list[Row]:
 
 
 def killed(start: tuple[str, ...], rng: random.Random, kills: int, of: str = "kill -9 under load") -> list[Row]:
-    """The rows of a server that is killed so often, and started with its store again. Blocks."""
+    """The rows of a server that is killed ``kills`` times, and started again with its store. Blocks."""
     return _Run(start, rng).rows(kills, of)
 
 
@@ -60,14 +61,14 @@ class _Run:
         ]
 
     def _killed(self, kill: int) -> None:
-        """One server's life."""
+        """Starts a server, checks its store, and kills it under load."""
         with Server(self._start) as server:
             self._look(server, self._rng.sample(list(self._commits), min(LOOKED_AT, len(self._commits))))
             told, self._doubtful = at_work(server, CLIENTS, self._rng.randrange(1, TRADES_MAX), f"{kill}")
             self._commits |= told
 
     def _look(self, server: Server, again: list[str]) -> None:
-        """Sends what is in doubt, and some of what is not, and compares."""
+        """Sends the trades in doubt, and the trades ``again``, and compares the replies."""
         connection = load("sockets").connect(server.address, WAIT_S)
         for request_id in self._doubtful:
             sequences = {sent(connection, request_id).sequence for _ in range(AGAIN)}

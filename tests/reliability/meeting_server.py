@@ -1,8 +1,7 @@
 """The stock server with one more method: ``python -m tests.reliability.meeting_server --transport NAME …``.
 
-``Meet`` waits until as many requests as the server has workers are in their handlers at a time. Its reply says whether
-the requests met within ``MEET_S`` seconds. Where a worker is stuck they never meet. Everything else is as
-its users get it.
+``Meet`` waits until each worker of the server has a ``Meet`` request. The reply says if the requests met within
+``MEET_S`` seconds. If a worker is stuck, the requests never meet. All other methods are the stock service's.
 """
 
 import sys
@@ -22,13 +21,13 @@ from tests.conformance.raw_socket import RawSocket, frame
 from tests.raw_service import raw
 
 MEET = "/tests.v1.Meeting/Meet"
-"""What it gets names the meeting: those who name the same one meet."""
+"""The payload names the meeting. Requests with one name meet."""
 
 MEET_S = 1.0
 MET, ALONE = b"met", b"alone"
 
 WORKERS = 8
-"""Of a server that is not told how many."""
+"""Default number of workers of a server."""
 
 
 def meeting(service: Service, workers: int) -> Service:
@@ -46,7 +45,7 @@ def meeting(service: Service, workers: int) -> Service:
 
 
 def met_after_s(address: Address, name: str) -> float | None:
-    """The time until all workers of a server on sockets were at a meeting; None: they never were."""
+    """The time until all workers of a server on sockets were at a meeting; None if they never were."""
     with ExitStack() as stack:
         clients = [stack.enter_context(RawSocket(address)) for _ in range(WORKERS)]
         began_s = time.monotonic()
@@ -58,7 +57,7 @@ def met_after_s(address: Address, name: str) -> float | None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return."""
+    """Serves. Does not return."""
     begin()
     program = "python -m tests.reliability.meeting_server"
     parser = Parser(program, "The stock service, and a method that occupies all workers.", serving.EXITS)

@@ -1,12 +1,12 @@
-"""Simulation of a primary: one number for the whole catalog beside numbers a stock.
+"""Simulation of a primary: commit numbers of the whole catalog, compared with commit numbers of each stock.
 
-``python -m tests.reliability.numbering`` prints, for each of ``CASES``, trades a second and the p99 of their waits.
-
-A trader sends a trade of a stock, waits for the reply, and sends the next trade. A replica asks for a turn, and commits
-all its trades that wait when the turn comes. A group takes a core of the primary for ``group_s``, and for ``trade_s`` a
-trade. Then it waits for the disk and the standby, without a core, and its turn ends. With one number all stocks share a
-turn. With numbers a stock each stock has a turn, and turns go on side by side. The service would stay linearizable,
-since each request is of one stock (Herlihy and Wing, ACM TOPLAS 12, 1990). Left out: the replicas' own processors.
+``python -m tests.reliability.numbering`` prints, for each of ``CASES``, trades a second and the p99 of their waits. A
+trader sends a trade of a stock, waits for the reply, and sends the next trade. A replica asks for a turn (the right to
+commit). When the turn comes, the replica commits all waiting trades as a group. A group takes a core of the primary for
+``group_s``, and for ``trade_s`` for each trade. Then the group waits for the disk and the standby, without a core, and
+the turn ends. With one number all stocks share a turn. With numbers for each stock, each stock has a turn, and turns
+run side by side. The service would stay linearizable, since each request is of one stock (Herlihy and Wing, ACM TOPLAS
+12, 1990). Left out: the replicas' own processors.
 """
 
 import heapq
@@ -33,7 +33,7 @@ class Primary(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A commit: its turn, and how many trades share the commit."""
+    """A commit: its turn, and the number of trades in the commit."""
 
     turn: int
     began_s: float
@@ -110,7 +110,7 @@ CASES = tuple(product((64, 1024), (1, 16), (0, 1, 10)))
 
 
 def main() -> None:
-    """Prints a line a case."""
+    """Prints a line for each case."""
     print("traders stocks  standby  one number                  numbers a stock")
     for traders, stocks, standby_ms in CASES:
         primary = Primary()._replace(wait_s=Primary().wait_s + standby_ms / 1000)

@@ -1,4 +1,4 @@
-"""The stock service with one transaction a trade, as a control beside group commit.
+"""The stock service with one transaction for each trade: a control for group commit.
 
 ``python -m tests.reliability.one_a_trade serve --store postgres:DSN …`` takes the options of ``stock_service``.
 """
@@ -10,7 +10,7 @@ from stock_service.storage import postgres
 
 
 def one(line: postgres._Line[postgres.Request]) -> list[postgres.Request]:
-    """The request that has waited longest, in the place of all waiting requests."""
+    """The oldest waiting request, in place of all waiting requests."""
     with line._lock:
         if not line._drawn and line._waiting:
             line._drawn.append(line._waiting.pop(0))

@@ -1,8 +1,7 @@
 """An open loop on any transport that the lean client speaks: requests come when due, for any outcome of earlier ones.
 
-One thread keeps many requests open on each connection. So it offers more than a server takes, unlike a client with one
-request a connection. A request without a connection with room waits here, as in gRPC's own clients, and is given up at
-its deadline.
+One thread keeps many requests open on each connection. So the loop can offer more requests than a server takes. A
+request waits here until a connection has room, as in gRPC's own clients, and is given up at its deadline.
 """
 
 import math
@@ -24,18 +23,18 @@ TICK_S = 0.001
 """Time between two sends of the due requests."""
 
 ALIKE_S = 0.0005
-"""Requests that are due within this time share a deadline: that of the first one."""
+"""Requests that are due within this time share the deadline of the first request."""
 
 LANES_A_TICK = 16
 """Most connections that the due requests of a tick go to: each costs a call of the kernel."""
 
 PATIENCE_S = 3.0
-"""How long replies are waited for after the last request."""
+"""Longest wait for replies after the last request."""
 
 CONNECTIONS: Mapping[str, int] = MappingProxyType({"sockets": 16})
 CONNECTIONS_ELSE = 64
-"""On ``grpc_static``, where a client opens half of the 64 calls that a connection may have, that is 2,048 open calls.
-On sockets the number of open requests is limited only by the kernel's buffers."""
+"""On ``grpc_static`` 64 connections have up to 2,048 open calls, since a client opens half of a connection's 64 calls.
+On sockets only the kernel's buffers limit the number of open requests."""
 
 
 @dataclass(slots=True)
@@ -44,15 +43,16 @@ class Offered:
 
     due: int = 0
     given_up: int = 0
-    """Requests that were never sent: until their deadline no connection had room."""
+    """Requests that were never sent, since no connection had room until their deadline."""
     good: int = 0
-    """Answers within the deadline that came before the loop's end, as a closed loop's are counted."""
+    """Answers within the deadline and before the loop's end. A closed loop counts its answers so, too."""
     answered_s: list[float] = field(default_factory=list)
     refused_s: list[float] = field(default_factory=list)
     codes: Counter[FaultCode] = field(default_factory=Counter)
     """Number of refusals."""
     lag_s: list[float] = field(default_factory=list)
-    """How late the first request of each tick was given to the kernel, or kept for it."""
+    """Lateness of the first request of each tick: time from due until the request was given to the kernel, or queued
+    for it."""
 
     @property
     def unanswered(self) -> int:
@@ -89,9 +89,8 @@ def offer(
     duration_s: float,
     deadline_s: float,
 ) -> Offered:
-    """Has ``rate_hz`` requests a second be due for ``duration_s``, and takes the replies. Blocks.
-
-    ``payload`` gets when the client gives up, in ns on ``time.monotonic_ns``. The server is told the deadline, too.
+    """Offers ``rate_hz`` requests a second for ``duration_s``, and takes the replies. Blocks. ``payload`` gets the
+    moment at which the client gives up, in ns on ``time.monotonic_ns``. The server gets the deadline, too.
     """
     with ExitStack() as opened:
         return _OpenLoop(opened, transport, address, path, payload, deadline_s).run(rate_hz, duration_s)
@@ -146,7 +145,7 @@ class _OpenLoop:
                 return offered
 
     def _start(self, now_s: float) -> None:
-        """Starts due requests, as far as there is room, on each connection in its turn."""
+        """Starts due requests on the connections in rotation, as long as there is room."""
         waiting, lanes, offered = self._waiting, self._lanes, self._offered
         share = 1 + len(waiting) // LANES_A_TICK
         alike_s, full = 0.0, 0
@@ -170,7 +169,7 @@ class _OpenLoop:
                 full = 0
 
     def _prepared(self, due_s: float, now_s: float) -> Prepared:
-        """A request that was due at this time. The server gets the rest of its time."""
+        """The encoded request that was due at this time. The server gets the remaining time as its timeout."""
         given_up_s = due_s + self._deadline_s
         left_ms = max(1, math.ceil((given_up_s - now_s) * 1000))
         return self._prepare(self._path, self._payload(int(given_up_s * 1e9)), left_ms / 1000)

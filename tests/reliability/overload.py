@@ -6,14 +6,13 @@ under way each: a closed loop.
 
 The host's speed changes by the second, by a factor of two on some hosts. So rates are not compared. The server says how
 much processor time its handlers took. A rate times the mean time of a handler is the handlers' share of a core, which a
-slower host does not change. The peak is the mean share of the two closed loops. A share does not see an overload that
-makes the handlers themselves compute for longer. So the goodput by rates stands beside it, as noisy as the host is.
+slower host does not change. The peak is the mean share of the two closed loops. A share does not show an overload that
+makes the handlers themselves compute longer. So a row also has the goodput by rates, which is as noisy as the host.
 
-A block's goodput is the share of the requests that were answered within the deadline, of the peak. After the block a
-closed loop runs on the server that was overloaded. The second half of this loop ÷ the peak right after says whether the
-server is back. A row says the median of its blocks, and their range.
-
-grpcio's server is a control: its rows have no goal. ``overload_lookups.py`` has Lookups alone.
+A block's goodput is the handlers' share of requests that were answered within the deadline, divided by the peak. After
+the block a closed loop runs on the overloaded server. The second half of this loop ÷ the next peak shows if the server
+has recovered. A row has the median and the range of its blocks. grpcio's server is a control: its rows have no goal.
+``overload_lookups.py`` tries Lookups.
 """
 
 import statistics
@@ -71,7 +70,7 @@ class Block:
     back: float
     """The handlers' share of a core in the second half of the closed loop after the block, ÷ the peak right after."""
     goodput_by_rates: float | None = None
-    """Goodput where the rates themselves are compared; None where ``goodput`` is that."""
+    """Goodput by rates; None if ``goodput`` itself is by rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
 def overloaded(
     transport: str, goals: Mapping[int, float | None], lengths: Lengths, options: Sequence[str] = ()
 ) -> list[Row]:
-    """The rows of one transport; where it has no goals, they only state."""
+    """The rows of one transport. Without goals the rows only state figures."""
     name = f"{transport}, leader/followers" if options else transport
     rows: list[Row] = []
     has_goals = None not in goals.values()
@@ -158,10 +157,9 @@ def overloaded(
 
 
 def block_of(offered: Offered, duration_s: float, peaks: Sequence[float], back: float, handler_s: float = 1.0) -> Block:
-    """The block between the two ``peaks``. ``back``: of the server that was overloaded, right before the last peak.
-
-    Both are shares of a core, and a handler took ``handler_s`` in the block; or they are rates, with a ``handler_s`` of
-    1.
+    """The block between the two ``peaks``. ``back`` is the value of the overloaded server right before the last peak.
+    The values are shares of a core, and a handler took ``handler_s`` in the block. With a ``handler_s`` of 1 the values
+    are rates.
     """
     return Block(offered, offered.good * handler_s / (statistics.fmean(peaks) * duration_s), back / peaks[-1])
 
@@ -227,7 +225,7 @@ def _spread(shares: Sequence[float]) -> str:
 
 
 def _by_rates(blocks: Sequence[Block]) -> str:
-    """Words for the goodput by rates, where the blocks have both."""
+    """Text on the goodput by rates, if the blocks have one."""
     found = [block.goodput_by_rates for block in blocks if block.goodput_by_rates is not None]
     return f"; {statistics.median(found):.0%} by rates" if found else ""
 

@@ -3,9 +3,9 @@
 ``python -m tests.reliability.overload_lookups [--minutes]``, on a machine with two free cores. The peak is that of a
 second server, which is never overloaded: 16 connections to it keep eight calls open each. The load is one thread of
 Python. A trial measures first how much processor time the load takes for a request. The load then offers a rate that
-fills only a part of its core: a load that is late tells nothing about a server. A row says the rate ÷ the peak, and the
-share of its core that the load took. Under ``LEAST_TIMES`` the rate is not an overload, and the promise is not kept.
-The promise asks for a load in C, which offers more: there is no such open loop here.
+fills only a part of its core, since a late load tells nothing about a server. A row has the rate ÷ the peak, and the
+load's share of its core. Under ``LEAST_TIMES`` the rate is not an overload, and the promise is not kept. The promise
+asks for a load in C, which would offer more. This project has no open loop in C.
 """
 
 import sys
@@ -35,7 +35,7 @@ LEAST_TIMES = 1.2
 """Smallest rate ÷ the peak that is an overload."""
 
 FILLED = 0.7
-"""Share of its core that the load is to fill, by the processor time of a request in the trial."""
+"""Share of its core that the load should fill, computed from the processor time of a request in the trial."""
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:

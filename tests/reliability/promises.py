@@ -37,9 +37,9 @@ class Promise:
 
     checks: tuple[Check, ...]
     timed: bool = True
-    """A promise about lateness runs alone. Others run several at a time."""
+    """True for a promise about lateness, which runs alone. Other promises run several at a time."""
     overnight: Check | None = None
-    """Tried once overnight, in place of the ten rounds."""
+    """Check that is tried once overnight, in place of the ten rounds."""
 
 
 PROMISES: dict[str, Promise] = {
@@ -63,20 +63,22 @@ PROMISES: dict[str, Promise] = {
     "balancers": Promise((balancers.check,), overnight=balancers.check_overnight),
     "steady": Promise((steady.check,), overnight=steady.check_overnight),
 }
-"""Order of the promises without timing: the longest come first, so that all slots are busy to the end. Restarts come
-last, beside few others: a client tries again only five times, which a starved machine can use up."""
+"""All promises by name. Of the promises without timing the longest come first, so that all slots are busy to the end.
+Restarts come last, when few other promises run: a client retries only five times, and may use up the retries on a busy
+machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Why a row is known to fall short, and how far it may: the worst figure that is excused."""
+    """A known shortfall of a row: the reason, and the worst excused figure."""
 
     reason: str
     at_least: float = -inf
     at_most: float = inf
 
     def excuses(self, row: Row) -> bool:
-        """True where a row is not worse than its bound. A row without a number is worse, unless nothing was tried."""
+        """True if a row is not worse than its bound. A row without a number counts as worse, unless nothing was
+        tried."""
         if (self.at_least, self.at_most) == (-inf, inf):
             return True
         return row.measured is not None and self.at_least <= row.measured <= self.at_most
@@ -121,10 +123,10 @@ SHORT: dict[str, Shortfall] = {
     "sockets: memory under load": Shortfall(_SETTLES, at_most=10),
     "grpc_static: memory under load": Shortfall(_SETTLES, at_most=10),
 }
-"""Rows with known shortfalls. Another row that falls short, or one that is worse than its bound, fails the command.
-Shares are in percent, times in milliseconds, and growth in MiB a minute."""
+"""Rows with known shortfalls. Any other row that falls short fails the command, and so does a row that is worse than
+its bound. Shares are in percent, times in milliseconds, and growth in MiB a minute."""
 
 
 def excused(row: Row) -> bool:
-    """Tell whether a row's shortfall is known, and within its bound."""
+    """True if a row's shortfall is known, and within its bound."""
     return row.promise in SHORT and SHORT[row.promise].excuses(row)

@@ -1,17 +1,17 @@
-"""Promises tried with clients of others: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
+"""Promises tried with clients outside this project: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
 
 ``python -m tests.reliability.real_clients [--minutes]``, on a machine with two free cores. Server and load have a core
 each.
 
-- Overload. A call computes for 0.5 ms, and its client gives up after 90 ms. The peak is what 16 calls at once get on a
-  second server, which is never overloaded, before and after each block. Lookups come as fast as grpc-go sends them in
-  time itself. That may be less than the peak: then a share is of what was offered.
-- Fairness. 500 calls a second on 16 connections stand beside 64 greedy connections with 64 calls each, which wait
-  for ever. The fair share is a fifth of all answers, or all that is asked for where that is less.
+- Overload. A call computes for 0.5 ms, and its client gives up after 90 ms. The peak is the rate of 16 simultaneous
+  calls on a second server, before and after each block. The second server is never overloaded. Lookups come at the
+  highest rate that grpc-go sends in time. If this rate is under the peak, a share refers to the offered rate.
+- Fairness. 500 calls a second on 16 connections stand beside 64 greedy connections with 64 calls each, which wait for
+  ever. The fair share is a fifth of all answers, or all requested calls if these are fewer.
 - Metadata of 15 KiB in each call. No call may be refused, and no connection cut.
   ``python -m tests.reliability.real_clients metadata 10000`` makes 10,000 calls from each client.
 
-grpcio's own server stands beside ours; its rows have no goal. What needs grpc-go is skipped where it is not built.
+grpcio's own server is tried for comparison; its rows have no goal. Without grpc-go its trials are skipped.
 """
 
 import json
@@ -48,15 +48,15 @@ OURS, GRPCIO = "grpc_static", "grpc"
 COMPUTING = ("--cpu-ms", "0.5")
 DEADLINE_S = 0.09
 GOALS: Mapping[int, float] = MappingProxyType({2: 0.9, 5: 0.7, 10: 0.5})
-"""Answered in time, of the peak, by the multiple of capacity that is offered."""
+"""Least share of the peak that is answered in time, by the multiple of capacity that is offered."""
 
 LOOKUPS = 0.7
 
 LATE_US_MAX = 20_000.0
-"""A load that sends later than that, at the 99th percentile, tells nothing of a server."""
+"""Largest 99th percentile of a load's lateness. A later load tells nothing about a server."""
 
 SLOWER, TRIES = 0.85, 8
-"""Factor from a rate that the load does not keep to the next one; and number of rates tried."""
+"""Factor from a rate that the load does not keep to the next rate; and the number of rates that are tried."""
 
 POLITE, POLITE_HZ, GREEDY, GREEDY_CALLS = 16, 500, 64, 64
 SHARE = 0.9
@@ -65,7 +65,7 @@ SHARE = 0.9
 METADATA_BYTES, CALLS = 15_360, 10_000
 
 RUN_S_MAX = 2.0
-"""A run of grpc-go for a number of calls, at most: a first run that has made one call tells little of the next."""
+"""Longest run of grpc-go for a number of calls. A first run with a single call tells little about the next run."""
 
 EXTRA_S = 30.0
 """Time that a program may take beyond its load."""
@@ -95,7 +95,7 @@ class Report:
 
     @property
     def was_in_time(self) -> bool:
-        """True where the load itself was in time. A call that was never sent waited for answers: for the server."""
+        """True if the load itself was in time. A call that was never sent had waited for the server's answers."""
         return self.late_us_p99 <= LATE_US_MAX
 
 
@@ -123,7 +123,7 @@ def check_metadata(minutes: bool, _seed: int = 0) -> list[Row]:
 
 def metadata_rows(calls: int) -> Iterator[Row]:
     """Rows on long metadata in this number of calls from each client, 1 and 16 at a time. grpcio's own server gets a
-    hundredth: it refuses nearly all, and grpc-go then makes five a second."""
+    hundredth of the calls. It refuses nearly all calls, and grpc-go then makes five calls a second."""
     clients = {"grpcio": _grpcio_with_metadata}
     if is_built("go-stock"):
         clients["grpc-go"] = _go_with_metadata
@@ -138,7 +138,7 @@ def metadata_rows(calls: int) -> Iterator[Row]:
 
 
 def metadata_row(what: str, seen: Report, calls: int, has_goal: bool) -> Row:
-    """Row on this number of calls, none of which may fail."""
+    """Row on this number of calls. No call may fail."""
     failed = sum(seen.errors.values())
     kinds = "".join(f"; {count:,} {kind}" for kind, count in seen.errors.items())
     passed = not failed and seen.made >= calls
@@ -146,7 +146,7 @@ def metadata_row(what: str, seen: Report, calls: int, has_goal: bool) -> Row:
 
 
 def overload_row(what: str, shares: Sequence[float], goal: float | None, of: str = "the peak") -> Row:
-    """The median of some blocks."""
+    """Row on the median share of some blocks."""
     share = median(shares)
     spread = "" if len(shares) == 1 else f"; {min(shares):.0%} to {max(shares):.0%} in {len(shares)} blocks"
     figure = f"{share:.0%}{spread}"
@@ -186,7 +186,7 @@ def _computing(
 
 
 def _lookups(blocks: int, block_s: float) -> Row:
-    """Lookups, as fast as grpc-go sends them in time."""
+    """Lookups, at the highest rate that grpc-go sends in time."""
     with serving(OURS) as address, serving(OURS) as rested:
         peaks_hz = [_peak_hz(rested, 8)]
         rate_hz, _ = in_time(partial(_offered, address, duration_s=block_s / 2), peaks_hz[0])
@@ -200,7 +200,8 @@ def _lookups(blocks: int, block_s: float) -> Row:
 
 
 def in_time(offered: Callable[[float], Report], rate_hz: float) -> tuple[float, Report]:
-    """The first rate that the load sends in time, from ``rate_hz`` down, and its report. After ``TRIES`` the last."""
+    """The first rate that the load sends in time, from ``rate_hz`` down, and the report. After ``TRIES`` tries, the
+    last rate."""
     for _ in range(TRIES - 1):
         seen = offered(rate_hz)
         if seen.was_in_time:
@@ -212,7 +213,7 @@ def in_time(offered: Callable[[float], Report], rate_hz: float) -> tuple[float, 
 def _fair(
     what: str, transport: str, politely: Callable[[Address, float], Report], duration_s: float, has_goal: bool
 ) -> list[Row]:
-    """Polite clients beside greedy ones, which begin before them and end after them."""
+    """Load of polite clients during a load of greedy clients."""
     with serving(transport) as address:
         greedy_s = duration_s + 1.5
         told = "-connections", str(GREEDY), "-in-flight", str(GREEDY_CALLS)
@@ -288,14 +289,14 @@ def go_report(line: str) -> Report:
 
 
 def _by_grpcio(what: str, address: Address, *words: str) -> Report:
-    """Calls from grpcio, by a process of its own."""
+    """Calls from grpcio, in a new process."""
     host, port = address
     command = [sys.executable, "-m", "tests.reliability.real_clients", what, host, str(port), *words]
     return Report(**json.loads(finished(command, bench(CATALOG).load_cores, 10 * EXTRA_S, ROOT)))
 
 
 def politely(address: Address, duration_s: float) -> Report:
-    """Load of 16 channels, each of which makes its calls when they are due, one at a time."""
+    """Load of 16 channels. Each channel makes its calls when they are due, one at a time."""
     until_s = time.monotonic() + duration_s
     gap_s = POLITE / POLITE_HZ
 
@@ -315,7 +316,7 @@ def politely(address: Address, duration_s: float) -> Report:
 
 
 def _ended(call: Callable[[], bytes], due_s: float) -> str | None:
-    """End of a call: None where it was answered in time; else its code, or ``late``."""
+    """End of a call: None for an answer in time; else the call's code, or ``late``."""
     try:
         call()
     except grpc.RpcError as error:
@@ -347,7 +348,7 @@ def with_metadata(address: Address, calls: int, at_once: int) -> Report:
 
 
 def _channel(address: Address) -> grpc.Channel:
-    """A connection of its own."""
+    """A channel with a new connection."""
     return grpc.insecure_channel(f"{address[0]}:{address[1]}", options=[("grpc.use_local_subchannel_pool", 1)])
 
 

@@ -1,7 +1,7 @@
 """Promise: a certificate is renewed without a dropped request, by writing its files while clients call and connect.
 
 ``python -m tests.reliability.renewals [COUNT]`` prints the rows. The authority changes each time, too. The key is
-written some looks after its certificate or before it: half-written files change nothing. On ``grpc`` and ``grpc_aio``
+written after the certificate or before the certificate: half-written files change nothing. On ``grpc`` and ``grpc_aio``
 no client connects meanwhile, as ``stock_service/rpc/process/README.md`` asks. Open connections go on.
 """
 
@@ -29,7 +29,7 @@ RENEWALS, SOME = 10, 1
 UNDER_CONNECTS = ("sockets", "http1", "grpc_static")
 OPEN_ALONE = ("grpc", "grpc_aio")
 CALLING = 2
-"""Clients that keep their connection, and as many that connect for each request."""
+"""Number of clients that keep their connection, and number of clients that connect for each request."""
 
 TOGETHER = 3
 """Transports that are tried at a time."""
@@ -64,7 +64,8 @@ def row(transport: str, renewals: int) -> Row:
 
 
 def renewed(transport: str, renewals: int) -> tuple[list[Told], list[Told]]:
-    """Replies to clients that stayed, and to those that connected anew. Fails where a renewal is not seen."""
+    """Replies to the clients that stayed connected, and to the clients that reconnected. Fails if a renewal is not
+    seen."""
     with TemporaryDirectory() as name, ThreadPoolExecutor(2 * CALLING) as threads, ExitStack() as running:
         folder, others = Path(name) / "own", (Path(name) / "even", Path(name) / "odd")
         for each in (folder, *others):
@@ -89,7 +90,8 @@ def renewed(transport: str, renewals: int) -> tuple[list[Told], list[Told]]:
 
 
 def renew(server: Server, folder: Path, new: Path, parts: tuple[str, ...]) -> None:
-    """Writes the new files, the second once the server has seen that the first one alone cannot be used."""
+    """Writes the new files. The second file comes after the server has noticed that the first file alone is
+    unusable."""
     first, second = parts
     seen = server.said().count("cannot be used")
     (folder / first).write_bytes((new / first).read_bytes())
@@ -98,7 +100,7 @@ def renew(server: Server, folder: Path, new: Path, parts: tuple[str, ...]) -> No
 
 
 def is_served(transport: str, server: Server, shown: ClientCredentials) -> bool:
-    """Tell whether a new connection that trusts one authority alone gets an answer."""
+    """True if a new connection that trusts only one authority gets an answer."""
     try:
         return looked_up(transport, server.address, shown)
     except Fault:
@@ -112,12 +114,12 @@ def stay(transport: str, server: Server, shown: ClientCredentials, over: threadi
 
 
 def dial(transport: str, server: Server, shown: ClientCredentials) -> Callable[[], object]:
-    """A connection for each."""
+    """Function that sends a request on a new connection."""
     return lambda: looked_up(transport, server.address, shown)
 
 
 def until_over(ask: Callable[[], object], over: threading.Event) -> Told:
-    """Asks again and again."""
+    """Calls ``ask`` until ``over`` is set. Gives the replies."""
     told = Told()
     while not over.is_set():
         try:

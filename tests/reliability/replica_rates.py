@@ -1,11 +1,10 @@
 """Speed of three replicas on one PostgreSQL: trades a second, and the price of a synchronous standby.
 
-``python -m tests.reliability.replica_rates [SECONDS]`` measures each case for this time, seven times, in turns. It
-prints a row for each case and ratios within each turn. All is on one machine: PostgreSQL, its standby, the replicas,
-and the load, whose traders each wait for a reply and then send a trade with a new id.
-
-The control ``one a trade`` is the same server with one transaction a trade (``one_a_trade.py``). A case that waits for
-a standby is beside a case with a standby that does not wait. At the end volumes, numbers and replies must agree.
+``python -m tests.reliability.replica_rates [SECONDS]`` measures each case for this time, seven times, in turns. The
+program prints a row for each case, and ratios within each turn. PostgreSQL, its standby, the replicas and the load run
+on one machine. A trader waits for a reply, then sends a trade with a new id. The control ``one a trade`` is the server
+with one transaction for each trade (``one_a_trade.py``). Each case that waits for a standby is compared with a case
+that has a standby and does not wait. At the end volumes, numbers and replies must agree.
 """
 
 import sys
@@ -46,7 +45,7 @@ STOCKS = [replace(stock, volume_limit=10**15) for stock in DEFAULT_STOCKS]
 NAMES = [stock.name for stock in STOCKS]
 
 LOCAL = "options=-csynchronous_commit=local"
-"""Setting of a session that does not wait for a standby."""
+"""Setting of a session that does not wait for the standby."""
 
 
 class Case(NamedTuple):
@@ -156,7 +155,7 @@ class Rates:
         return self._number("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
 
     def agreed(self) -> bool:
-        """True where the store has each trade that was acknowledged once, and no other."""
+        """True if the store has each acknowledged trade once, and no other trade."""
         volume = self._number("SELECT sum(volume)::bigint FROM stock_service.stocks")
         return volume == self._number("SELECT sequence FROM stock_service.state") == self._done
 
@@ -169,7 +168,7 @@ class Rates:
 def measured(
     postgres: "Postgres", cases: Sequence[Case], seconds: float, turns: int = TURNS
 ) -> tuple[dict[str, list[Measured]], bool]:
-    """Each case, in turns; and whether the store agrees with the replies."""
+    """Measures each case, in turns. Gives the turns, and True if the store agrees with the replies."""
     with ExitStack() as running:
         rates = Rates(postgres, cases, running)
         for _ in range(turns):
@@ -225,7 +224,7 @@ def rows(found: dict[str, list[Measured]], agreed: bool) -> list[Row]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints a line a case, then the rows; exit code 1 where one falls short."""
+    """Prints a line for each case, then the rows. The exit code is 1 if a row falls short."""
     from tests.postgres import STANDBY, Postgres
 
     seconds = float(arguments[0]) if arguments else SECONDS

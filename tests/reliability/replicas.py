@@ -1,7 +1,7 @@
 """Promise: replicas on one PostgreSQL answer as one catalog, through kills and cut connections.
 
-Histories over three replicas are judged, some of them with a PostgreSQL that is shut down at once or killed, or whose
-connections are cut, at random moments. A server is killed under load, and started again, as ``kills.py`` does.
+Histories over three replicas are judged. During some histories PostgreSQL is shut down or killed, or its connections
+are cut, at random moments. Also, a server is killed under load and started again, as in ``kills.py``.
 """
 
 import random
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 POSTGRES = "PostgreSQL"
 
 HISTORIES, SOME = 300, 4
-"""Histories that the promise asks for overnight, and in seconds; a tenth is tried in minutes."""
+"""Number of histories overnight, and in seconds; a tenth of the first number in minutes."""
 
 KILLS, SOME_KILLS = 100, 1
 
@@ -103,7 +103,7 @@ def judge(postgres: "Postgres", rng: random.Random, histories: int) -> list[Row]
 
 @contextmanager
 def lost(postgres: "Postgres", kind: str, rng: random.Random) -> Iterator[list[int]]:
-    """Loses over and over, until left; how often that was."""
+    """Repeats the loss until the end of the block. Gives the number of losses, in a list."""
     lose, ended, times = LOSSES[kind], Event(), [0]
 
     def life() -> None:

@@ -1,7 +1,6 @@
-"""Promise: a restart fails no request. Each new server takes port and store over from the last: ``--hand-over``.
-
-``python -m tests.reliability.restarts [COUNT]`` tries it on sockets and grpc_static and prints the rows. Clients have
-the retry policy of ``clients/retrying.py``, which connects anew where the last server has closed a connection.
+"""Promise: a restart fails no request. Each new server takes port and store over from the last server: ``--hand-over``.
+``python -m tests.reliability.restarts [COUNT]`` tries the promise on sockets and grpc_static and prints the rows.
+Clients have the retry policy of ``clients/retrying.py``, and reconnect when the last server closes a connection.
 """
 
 import random
@@ -26,13 +25,14 @@ from tests.reliability.rows import Row
 RESTARTS, SOME = 100, 2
 TRANSPORTS = ("sockets", "grpc_static")
 TOLD = ("sockets",)
-"""Whose clients learn which requests were not begun, so that an Update may be sent again: grpcio keeps it to itself."""
+"""Transports whose clients learn that a request was not begun, so that an Update may be sent again. grpcio does not
+tell its client."""
 
 TRADERS = 3
 RETRIES = 5
 
 BETWEEN = 30
-"""Requests that are answered between two restarts, at least: so each server serves under load."""
+"""Least number of answered requests between two restarts, so that each server serves under load."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def row(transport: str, restarts: int, rng: random.Random) -> Row:
 
 
 def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
-    """The replies to each client; fails where a commit was done twice, or lost, or a server did not end well."""
+    """The replies to each client. Fails if a commit was done twice or lost, or if a server did not end with 0."""
     with TemporaryDirectory() as folder, ThreadPoolExecutor(TRADERS + 3) as threads, ExitStack() as running:
         start = (*stored(Path(folder) / "store", transport), "--hand-over", str(Path(folder) / "socket"))
         server = running.enter_context(Server(start))
@@ -120,7 +120,7 @@ def trading(exchange: RetryingExchange) -> Work:
 
 
 def dialing(exchange: RetryingExchange) -> Work:
-    """Trades a share on a connection of its own."""
+    """Trades a share on a new connection."""
     trade = trading(exchange)
 
     def dial(told: Told) -> None:
@@ -131,7 +131,7 @@ def dialing(exchange: RetryingExchange) -> Work:
 
 
 def updating(exchange: RetryingExchange) -> Work:
-    """Sets a price: sent again only where the server said that it has not begun it."""
+    """Sets a price. The request is sent again only if the server said that it had not begun the request."""
 
     def update(told: Told) -> None:
         reply = exchange.update("FishCo", 100 + told.requests)
@@ -142,7 +142,7 @@ def updating(exchange: RetryingExchange) -> Work:
 
 
 def reading(exchange: RetryingExchange) -> Work:
-    """Looks a stock up, whose commits may only grow."""
+    """Looks a stock up. Its commit number may only grow."""
     last = 0
 
     def read(_told: Told) -> None:
@@ -155,7 +155,7 @@ def reading(exchange: RetryingExchange) -> Work:
 
 
 def until_over(work: Work, exchange: RetryingExchange, answered: threading.Semaphore, over: threading.Event) -> Told:
-    """A closed loop; goes on after a failure, which it notes."""
+    """Runs a closed loop. After a failure the loop notes the failure and goes on."""
     told = Told()
     while not over.is_set():
         began_s = time.monotonic()
@@ -172,7 +172,7 @@ def until_over(work: Work, exchange: RetryingExchange, answered: threading.Semap
 
 
 def main(arguments: list[str]) -> int:
-    """Prints a row a transport; exit code 1 where one falls short."""
+    """Prints a row for each transport. The exit code is 1 if a row falls short."""
     count = int(arguments[0]) if arguments else RESTARTS
     rows = []
     for transport in TRANSPORTS:

@@ -1,6 +1,5 @@
-"""A line of the promises' table, and the function that each module has to try a promise: ``check(minutes, seed)``.
-
-A row may have no goal: it states the figure of another program, which is not a promise of ours.
+"""A row of the table of promises, and the function that tries a promise in each module: ``check(minutes, seed)``. A row
+without a goal only states the figure of a program outside this project.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,14 +11,14 @@ NO_GOAL = "–"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A promise, its goal, its figure, and whether that is enough."""
+    """A promise, its goal, its figure, and the result."""
 
     promise: str
     goal: str
     figure: str
     passed: bool
     measured: float | None = None
-    """The figure as a number, where a bound on how far it may fall short is held against it."""
+    """The figure as a number, for a comparison with the bound of a known shortfall."""
 
     @classmethod
     def stated(cls, promise: str, figure: str) -> Self:
@@ -28,7 +27,7 @@ class Row:
 
     @property
     def states(self) -> bool:
-        """Tell whether the row has no goal."""
+        """True if the row has no goal."""
         return self.goal == NO_GOAL
 
     def __str__(self) -> str:
@@ -37,17 +36,18 @@ class Row:
 
 
 def absent(tool: str) -> str:
-    """The promise of the row that says that a tool is not here."""
+    """The text of the row on an absent tool."""
     return f"{tool} is here to try it"
 
 
 Check = Callable[[bool, int], list[Row]]
-"""Tries a promise for minutes, or else for seconds, from a seed. Blocks. Leaves no program running, and no file."""
+"""Function that tries a promise for minutes, or else for seconds, from a seed. Blocks. Leaves no program running, and
+no file."""
 
 
 def worst(rounds: Sequence[Sequence[Row]], excused: Callable[[Row], bool] = lambda _: False) -> list[Row]:
-    """For each row of several rounds, the first that fell short, else the last; with the number of rounds that kept it.
-    A row that fell short without an excuse goes before those with one."""
+    """For each row of several rounds, the first failure, or else the last row; with the number of rounds that kept the
+    row. A failure without an excuse goes before failures with an excuse."""
     if len(rounds) == 1:
         return list(rounds[0])
     by_promise: dict[str, list[Row]] = {}

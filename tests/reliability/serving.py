@@ -1,4 +1,4 @@
-"""Servers with their defaults, and a store on the disk; their state as seen from outside."""
+"""Servers with default options and a store on the disk, and their state as seen from outside."""
 
 import os
 import resource
@@ -16,14 +16,14 @@ BASELINE_S = 2.0
 
 
 LEADING = ("--executor", "leader-followers")
-"""Executor for sockets beside the static pool, which is the default: checks that depend on the executor try both."""
+"""Second executor for sockets, after the default static pool. Checks that depend on the executor try both."""
 
 
 @contextmanager
 def usual_server(
     transport: str, program: Sequence[str] = ("stock_service", "serve"), options: Sequence[str] = ()
 ) -> Iterator[Server]:
-    """A server with a store of its own, gone afterwards. ``program``: what follows ``python -m``."""
+    """A server with a new store, removed afterwards. ``program`` has the words after ``python -m``."""
     with TemporaryDirectory() as folder:
         store = f"sqlite:{Path(folder) / 'store'}"
         with Server((*program, "--transport", transport, "--store", store, *options)) as server:
@@ -31,7 +31,8 @@ def usual_server(
 
 
 def threads_and_descriptors(pid: int) -> tuple[int, int]:
-    """Threads and descriptors of a process, without those that ``/proc`` needs or that close meanwhile."""
+    """Number of threads and of descriptors of a process. Descriptors of ``/proc`` and closing descriptors do not
+    count."""
     links = []
     for descriptor in os.listdir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):
@@ -40,13 +41,13 @@ def threads_and_descriptors(pid: int) -> tuple[int, int]:
 
 
 def at_rest(pid: int) -> tuple[int, int]:
-    """Threads and descriptors once the server has seen that its clients have left."""
+    """Number of threads and of descriptors after the server has noticed that its clients have left."""
     threading.Event().wait(BASELINE_S / 2)
     return threads_and_descriptors(pid)
 
 
 def within(limit_s: float, condition: Callable[[], bool]) -> bool:
-    """Tell whether a condition comes true in time."""
+    """Waits for a condition. True if the condition came true in time."""
     deadline_s, pause = time.monotonic() + limit_s, threading.Event()
     while not condition():
         if time.monotonic() > deadline_s:
@@ -56,7 +57,7 @@ def within(limit_s: float, condition: Callable[[], bool]) -> bool:
 
 
 def memory_mib(pid: int, line: str = "VmRSS") -> float:
-    """The memory that a process has; with ``VmHWM`` the most that it has had."""
+    """Memory of a process, in MiB; with ``VmHWM`` the highest value so far."""
     with open(f"/proc/{pid}/status") as status:
         return next(int(words.split()[1]) / 1024 for words in status if words.startswith(line))
 

@@ -1,7 +1,6 @@
-"""Promise: honest on a sick disk. Bits of a store's file and its log are turned over, and both are cut short.
-
-What is then served is what was written, or the file is refused by name. Two things nobody can see: a log whose last
-commit is damaged is served without it; and one that was cut short is served up to the cut. Full and failed disks are in
+"""Promise: honest on a sick disk. Bits of a store's file and its log are flipped, and both are cut short. The server
+then serves the written values, or refuses the file by name. Two damages cannot be seen: a log with a damaged last
+commit is served without this commit, and a truncated log is served up to the cut. Full and failed disks are in
 ``store.py``.
 """
 
@@ -25,7 +24,7 @@ TRADES = 20
 
 
 def check(minutes: bool, seed: int) -> list[Row]:
-    """Blocks for a second; with ``minutes`` for one. Drawn: which bit, and how short."""
+    """Blocks for a second; with ``minutes`` for a minute. Drawn at random: the bit, and the length."""
     rng, tries = random.Random(seed), DAMAGES if minutes else SOME
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -47,7 +46,7 @@ def check(minutes: bool, seed: int) -> list[Row]:
 
 
 def _written(folder: Path) -> dict[str, bytes]:
-    """The files of a store with trades, as a crash leaves them: some of it in the log alone."""
+    """The files of a store with trades, as a crash leaves them: some trades are only in the log."""
     path = folder / "store"
     catalog = catalog_on(path, unsynced)
     try:
@@ -85,12 +84,12 @@ def _served(folder: Path, contents: dict[str, bytes]) -> tuple[int, int, int, in
 
 
 def _lacks(part: str, is_cut: bool) -> int:
-    """The number of last trades that may be missing, unseen."""
+    """Largest number of last trades that may be missing without notice."""
     return 0 if not part.endswith("-wal") else TRADES if is_cut else 1
 
 
 def _right(found: tuple[int, int, int, int], lacks: int) -> bool:
-    """True where the stocks are the written ones, except for some of the last trades."""
+    """True if the stocks have the written values, except for some of the last trades."""
     first, price, volume, second_price = found
     prices = (first, price, second_price) == (0, STOCKS[0].price_cents, STOCKS[1].price_cents)
     return prices and TRADES - lacks <= volume <= TRADES

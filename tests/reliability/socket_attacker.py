@@ -1,9 +1,9 @@
 """A hostile client of the sockets transport, as a process: one attack on several connections, repeated when one is cut
 off.
 
-``python -m tests.reliability.socket_attacker HOST PORT ATTACK SECONDS [SEED]``; prints ``begun`` once the first
-connections are there, and at the end their number in all. SIGTERM ends it sooner. One attack sends random bytes, drawn
-from the seed.
+``python -m tests.reliability.socket_attacker HOST PORT ATTACK SECONDS [SEED]`` prints ``begun`` when the first
+connections are open, and at the end the number of all connections. SIGTERM ends the process sooner. One attack sends
+random bytes, drawn from the seed.
 """
 
 import os
@@ -28,7 +28,8 @@ from tests.reliability.honest import ASK
 from tests.reliability.serving import files_at_most
 
 NICE = 5
-"""Priority of the process. It yields the client's core to the honest client, since the server is tried."""
+"""Priority of the process. The process yields its core to the honest client, since the server is on trial and not the
+client."""
 
 TURN_S = 0.02
 """A connection that sends slowly sends a piece in each turn."""
@@ -36,7 +37,7 @@ TURN_S = 0.02
 WHOLE = frame(1, LOOKUP, ASK)
 TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
 NAN = b"\x11" + struct.pack("<d", float("nan"))
-"""Value in the place of a quantity: a field of eight bytes, where an integer belongs."""
+"""Value in place of a quantity: a field of eight bytes instead of an integer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +47,27 @@ class Attack:
     pieces: Callable[[], Iterator[bytes]]
     connections: int = 8
     slow: bool = False
-    """True for one piece a turn; else all that the kernel takes."""
+    """True for one piece in each turn; False for as many bytes as the kernel takes."""
     reads: bool = True
     half_closes: bool = False
     ends: str = "stays"
-    """End of a connection that has sent all: it ``closes``, or ``resets``, and the next one comes. ``answered``: it
-    resets once the first reply has come."""
+    """End of a connection that has sent all bytes: it ``closes`` or ``resets``, and a new connection follows.
+    ``answered``: it resets after the first reply."""
 
 
 def once(*pieces: bytes) -> Callable[[], Iterator[bytes]]:
-    """These bytes, once."""
+    """Source of these bytes, once."""
     return lambda: iter(pieces)
 
 
 def again(data: bytes) -> Callable[[], Iterator[bytes]]:
-    """These bytes, for ever."""
+    """Source of these bytes, repeated for ever."""
     times = 1 + 65_536 // len(data)
     return lambda: iter(lambda: data * times, b"")
 
 
 def bytewise(data: bytes) -> Callable[[], Iterator[bytes]]:
-    """A byte a piece, for ever."""
+    """Source of these bytes, one byte a piece, for ever."""
     return lambda: (data[at % len(data)].to_bytes() for at in count())
 
 
@@ -74,7 +75,7 @@ _cuts = count(1)
 
 
 def cut() -> Iterator[bytes]:
-    """A whole request and a part of one, which is one byte longer each time."""
+    """Source of a whole request and a part of a second request. The part is one byte longer each time."""
     yield WHOLE + WHOLE[: next(_cuts) % len(WHOLE)]
 
 
@@ -160,7 +161,7 @@ class _Attacker:
         self.done = False
 
     def push(self) -> bool:
-        """Sends a piece; whether the connection goes on."""
+        """Sends a piece. True if the connection goes on."""
         try:
             if not self._unsent:
                 piece = next(self._pieces, None)
@@ -185,14 +186,14 @@ class _Attacker:
             return False
 
     def leave(self) -> None:
-        """Closes it, in its way."""
+        """Closes the connection, as the attack says."""
         if self._attack.ends in ("resets", "answered"):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
 
 def attack(address: Address, chosen: Attack, duration_s: float) -> int:
-    """Attacks for this time, and prints a line once it has begun. Gives the number of connections."""
+    """Attacks for this time, and prints a line at the begin. Gives the number of connections."""
     until_s = time.monotonic() + duration_s
     poll, attackers, opened = select.epoll(), dict[int, _Attacker](), 0
     begun = False

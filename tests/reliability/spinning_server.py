@@ -2,8 +2,8 @@
 
 ``Spin`` takes the moment at which its client gives up, on ``time.monotonic_ns``, which all processes share. ``Ran``
 gives three numbers: handlers that ran, handlers that began after their client had given up, and the handlers' processor
-time, in nanoseconds. Servers that are compared get the same ``--turns``: two servers that measure their own are not
-equal.
+time, in nanoseconds. Compared servers get one value of ``--turns``: two servers that measured their own values would
+not be equal.
 """
 
 import sys
@@ -21,10 +21,10 @@ NAME = "tests.v1.Spinning"
 SPIN, RAN = f"/{NAME}/Spin", f"/{NAME}/Ran"
 
 DEADLINE = Struct("!q")
-"""What ``Spin`` gets: nanoseconds."""
+"""Payload of ``Spin``: nanoseconds."""
 
 SPIN_S = 0.0005
-"""What the handler computes for, where it has a core of its own."""
+"""Time for which the handler computes on a free core."""
 
 
 def spin(turns: int) -> None:
@@ -34,7 +34,7 @@ def spin(turns: int) -> None:
 
 
 def turns_of(seconds: float) -> int:
-    """The number of the loop's turns that take this time here, by the quickest of some tries."""
+    """Number of iterations of the loop that take this time on this machine, by the quickest of some tries."""
 
     def took_s(turns: int) -> float:
         began_s = time.perf_counter()
@@ -61,7 +61,7 @@ def spinning_service(turns: int) -> Service:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves, which does not return."""
+    """Serves. Does not return."""
     program = "python -m tests.reliability.spinning_server"
     parser = Parser(program, "A service that computes.")
     parser.add_argument("--transport", choices=TRANSPORTS, required=True)

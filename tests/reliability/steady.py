@@ -3,10 +3,10 @@
 The run is cut into ten equal parts. The slope's interval (95 %) is of the steps between their means. A sample depends
 on the one before it, so the samples themselves would give an interval that is far too narrow.
 
-An interval that is wide includes 0 whatever the server does. So its half is bounded, too. A run shorter than ten
-minutes is still settling. It has a row more: the interval of what each request leaves behind is to begin under a byte,
-and to end under four. One more entry in a list that is never emptied takes eight. A run of seconds does not judge the
-memory, and says so: the allocator still gives back a MiB at a time.
+A wide interval always includes 0. So half of the interval is bounded, too. In a run shorter than ten minutes the memory
+is still settling. Such a run has one more row: the interval of the bytes that a request leaves behind must begin under
+one byte, and end under four. One more entry in a list that is never emptied takes eight bytes. A run of seconds does
+not judge the memory, and says so: the allocator still gives back a MiB at a time.
 
 A client that gets no answer counts the request, and goes on. The server is not overloaded, so it must answer every
 request. Only in a run of seconds, which other programs disturb, one request in a thousand may have no answer.
@@ -41,7 +41,7 @@ PARTS = 10
 SAMPLE_S = 0.05
 
 SOAK_S = 600.0
-"""A load of this length or more is a soak: its slope alone is judged."""
+"""A load of this length or more is a soak: only its slope is judged."""
 
 HALF_MIB, SOAK_HALF_MIB = 1.0, 0.2
 """Limits of half of the slope's interval, a minute; the second is a soak's. Measured in 20 s: 0.04 to 0.1."""

@@ -17,7 +17,7 @@ STOPS, SOME = 50, 2
 
 BURST, CONNECTIONS = 1_200, 24
 EACH = BURST // CONNECTIONS
-"""Calls under a connection's limit of 64 streams. Calls beyond it are never accepted."""
+"""Number of calls on each connection, under the limit of 64 streams. Calls beyond the limit are never accepted."""
 
 WAIT_S = 10.0
 

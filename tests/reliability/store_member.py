@@ -1,12 +1,13 @@
-"""A process that trades on a store and prints the outcome of each trade. Others kill it, or make its disk fail.
+"""A process that trades on a store and prints the outcome of each trade. Other programs kill the process, or make its
+disk fail.
 
 ``python -m tests.reliability.store_member PATH TRADES [PLANT]`` prints a line at a time, each with one write. ``ack ID
-VOLUME SEQUENCE`` is a trade that was acknowledged, ``full ID`` or ``failed ID`` one that was refused, ``saw VOLUME``
-the Lookup behind it. Then the store is closed and copied to ``PATH.copy``: ``copied`` or ``uncopied``, and ``end``. A
-store that cannot be opened is ``refused``, exit code 2. PLANT names a bug that checks must find.
+VOLUME SEQUENCE`` is an acknowledged trade, ``full ID`` or ``failed ID`` a refused trade, ``saw VOLUME`` the Lookup
+after a trade. Then the store is closed and copied to ``PATH.copy``: ``copied`` or ``uncopied``, and ``end``. A store
+that cannot be opened is ``refused``, exit code 2. PLANT names a bug that checks must find.
 
-The first trades are of no stock: their ids are as many as the trades push out of the window later. The last ``GROUP``
-trades share a commit.
+The first trades name an unknown stock. Their ids are as many as the later trades push out of the window. The last
+``GROUP`` trades share a commit.
 """
 
 import os
@@ -27,14 +28,14 @@ from stock_service.trading.model import Side, Status, Stock
 STOCKS = (Stock("A", 100, 10**9), Stock("B", 200, 10**9))
 
 LOG_BYTES_MAX = 4 * 4096
-"""Trades between two moves of the log into the file, so that the move is tried too."""
+"""Size of the log at which it is moved into the file, small enough that the move is tried, too."""
 
 OLD, GROUP = 4, 3
 """Ids that are forgotten during the run; and trades of one group."""
 
 
 def main(path: str, trades: str, plant: str = "") -> None:
-    """Trades."""
+    """Runs the script: trades, Lookups, and a copy of the store."""
     sqlite_file._LOG_BYTES_MAX = LOG_BYTES_MAX
     PLANTS[plant]()
     try:
@@ -56,7 +57,7 @@ def main(path: str, trades: str, plant: str = "") -> None:
 
 
 def _trade(exchange: Exchange, name: str, stock: str) -> None:
-    """Trades, and says how that ended."""
+    """Trades, and prints the outcome."""
     try:
         reply = exchange.trade(stock, 1, Side.BUY, name)
         if reply.status is Status.OK:
@@ -95,12 +96,12 @@ def _copy(path: Path) -> None:
 
 
 def _unsynced() -> None:
-    """Commits are not waited for."""
+    """Plants a bug: commits are not synced."""
     sqlite_file._SETTINGS = tuple(setting.replace("= FULL", "= NORMAL") for setting in sqlite_file._SETTINGS)  # type: ignore[assignment]
 
 
 def _ids_apart() -> None:
-    """The trade is committed first, then that it was."""
+    """Plants a bug: a trade and its request id are two commits."""
     commit = StoreFile.commit
 
     def apart(file: StoreFile, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:

@@ -1,4 +1,4 @@
-"""A second of the fuzzing of ``grpc_fuzz.py``; its minutes are a command's."""
+"""A second of the fuzzing of ``grpc_fuzz.py``. A command fuzzes for minutes."""
 
 import random
 
@@ -9,7 +9,7 @@ from tests.reliability.grpc_fuzz import fuzz
 
 @pytest.mark.slow
 def test_frames_at_random_break_nothing(rng: random.Random) -> None:
-    """Twenty thousand frames: requests, replies and GOAWAY, and no error of ours; of both endings there are some."""
+    """Twenty thousand random frames cause no error. Some requests are answered, and some sessions end with GOAWAY."""
     done = fuzz(20_000, rng.randrange(2**32))
     assert done.answered > 1000
     assert 0 < done.broken < done.sessions

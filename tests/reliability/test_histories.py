@@ -1,4 +1,4 @@
-"""Two seconds of ``histories.py``, whose minutes version is a command."""
+"""Two seconds of ``histories.py``. A command tries histories for minutes."""
 
 import random
 

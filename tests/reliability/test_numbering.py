@@ -1,4 +1,4 @@
-"""Simulation of a primary: its turns, and what its lines show."""
+"""Simulation of a primary: turns, and the facts that the printed lines show."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SECONDS = 0.2
 
 
 def simulated(traders: int, stocks: int, turns: int) -> Simulation:
-    """A moment of it."""
+    """A short simulation."""
     return Simulation(PRIMARY, traders, stocks, turns, SECONDS)
 
 
@@ -35,7 +35,7 @@ def test_groups_of_a_turn_come_one_after_the_other(turns: int) -> None:
 
 
 def test_a_turn_that_lets_two_in_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: a turn is given again before its group has ended."""
+    """A planted bug is seen: a turn is given again before its group has ended."""
 
     def careless(simulation: Simulation, turn: int) -> None:
         if turn not in simulation._ready:

@@ -1,4 +1,4 @@
-"""Replicas behind balancers: one restart of the many that ``balancers.py`` tries."""
+"""Replicas behind balancers: a single restart; ``balancers.py`` tries many."""
 
 import pytest
 
@@ -14,7 +14,7 @@ CALLS, RESTARTS = 100, 1
 
 @pytest.fixture(scope="module")
 def rows(_postgres: Postgres, pytestconfig: pytest.Config) -> list[Row]:
-    """The rows of all balancers that are here, which are tried at once."""
+    """The rows of all installed balancers, from one trial."""
     with begun(_postgres.store(DEFAULT_STOCKS), pytestconfig.option.seed) as trying:
         trying.roll(CALLS, RESTARTS)
         return trying.rows(CALLS)

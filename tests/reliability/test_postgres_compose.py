@@ -37,7 +37,7 @@ def command(service: str) -> list[str]:
 
 
 def python(service: str, replaced: dict[str, str]) -> list[str]:
-    """Words behind ``python -m`` in a service's command, with other addresses in the place of those that it has."""
+    """Words after ``python -m`` in a service's command, with replaced addresses."""
     words = command(service)
     assert words[:2] == ["python", "-m"]
     line = "\0".join(words[2:])
@@ -49,7 +49,7 @@ def python(service: str, replaced: dict[str, str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def replicas(_postgres: Postgres) -> Iterator[list[Server]]:
-    """The number of replicas in the file, on one store and one port, each at an address of its own."""
+    """As many replicas as the file has, on one store and one port, each at a different address."""
     dsn = _postgres.database()
     made = run(*python("store", {STORE: dsn}))
     assert made.code == 0, made
@@ -85,7 +85,7 @@ def test_each_replica_serves_and_shows_its_metrics(replicas: list[Server]) -> No
 
 
 def test_envoy_deals_out_to_all_replicas(replicas: list[Server], tmp_path: Path) -> None:
-    """Envoy sends to all replicas with ``envoy.yaml``, in which the file's own command has changed two addresses."""
+    """Envoy sends to all replicas with ``envoy.yaml``, after the file's command has changed two addresses."""
     if lacking("Envoy"):
         pytest.skip(lacking("Envoy"))
     words = [word for each in command("envoy") for word in ("-e", each)]

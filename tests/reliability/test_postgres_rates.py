@@ -1,4 +1,4 @@
-"""A moment of ``replica_rates.py``: its counts, without its speeds."""
+"""A short run of ``replica_rates.py``: the counts, without the speeds."""
 
 import pytest
 

@@ -40,7 +40,8 @@ def test_a_row_that_falls_short_unknown_fails(rows: list[Row], code: int, monkey
 def test_a_known_row_may_fall_so_far_and_no_further(
     promise: str, just: float, worse: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 1 past the bound, where no number says how far, and where it was past it in one round of two."""
+    """A row past its bound is not excused. Neither is a row without a number, or a row that was past the bound in one
+    round of two."""
     rounds = [[Row(promise, "0", "short", False, number)] for number in (just, worse, None)]
     turns = iter(rounds)
     monkeypatch.setitem(PROMISES, "fair", Promise((lambda _minutes, _seed: next(turns),)))
@@ -84,7 +85,7 @@ def test_who_comes_back_slowly_lowers_no_peak() -> None:
 
 
 def test_a_host_that_slows_down_in_a_block_lowers_no_goodput() -> None:
-    """Half of the requests in handlers that took twice as long are the same share of a core."""
+    """Half of the requests, in handlers that take twice as long, fill an equal share of a core."""
     calm = overload.block_of(Offered(due=100, good=100), 1.0, (0.5, 0.5), 0.5, 0.005)
     slow = overload.block_of(Offered(due=100, good=50), 1.0, (0.5, 0.5), 0.5, 0.01)
     assert calm.goodput == slow.goodput == 1.0
@@ -143,7 +144,7 @@ def test_what_goes_late_or_polite_clients_lack_falls_short() -> None:
 
 
 def test_without_grpc_go_its_rows_are_skipped_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without grpc-go one row says how to get it."""
+    """Without grpc-go a row says how to get grpc-go."""
     monkeypatch.setattr(real_clients, "is_built", lambda _: False)
     (row,) = real_clients.check(False)
     assert (row.figure, row.passed, excused(row)) == ("skipped: make peers", False, True)
@@ -152,7 +153,7 @@ def test_without_grpc_go_its_rows_are_skipped_and_not_kept(monkeypatch: pytest.M
 
 
 def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A check that breaks fails the command, and says the reason."""
+    """A check that raises an error fails the command, and a row has the reason."""
 
     def breaks(_minutes: bool, _seed: int) -> list[Row]:
         raise ValueError("no such thing")
@@ -165,7 +166,8 @@ def test_a_check_that_breaks_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_what_an_absent_tool_would_try_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A row of each tool says how to get it; the command goes on, since the machine lacks it and not the service."""
+    """A row of each absent tool says how to get the tool. The command still succeeds, since the service is not at
+    fault."""
     monkeypatch.setattr(conformance, "TOOLS", tmp_path)
     monkeypatch.setattr(guided_fuzz, "find_spec", lambda _: None)
     rows = conformance.check(False) + guided_fuzz.check(False, 1)
@@ -194,7 +196,8 @@ def test_a_row_that_only_states_is_neither_kept_nor_short() -> None:
 
 
 def test_the_page_has_every_row_and_reason() -> None:
-    """A shortfall is marked, and a known one has its reason; then come the seconds that each took."""
+    """The page marks each shortfall, and has the reason of each known shortfall. Then come the seconds of each
+    promise."""
     found = {name: [KEPT, FALLEN, KNOWN] for name in PROMISES}
     text = command.page(found, dict.fromkeys(PROMISES, 7.2), 70.0, "make check-reliability", 5)
     assert text.count("| a | 0 | 0 | yes |") == len(PROMISES)

@@ -1,4 +1,4 @@
-"""A certificate is renewed without a dropped request: one renewal of the ten that ``renewals.py`` tries."""
+"""A certificate is renewed without a dropped request: a single renewal; ``renewals.py`` tries ten."""
 
 import pytest
 

@@ -1,9 +1,8 @@
-"""Some seconds of the promises that programs try for minutes. No bar here asks how late something was.
-
-The other promises are the command's alone. Their facts have tests of less: hostile peers in ``test_sockets_frames.py``,
-``test_sockets_limits.py`` and ``test_grpc_session_faults.py``, kills in ``test_store.py``, sick disks in
-``test_sqlite_file.py`` and ``test_sqlite_log.py``, replicas in ``test_postgres_losses.py``, stops in
-``test_stopping.py``, and callers in ``test_access.py``.
+"""Some seconds of promises that programs try for minutes. No limit here is on lateness. Only the command tries the
+other promises. Smaller tests show their facts: hostile peers in ``test_sockets_frames.py``, ``test_sockets_limits.py``
+and ``test_grpc_session_faults.py``, kills in ``test_store.py``, sick disks in ``test_sqlite_file.py`` and
+``test_sqlite_log.py``, replicas in ``test_postgres_losses.py``, stops in ``test_stopping.py``, and callers in
+``test_access.py``.
 """
 
 import random
@@ -15,7 +14,7 @@ from tests.reliability import frames_fuzz, held, honest, hostile_http2, steady
 from tests.reliability.rows import Row
 
 LOAD_S = 0.5
-"""Seconds of a load, which say nothing of the memory."""
+"""Duration of a load, too short for a judgement of the memory."""
 
 TRIED: dict[str, Callable[[int], list[Row]]] = {
     "steady": lambda _seed: steady.soak(LOAD_S),

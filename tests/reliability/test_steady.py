@@ -1,4 +1,4 @@
-"""Judgement of a load of some length."""
+"""Judgement of a load by its length: answers and memory."""
 
 from tests.reliability import steady
 from tests.reliability.promises import excused

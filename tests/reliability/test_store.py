@@ -1,4 +1,4 @@
-"""The store keeps its promises through kills and failures: a part of the tries of ``store.py``."""
+"""The store keeps its promises through kills and failures: some of the trials of ``store.py``."""
 
 import random
 from pathlib import Path
@@ -57,14 +57,14 @@ def test_lost_power_loses_and_doubles_nothing(tmp_path: Path, rng: random.Random
 
 @pytest.mark.parametrize("plant", ["unsynced", "ids apart"])
 def test_a_planted_bug_is_caught_by_lost_power(plant: str, tmp_path: Path, rng: random.Random) -> None:
-    """The check can fail."""
+    """The check finds a planted bug after lost power."""
     steps, _ = recorded(tmp_path / "run", plant)
     with pytest.raises(AssertionError):
         power_is_lost(tmp_path, steps, rng, 400)
 
 
 def test_a_run_without_a_fault_holds(tmp_path: Path) -> None:
-    """The scripted run itself: all is acknowledged."""
+    """Without a fault the scripted run acknowledges every trade."""
     told, code = run(tmp_path / "store")
     assert (code, told.ended, told.copied, len(told.acknowledged), told.refused) == (0, True, True, TRADES, [])
     holds(tmp_path / "store", told)

@@ -28,7 +28,8 @@ TRIED = Tried(FOUND, AFTERWARDS, 15.0)
 
 @pytest.mark.parametrize(("workers", "is_right"), [(2, False), (4, True), (8, True), (16, False)])
 def test_an_advised_pool_is_enough_and_at_most_twice_the_smallest(workers: int, is_right: bool) -> None:
-    """Here a pool of 4 reaches 94 % of the best rate, and a pool of 2 half of that."""
+    """A pool of 4 reaches 94 % of the best rate and is enough. A pool of 2 is not enough, and a pool of more than 8 is
+    too large."""
     tried = replace(TRIED, found=replace(FOUND, workers=workers))
     assert tried.smallest == 4
     assert tried.is_pool_right is is_right
@@ -36,7 +37,7 @@ def test_an_advised_pool_is_enough_and_at_most_twice_the_smallest(workers: int, 
 
 @pytest.mark.parametrize(("said_hz", "is_right"), [(320, False), (330, True), (430, True), (440, False)])
 def test_a_rate_is_found_again(said_hz: float, is_right: bool) -> None:
-    """Within 15 % of the 380/s that the advised pool did afterwards."""
+    """An advised rate counts as found again within 15 % of the 380/s that the advised pool reached afterwards."""
     assert replace(TRIED, found=replace(FOUND, highest_hz=said_hz)).is_rate_right is is_right
 
 
@@ -112,7 +113,7 @@ def test_the_recorded_trials_hold() -> None:
 
 
 def faults_of(text: str) -> list[str]:
-    """Contradictions in rows of the page's table: their pools decide if the advice is enough, found and right."""
+    """Contradictions in rows of the page's table. The measured pools decide if an advice is enough and right."""
     table, faults, right = text.partition(BEGIN)[2].partition(END)[0], [], [0, 0]
     for name, _, advised, smallest, of_best, said, found, did, *_ in (
         [cell.strip() for cell in line.strip("|\n ").split(" | ")]
@@ -137,7 +138,7 @@ def faults_of(text: str) -> list[str]:
 
 
 def test_the_table_of_the_page_agrees_with_itself() -> None:
-    """A number of it that was changed by hand is found, in the row or in the sum above."""
+    """A number of the table that was changed by hand is found, in a row or in the summary."""
     text = README.read_text(encoding="utf-8")
     assert faults_of(text) == []
     for written, other in (

@@ -1,15 +1,14 @@
-"""Trials of ``recommend``: ``--start`` advises on twelve services of others, and a sweep of fresh servers judges it.
+"""Trials of ``recommend``: ``--start`` advises on twelve services, and a sweep of fresh servers judges the advice.
 
     python -m tests.reliability.trials [NAME ...]
 
-The advice is given as for a user's service, without a description. Then every pool is started afresh and measured by
-turns, in ``SWEEPS`` sweeps. A pool is enough if it reaches ``NEAR`` of the best rate. The advice passes if its pool is
-enough, and at most ``TWICE`` the smallest such pool. Its rate passes if a sweep measures it again within
+The advice is given as for a user's service, without a description. Then servers with every pool are started and
+measured in turns, in ``SWEEPS`` sweeps. A pool is enough if it reaches ``NEAR`` of the best rate. The advice passes if
+its pool is enough, and at most ``TWICE`` the smallest such pool. Its rate passes if a sweep measures it again within
 ``MEASURED_ERROR``.
 
 Each service's row is written into the page of ``recommend`` as soon as it is judged. So the table can be made in
-pieces: each row has the commit that it was measured on. Rows of another machine, kernel or Python are dropped
-meanwhile.
+pieces: each row has the commit of its measurement. Rows of a different machine, kernel or Python are dropped.
 """
 
 import argparse
@@ -51,7 +50,7 @@ SWEEPS = 3
 """Number of sweeps over all pools that measure the right advice for a service. An advice itself is one sweep."""
 
 TWICE = 2
-"""Factor on the smallest pool that is enough: the advised pool may be so large."""
+"""Largest advised pool that passes, as a multiple of the smallest pool that is enough."""
 
 HEADER = (
     "| service | what a request does | advised | smallest enough | of the best | rate said | found "
@@ -66,13 +65,13 @@ class Tried:
 
     found: Found
     levels: tuple[Level, ...]
-    """Every pool afterwards, of servers that were started afresh."""
+    """Measurements of every pool afterwards, on fresh servers."""
     took_s: float
-    """Seconds that the advice took."""
+    """Duration of the advice, in seconds."""
 
     @property
     def own(self) -> Level:
-        """The advised pool, as it was found afterwards."""
+        """The measurement of the advised pool afterwards."""
         return next(level for level in self.levels if level.at_once == self.found.workers)
 
     @property
@@ -88,17 +87,17 @@ class Tried:
 
     @property
     def is_pool_right(self) -> bool:
-        """True where the advised pool is enough, and not far too large."""
+        """True if the advised pool is enough, and not far too large."""
         return self.of_best >= NEAR and self.found.workers <= TWICE * self.smallest
 
     @property
     def is_rate_right(self) -> bool:
-        """True where the rate that was said is found again."""
+        """True if the advised rate was measured again."""
         return abs(self.found.highest_hz / self.own.throughput_hz - 1) <= MEASURED_ERROR
 
 
 def run(names: Sequence[str], watch: Watch, page: Path = README) -> Iterator[str]:
-    """Tries these services; gives the table's rows, and writes each into the page. Blocks for a minute each."""
+    """Tries these services. Writes each row into the page, and gives the rows. Blocks for a minute for each service."""
     here = environment.look()
     machine = f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}"
     commit = f"{here.commit[:8]}{' with changes' if is_changed() else ''}"
@@ -149,7 +148,7 @@ def shown(name: str, tried: Tried, at: str) -> str:
 
 
 def is_changed() -> bool:
-    """True where the sources differ from the commit's. The page does not count, as it is written row by row."""
+    """True if the sources differ from the commit's sources. The page does not count, since it is written row by row."""
     return subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ":/*.py"], cwd=README.parent).returncode != 0
 
 
@@ -158,7 +157,7 @@ def _marked(text: str, is_right: bool) -> str:
 
 
 BEGIN, END = "<!-- trials -->\n", "<!-- end of trials -->\n"
-"""The part of the page that is written stands between these."""
+"""Marks in the page around the written part."""
 
 _ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 

@@ -1,4 +1,5 @@
-"""Tries promises one after the other. Promises without timing run three at a time, each in a process."""
+"""Trial of several promises. Promises without timing run three at a time, each in a process; the others run one after
+another."""
 
 import logging
 import time
@@ -11,8 +12,8 @@ from tests.reliability.promises import PROMISES
 from tests.reliability.rows import Row
 
 AT_ONCE = 3
-"""Number of promises tried at the same time, where lateness is not checked. With two, one of two cores would idle
-during waits for a disk, a start or an end."""
+"""Number of promises without timing that are tried at a time. With two, one of two cores would idle during waits for a
+disk, a start or an end."""
 
 
 class Length(StrEnum):
@@ -24,7 +25,7 @@ class Length(StrEnum):
 
 
 def tried(name: str, length: Length, seed: int) -> tuple[str, list[Row], float]:
-    """A promise's name, its rows, and the seconds that they took. What went wrong in a check is a row."""
+    """Tries a promise. Gives its name, its rows, and the seconds. An error of a check becomes a row."""
     logging.basicConfig(level=logging.ERROR)  # else stores here warn of each database that a trial kills
     began_s = time.monotonic()
     rows: list[Row] = []
@@ -40,7 +41,7 @@ def tried(name: str, length: Length, seed: int) -> tuple[str, list[Row], float]:
 
 
 def every(names: Sequence[str], length: Length, seed: int) -> Iterator[tuple[str, list[Row], float]]:
-    """Each promise once its rows are there: what needs no quiet machine first, some at a time, in the table's order."""
+    """Tries promises, and yields each with its rows. Promises that need no quiet machine come first, some at a time."""
     beside = [name for name in names if not PROMISES[name].timed]
     if beside:
         with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as processes:
