@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 
 from clients.load.plan.load_plan import LoadPlan
@@ -175,6 +175,14 @@ class PeerConnection:
     def answer(self, *frames: RequestFrame) -> None:
         """Replies to these, in one send."""
         self.socket.sendall(b"".join(map(ok, frames)))
+
+
+@contextmanager
+def opened(**options: object) -> Iterator[tuple[Lanes, PeerConnection, Peer]]:
+    """A single lane, which has connected, with the server's side of its connection."""
+    with Peer() as peer, closing(lanes(peer.address, 1, **options)) as some:  # type: ignore[arg-type]
+        some.open()
+        yield some, peer.accept(), peer
 
 
 class LineCodec:

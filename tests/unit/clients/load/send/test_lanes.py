@@ -27,6 +27,7 @@ from tests.unit.clients.load.send.lanes_bench import (
     drive,
     lanes,
     ok,
+    opened,
     recorded,
     saying,
 )
@@ -177,9 +178,7 @@ def test_a_reply_behind_something_else_is_done_when_it_is_read() -> None:
 
 def test_a_reply_alone_is_done_when_epoll_said_so() -> None:
     """A single reply has the time of epoll's report, and is not charged for replies read before it."""
-    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(codec=LineCodec) as (some, accepted, _):
         accepted.socket.sendall(b"ok 1\n")
         ((descriptor, _),) = some._epoll.poll(10)
         assert some._watched[descriptor].receive(12345)
@@ -218,9 +217,7 @@ def large() -> LoadPlan:
 
 def test_what_the_kernel_has_no_room_for_is_sent_when_it_has() -> None:
     """A server that reads late gets every byte, in order."""
-    with Peer() as peer, closing(lanes(peer.address, 1, large())) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(plan=large()) as (some, accepted, _):
         assert not some.lanes[0].room
         drive(some, lambda: bool(accepted.requests()))
         assert accepted.frames[0].payload == LARGE.payloads[0]
@@ -232,9 +229,7 @@ def test_what_the_kernel_has_no_room_for_is_sent_when_it_has() -> None:
 @pytest.mark.parametrize("how", ["closed", "reset"])
 def test_a_connection_lost_with_bytes_unsent_is_a_fault(how: str) -> None:
     """A connection lost with unsent bytes is one fault, and the lane goes on with a new connection."""
-    with Peer() as peer, closing(lanes(peer.address, 1, large())) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(plan=large()) as (some, accepted, peer):
         if how == "reset":
             accepted.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         accepted.socket.close()
@@ -266,9 +261,7 @@ def test_a_server_that_goes_away_leaves_one_error_an_attempt() -> None:
 
 def test_the_hello_goes_first_and_control_bytes_are_sent() -> None:
     """The protocol's hello goes out before any call, and its control bytes between calls."""
-    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(codec=LineCodec) as (some, accepted, _):
         drive(some, lambda: accepted.read() == b"hello\ncall 1\n")
         accepted.socket.sendall(b"pi")
         accepted.socket.sendall(b"ng\n")
@@ -296,9 +289,7 @@ def test_a_connection_that_is_used_up_is_made_anew() -> None:
 
 def test_a_call_that_is_given_up_is_cancelled() -> None:
     """A call that is given up is cancelled at the server, and the lane sends its next. The late reply is dropped."""
-    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec, timeout_s=0.001)) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(codec=LineCodec, timeout_s=0.001) as (some, accepted, _):
         accepted.socket.sendall(b"ok 1\n")
         drive(some, lambda: b"cancel 2\n" in accepted.read())
         accepted.socket.sendall(b"ok 2\n")
@@ -308,9 +299,7 @@ def test_a_call_that_is_given_up_is_cancelled() -> None:
 
 def test_a_connection_that_the_protocol_gives_up_says_why() -> None:
     """The last bytes of the codec are sent before the connection is closed. All calls under way end with the fault."""
-    with Peer() as peer, closing(lanes(peer.address, 1, codec=LineCodec)) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(codec=LineCodec) as (some, accepted, _):
         accepted.socket.sendall(b"end\n")
         drive(some, lambda: len(some.lanes[0].records.connect_ns) == 2)
         assert accepted.read() == b"hello\ncall 1\nbye\n"

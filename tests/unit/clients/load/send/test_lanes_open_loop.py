@@ -24,6 +24,7 @@ from tests.unit.clients.load.send.lanes_bench import (
     drive,
     lanes,
     ok,
+    opened,
     recorded,
     saying,
 )
@@ -76,9 +77,7 @@ def test_every_request_is_sent_once_and_answered() -> None:
 def test_response_time_counts_from_due_and_service_time_from_the_send() -> None:
     """A request that was due before the start is sent late. The records have the due moment and the moment of the
     send."""
-    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[-20 * MS])) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(due_ns=[-20 * MS]) as (some, accepted, _):
         drive(some, lambda: len(accepted.requests()) == 2)
         accepted.answer(*accepted.frames)
         drive(some, lambda: recorded(some) == 2)
@@ -117,9 +116,7 @@ def test_where_there_is_no_room_requests_are_sent_late_and_in_order() -> None:
     """If a connection takes one request at a time, the second request waits for the first reply. It keeps its due
     moment."""
     codec = partial(LineCodec, streams_max=1)
-    with Peer() as peer, closing(lanes(peer.address, 1, codec=codec, due_ns=[0, 0, MS])) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(codec=codec, due_ns=[0, 0, MS]) as (some, accepted, _):
         for call in range(1, 5):
             some.drive(time.perf_counter_ns() + 2 * MS)
             assert accepted.read().endswith(b"call %d\n" % call)
@@ -149,12 +146,7 @@ def test_what_could_not_be_sent_is_recorded_at_the_end() -> None:
     deadline = Deadline(2**62)
     codec = partial(LineCodec, streams_max=2)
     due_ns = [0, MS, 2 * MS, 3 * MS, 3600 * 10**9]
-    with (
-        Peer() as peer,
-        closing(lanes(peer.address, 1, codec=codec, due_ns=due_ns, deadline=deadline, timeout_s=0.1)) as some,
-    ):
-        some.open()
-        accepted = peer.accept()
+    with opened(codec=codec, due_ns=due_ns, deadline=deadline, timeout_s=0.1) as (some, accepted, _):
         accepted.socket.sendall(b"ok 1\n")
         drive(some, lambda: some.lanes[0].records.started - 1 + some.unsent == 4)  # all that is due has been seen
         assert some.unsent in (2, 3)  # the first reply may have made room, or not yet
@@ -185,9 +177,7 @@ def test_what_was_due_before_the_deadline_is_still_sent_after_it() -> None:
 def test_what_the_server_said_before_it_closed_is_heard() -> None:
     """The last bytes of a server that closed are read, even if a send fails first. The calls end with the server's
     fault."""
-    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0] * 5)) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(due_ns=[0] * 5) as (some, accepted, _):
         accepted.socket.sendall(encode_reply(0, FaultCode.RESOURCE_EXHAUSTED, b"too many connections"))
         accepted.socket.close()  # with a request unread: what is sent now is refused
         drive(some, lambda: recorded(some) >= 2)
@@ -231,9 +221,7 @@ def test_the_first_call_of_a_connection_made_anew_is_marked_too() -> None:
 
 def test_a_first_call_that_is_lost_with_its_connection_is_marked_too() -> None:
     """A first call that is lost with its connection is marked. Lost requests of the schedule are not marked."""
-    with Peer() as peer, closing(lanes(peer.address, 1, due_ns=[0, 0])) as some:
-        some.open()
-        accepted = peer.accept()
+    with opened(due_ns=[0, 0]) as (some, accepted, _):
         drive(some, lambda: len(accepted.requests()) == 3)
         accepted.socket.close()
         drive(some, lambda: recorded(some) == 3)
@@ -257,12 +245,7 @@ def test_an_idle_connection_answers_the_servers_pings() -> None:
 
 def test_what_is_due_after_a_first_call_that_failed_is_the_schedules() -> None:
     """A failed first call is marked. The next call is not marked, and times out like any other call."""
-    with (
-        Peer() as peer,
-        closing(lanes(peer.address, 1, codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02)) as some,
-    ):
-        some.open()
-        accepted = peer.accept()
+    with opened(codec=LineCodec, due_ns=[SWEEP_NS, SWEEP_NS], timeout_s=0.02) as (some, accepted, _):
         accepted.socket.sendall(b"bad 1\n")
         drive(some, lambda: b"call 3\n" in accepted.read())
         accepted.socket.sendall(b"ok 2\n")
