@@ -6,54 +6,40 @@ connections. It prints ``begun``, and then the number of answers in that time.
 
 import os
 import select
-import socket
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 
-from stock_service.rpc.transports import Address, load
-from stock_service.rpc.wire.codec import Codec, Prepared
+from stock_service.rpc.transports import Address
+from stock_service.rpc.wire.codec import Prepared
 from stock_service.trading.service import LOOKUP
 from tests.conformance.running import WAIT_S
 from tests.reliability.honest import ASK, Served
+from tests.reliability.open_loop import Lane, codec_of
 from tests.reliability.socket_attacker import NICE
 
 
-@dataclass(slots=True)
-class Caller:
-    """One connection."""
+def _call(lane: Lane, prepared: Prepared, calls: int) -> None:
+    """Opens calls until this number are open, and sends the bytes that the server takes."""
+    lane.unsent += lane.codec.take_outgoing()
+    while len(lane.due_s) < calls and lane.codec.room():
+        number, request = lane.codec.start(prepared)
+        lane.due_s[number] = time.monotonic()
+        lane.unsent += request
+    lane.push()
 
-    socket: socket.socket
-    codec: Codec
-    unsent: bytes
-    sent_s: dict[int, float] = field(default_factory=dict)
-    """Its open calls, with the time of each send."""
 
-    def call(self, prepared: Prepared, calls: int) -> None:
-        """Opens calls until this number are open, and sends the bytes that the server takes."""
-        data = self.unsent + self.codec.take_outgoing()
-        while len(self.sent_s) < calls and self.codec.room():
-            number, request = self.codec.start(prepared)
-            self.sent_s[number] = time.monotonic()
-            data += request
-        try:
-            sent = self.socket.send(data) if data else 0
-        except BlockingIOError:
-            sent = 0
-        self.unsent = data[sent:]
-
-    def take(self, served: Served) -> None:
-        """Takes the replies that are there."""
-        data = self.socket.recv(1 << 16)
-        assert data, "the server closed a connection"
-        now_s = time.monotonic()
-        for number, reply in self.codec.feed(data):
-            took_s = now_s - self.sent_s.pop(number)
-            if isinstance(reply, bytes):
-                served.took_s.append(took_s)
-            else:
-                served.failed += 1
+def _take(lane: Lane, served: Served) -> None:
+    """Takes the replies that are there."""
+    data = lane.socket.recv(1 << 16)
+    assert data, "the server closed a connection"
+    now_s = time.monotonic()
+    for number, reply in lane.codec.feed(data):
+        took_s = now_s - lane.due_s.pop(number)
+        if isinstance(reply, bytes):
+            served.took_s.append(took_s)
+        else:
+            served.failed += 1
 
 
 def called(
@@ -66,30 +52,21 @@ def called(
     payload: bytes = ASK,
 ) -> Served:
     """The outcomes of requests on several connections, each with several open at a time. Blocks meanwhile."""
-    served, callers = Served(), dict[int, Caller]()
-    prepared = _codec(transport, address).prepare(path, payload, WAIT_S)
+    served, lanes = Served(), dict[int, Lane]()
+    prepared = codec_of(transport, address).prepare(path, payload, WAIT_S)
     with ExitStack() as sockets, select.epoll() as epoll:
         for _ in range(connections):
-            connected = sockets.enter_context(socket.create_connection(address, WAIT_S))
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connected.setblocking(False)
-            codec = _codec(transport, address)
-            callers[connected.fileno()] = Caller(connected, codec, codec.hello)
-            epoll.register(connected, select.EPOLLIN)
+            lane = Lane(transport, address)
+            lanes[sockets.enter_context(lane.socket).fileno()] = lane
+            epoll.register(lane.socket, select.EPOLLIN)
         until_s = time.monotonic() + duration_s
-        for caller in callers.values():
-            caller.call(prepared, calls)
+        for lane in lanes.values():
+            _call(lane, prepared, calls)
         while time.monotonic() < until_s:
             for descriptor, _ in epoll.poll(0.1):
-                callers[descriptor].take(served)
-                callers[descriptor].call(prepared, calls)
+                _take(lanes[descriptor], served)
+                _call(lanes[descriptor], prepared, calls)
     return served
-
-
-def _codec(transport: str, address: Address) -> Codec:
-    codec = load(transport).codec(address)
-    assert codec is not None, f"the lean client does not speak {transport}"
-    return codec
 
 
 if __name__ == "__main__":

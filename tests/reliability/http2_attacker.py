@@ -1,21 +1,20 @@
 """A hostile client of a gRPC server, as a process: one attack on several connections, repeated when a connection is cut
-off. ``python -m tests.reliability.http2_attacker HOST PORT ATTACK SECONDS`` prints the number of its connections.
+off. ``python -m tests.reliability.http2_attacker HOST PORT ATTACK SECONDS`` prints ``begun``, and then the
+number of its connections.
 """
 
 import gzip
 import random
-import select
-import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from stock_service.rpc.transports import Address
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.grpc_replies import PREFIX
 from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
+from tests.reliability.socket_attacker import Attack as Hostile
+from tests.reliability.socket_attacker import attack
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, data, head, message
 from tests.unit.stock_service.rpc.wire.http2_floods import floods
 
@@ -145,59 +144,6 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-class _Attacker:
-    """One connection."""
-
-    def __init__(self, address: Address, attack: Attack) -> None:
-        self.socket = socket.create_connection(address)
-        self.socket.setblocking(False)
-        self._pieces = attack()
-        self._unsent = b""
-        self.done = False
-
-    def push(self) -> bool:
-        """Sends and reads as much as possible. True if the connection goes on."""
-        try:
-            if not self._unsent:
-                self._unsent = next(self._pieces, b"")
-                self.done = not self._unsent
-            if not self.done:
-                self._unsent = self._unsent[self.socket.send(self._unsent) :]
-        except BlockingIOError:
-            pass  # the server reads no more of it now
-        except OSError:
-            return False
-        try:
-            return bool(self.socket.recv(PIECE))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-
-
-def attack(address: Address, name: str, duration_s: float) -> int:
-    """Attacks for this time. Gives the number of connections."""
-    until_s = time.monotonic() + duration_s
-    poll, attackers, opened = select.poll(), dict[int, _Attacker](), 0
-    while time.monotonic() < until_s:
-        while len(attackers) < MANY.get(name, CONNECTIONS):
-            attacker = _Attacker(address, ATTACKS[name])
-            attackers[attacker.socket.fileno()] = attacker
-            poll.register(attacker.socket, select.POLLIN | select.POLLOUT)
-            opened += 1
-        for descriptor, _ in poll.poll(100):
-            attacker = attackers[descriptor]
-            goes_on = attacker.push()
-            if not goes_on:
-                poll.unregister(descriptor)
-                attackers.pop(descriptor).socket.close()
-            elif attacker.done:
-                poll.modify(descriptor, select.POLLIN)
-    for attacker in attackers.values():
-        attacker.socket.close()
-    return opened
-
-
 if __name__ == "__main__":
-    host, port, its_name, seconds = sys.argv[1:]
-    print(attack((host, int(port)), its_name, float(seconds)))
+    host, port, name, seconds = sys.argv[1:]
+    print(attack((host, int(port)), Hostile(ATTACKS[name], MANY.get(name, CONNECTIONS)), float(seconds)))

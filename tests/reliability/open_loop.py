@@ -60,15 +60,22 @@ class Offered:
         return self.due - self.given_up - len(self.answered_s) - len(self.refused_s)
 
 
-class _Lane:
-    """One connection."""
+def codec_of(transport: str, address: Address) -> Codec:
+    """A codec of the lean client. Fails for a transport that the lean client does not speak."""
+    codec = load(transport).codec(address)
+    assert codec is not None, f"the lean client does not speak {transport}"
+    return codec
 
-    def __init__(self, address: Address, codec: Codec) -> None:
+
+class Lane:
+    """A connection with several open calls. The caller closes its socket."""
+
+    def __init__(self, transport: str, address: Address) -> None:
         self.socket = socket.create_connection(address, WAIT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        self.codec = codec
-        self.unsent = bytearray(codec.hello)
+        self.codec = codec_of(transport, address)
+        self.unsent = bytearray(self.codec.hello)
         self.due_s: dict[int, float] = {}
         """Times at which its open calls were due."""
 
@@ -108,13 +115,13 @@ class _OpenLoop:
         payload: Callable[[int], bytes],
         deadline_s: float,
     ) -> None:
-        self._transport, self._address, self._path, self._payload = transport, address, path, payload
+        self._path, self._payload = path, payload
         self._deadline_s = deadline_s
         self._offered = Offered()
         self._waiting: deque[float] = deque()  # when each request was due that is not sent yet
         connections = CONNECTIONS.get(transport, CONNECTIONS_ELSE)
-        self._prepare = self._codec().prepare
-        self._lanes = deque(_Lane(address, self._codec()) for _ in range(connections))
+        self._prepare = codec_of(transport, address).prepare
+        self._lanes = deque(Lane(transport, address) for _ in range(connections))
         self._by_descriptor = {lane.socket.fileno(): lane for lane in self._lanes}
         self._epoll = opened.enter_context(select.epoll())
         for lane in self._lanes:
@@ -174,12 +181,7 @@ class _OpenLoop:
         left_ms = max(1, math.ceil((given_up_s - now_s) * 1000))
         return self._prepare(self._path, self._payload(int(given_up_s * 1e9)), left_ms / 1000)
 
-    def _codec(self) -> Codec:
-        codec = load(self._transport).codec(self._address)
-        assert codec is not None, f"the lean client does not speak {self._transport}"
-        return codec
-
-    def _take(self, lane: _Lane, until_s: float) -> None:
+    def _take(self, lane: Lane, until_s: float) -> None:
         """Takes the replies that have come."""
         data = lane.socket.recv(1 << 18)
         assert data, "the server closed a connection"

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +21,7 @@ from stock_service.rpc.transports import load
 from stock_service.trading.service import LOOKUP
 from tests.end_to_end.process import WAIT_S, Server
 from tests.end_to_end.test_secured import LOOKUP_FISHCO, looked_up, secured
+from tests.reliability.restarts import Told
 from tests.reliability.rows import Row
 from tests.reliability.serving import within
 
@@ -35,14 +35,6 @@ TOGETHER = 3
 """Transports that are tried at a time."""
 
 PARTS = ("server.pem", "server-key.pem")
-
-
-@dataclass(slots=True)
-class Told:
-    """The replies to one client."""
-
-    requests: int = 0
-    failures: list[str] = field(default_factory=list)
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
