@@ -5,10 +5,14 @@ import re
 from pathlib import Path
 
 from stock_service.rpc.errors import Fault, FaultCode, UsageError
-from stock_service.rpc.process.command_line import address, seconds
+from stock_service.rpc.process.beginning import UNREAD_EXIT
+from stock_service.rpc.process.command_line import USAGE_EXIT, address, seconds
 from stock_service.rpc.server_core.options import is_loopback
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, load
+
+OTHER_EXIT = 1
+"""Exit code for an outcome that is not OK."""
 
 FAULT_EXIT = 3
 """Exit code where a request got no reply, or the server refused the call."""
@@ -51,6 +55,17 @@ _ADVICE = {
     FaultCode.PERMISSION_DENIED: "ask the operator of the server for the right, or use a credential that has the right",
     FaultCode.INTERNAL: "look into the server's log",
 }
+
+
+def exits(of_ok: str, of_fault: str) -> dict[int, str]:
+    """Meaning of each exit code of a client that sends requests of the stock service."""
+    return {
+        0: of_ok,
+        OTHER_EXIT: "some outcome was not OK",
+        USAGE_EXIT: "bad usage",
+        FAULT_EXIT: of_fault,
+        UNREAD_EXIT: "the reader of the output has gone",
+    }
 
 
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:

@@ -21,27 +21,17 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained, server_address
+from clients.connecting import FAULT_EXIT, NO_STOCK, OTHER_EXIT, add_options, connect, exits, explained, server_address
 from clients.remote_exchange import RemoteExchange
 from stock_service.rpc.errors import Fault, UsageError
-from stock_service.rpc.process.beginning import UNREAD_EXIT, printing
-from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse, seconds
+from stock_service.rpc.process.beginning import printing
+from stock_service.rpc.process.command_line import Parser, integer, refuse, seconds
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import NAME_LENGTH_MAX, Status
 
 PROGRAM = "python -m clients.price_updater"
 
-OTHER_EXIT = 1
-"""Exit code for an outcome that is not OK."""
-
-EXITS = {
-    0: "every update was OK",
-    OTHER_EXIT: "some outcome was not OK",
-    USAGE_EXIT: "bad usage",
-    FAULT_EXIT: "an update, or connecting, got no reply",
-    UNREAD_EXIT: "the reader of the output has gone",
-}
-"""Meaning of each exit code."""
+EXITS = exits("every update was OK", "an update, or connecting, got no reply")
 
 PRICE_CENTS = (1_00, 200_00)
 """Range of the prices that the updater sets, in cents, with both ends included."""

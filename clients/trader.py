@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from decimal import Decimal, InvalidOperation
 
-from clients.connecting import FAULT_EXIT, NO_STOCK, add_options, connect, explained
+from clients.connecting import FAULT_EXIT, NO_STOCK, OTHER_EXIT, add_options, connect, exits, explained
 from clients.price_updater import stock_name
 from clients.retrying import RETRIES_MAX, RetryingExchange
 from stock_service.rpc.errors import Fault, UsageError, printable
-from stock_service.rpc.process.beginning import UNREAD_EXIT, printing
-from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, integer, refuse
+from stock_service.rpc.process.beginning import printing
+from stock_service.rpc.process.command_line import Parser, integer, refuse
 from stock_service.trading.catalog_file import DEFAULT_STOCKS, DEFAULT_VOLUME_LIMIT
 from stock_service.trading.model import (
     INT64_MAX,
@@ -44,17 +44,7 @@ Answer = tuple[Status, str]
 
 Request = Callable[[RetryingExchange], Answer]
 
-OTHER_EXIT = 1
-"""Exit code for an outcome that is not OK."""
-
-EXITS = {
-    0: "every reply was OK",
-    OTHER_EXIT: "some outcome was not OK",
-    USAGE_EXIT: "bad usage",
-    FAULT_EXIT: "no reply, or the server refused the call",
-    UNREAD_EXIT: "the reader of the output has gone",
-}
-"""Meaning of each exit code."""
+EXITS = exits("every reply was OK", "no reply, or the server refused the call")
 
 _SIDES = {"buy": Side.BUY, "sell": Side.SELL}
 
