@@ -217,7 +217,7 @@ def commands_exist(document: Document) -> Iterator[str]:
 
 
 def importable(module: str) -> bool:
-    """Tell whether a module is installed."""
+    """True if a module is installed."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:

@@ -36,7 +36,7 @@ BY_NAME = {"getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcall
 
 
 def private(name: str) -> bool:
-    """Tell whether a name begins with one underscore, in any of its parts."""
+    """True if a name begins with one underscore, in any of its parts."""
     return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
 
 
@@ -89,7 +89,7 @@ class Origins:
             self._known |= {ast.unparse(target) for node in nodes for target in self._given(node)}
 
     def has(self, node: ast.AST | None) -> bool:
-        """Tell whether an expression came from grpcio."""
+        """True if an expression came from grpcio."""
         match node:
             case ast.Name() | ast.Attribute() if ast.unparse(node) in self._known:
                 return True

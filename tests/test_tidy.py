@@ -69,7 +69,7 @@ class File:
 
     @property
     def is_test(self) -> bool:
-        """Tell whether a file is part of the tests."""
+        """True if a file is part of the tests."""
         return self.path.parts[0] == "tests"
 
 

@@ -73,7 +73,7 @@ LATE = (
 """Message, with advice, on requests that were sent late."""
 
 UNKEPT_WHY = "allow more with --p99-ms, lengthen --duration-s against single pauses, or use a quieter machine"
-"""Advice where the server did not keep a limit."""
+"""Advice if the server did not keep a limit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,7 +132,7 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.over = False
-        """True where the run has ended, so that an interrupt has no effect."""
+        """True if the run has ended, so that an interrupt has no effect."""
         self._held = self._came = False
 
     @contextmanager
@@ -186,7 +186,7 @@ class _Session:
         """Runs one plan, shows the progress, and keeps the result. Ctrl-C ends the run early. The caller must hold
         interrupts back.
 
-        Blocks for the duration of the run. Raises a Fault where no request was answered.
+        Blocks for the duration of the run. Raises a Fault if no request was answered.
         """
         started_at = output.now()
         beginning = None if asked.check is None else checking.begin(asked)
@@ -215,7 +215,7 @@ class _Session:
 
 
 def _knock(asked: LoadPlan) -> None:
-    """Connects once, and closes again, before the measurement. Raises Unavailable where no server listens.
+    """Connects once, and closes again, before the measurement. Raises Unavailable if no server listens.
 
     Blocks for ``PROBE_S`` at most for each address of the server's name. A server that is slow to accept is not an
     error.
@@ -352,7 +352,7 @@ def _floor(asked: LoadPlan) -> Floor | None:
 
 
 def _check_search(options: argparse.Namespace) -> None:
-    """Raises UsageError where an option of a search is missing, or two options exclude each other."""
+    """Raises UsageError if an option of a search is missing, or two options exclude each other."""
     if options.p99_ms is None:
         raise UsageError("--find-rate", "no --p99-ms", "with --p99-ms MS, the limit to keep")
     if options.rate_hz is not None:

@@ -173,7 +173,7 @@ def _add_results(made: Parser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises UsageError where two options exclude each other, or an option has no effect because a second option is
+    """Raises UsageError if two options exclude each other, or an option has no effect because a second option is
     missing."""
     if options.arrivals is not None and options.rate_hz is None and not options.find_rate:
         raise UsageError("--arrivals", options.arrivals, "with --rate-hz R or --find-rate, which make an open loop")
@@ -197,7 +197,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def _check_history(options: argparse.Namespace) -> None:
-    """Raises UsageError where an option excludes ``--check`` or ``--history``."""
+    """Raises UsageError if an option excludes ``--check`` or ``--history``."""
     if options.check:
         for option in ("rate_hz", "find_rate", "call"):
             if getattr(options, option):
@@ -208,7 +208,7 @@ def _check_history(options: argparse.Namespace) -> None:
 
 
 def _check_cluster(options: argparse.Namespace) -> None:
-    """Raises UsageError where an option excludes ``--cluster``."""
+    """Raises UsageError if an option excludes ``--cluster``."""
     if options.cluster is None:
         return
     refused = {
@@ -226,7 +226,7 @@ def _check_cluster(options: argparse.Namespace) -> None:
 
 
 def _check_call(options: argparse.Namespace) -> None:
-    """Raises UsageError where an option excludes ``--call``, or an option has no effect without ``--call``."""
+    """Raises UsageError if an option excludes ``--call``, or an option has no effect without ``--call``."""
     if options.call is None:
         for option in ("data", "proto"):
             if getattr(options, option) is not None:
@@ -241,7 +241,7 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def check_reflection(options: argparse.Namespace) -> None:
-    """Raises UsageError where ``--call`` would need reflection from a server with credentials."""
+    """Raises UsageError if ``--call`` would need reflection from a server with credentials."""
     if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
         raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 

@@ -186,7 +186,7 @@ def test_a_second_signal_ends_all_at_once() -> None:
 
 
 def pending(process: int, number: signal.Signals) -> bool:
-    """Tell whether a signal to a process waits to be taken."""
+    """True if a signal to a process waits to be taken."""
     status = Path(f"/proc/{process}/status").read_text()
     (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd:"))
     return bool(int(mask, 16) >> number - 1 & 1)
@@ -282,7 +282,7 @@ def test_a_signal_to_every_process_is_one_signal() -> None:
 
 
 def reaped(process: psutil.Process) -> bool:
-    """Tell whether a process has ended, and its parent knows."""
+    """True if a process has ended, and its parent knows."""
     return not process.is_running()
 
 

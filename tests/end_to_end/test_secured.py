@@ -73,7 +73,7 @@ def test_a_closed_server_on_ipv6_is_used_by_the_clients(
 
 
 def looked_up_plainly(transport: str, at: tuple[str, int]) -> bool:
-    """Tell whether a client without TLS is answered."""
+    """True if a client without TLS is answered."""
     try:
         return looked_up(transport, at, ClientCredentials())
     except Fault:

@@ -158,7 +158,7 @@ def test_no_descriptor_left_is_survived(dispatch: str) -> None:
 
 
 def answered(client: RawSocket) -> bool:
-    """Tell whether a Lookup on this connection is answered."""
+    """True if a Lookup on this connection is answered."""
     client.send(frame(1, LOOKUP, LOOKUP_FISHCO))
     reply = client.reply()
     return reply is not None and reply.code == 0

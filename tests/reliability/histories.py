@@ -214,7 +214,7 @@ def _some(seed: int) -> Iterator[tuple[str, str, bool]]:
 
 
 def planted(seed: int) -> tuple[Row, int, int]:
-    """True where every planted bug is caught every time. Prints the judge that finds it, then the number of histories,
+    """True if every planted bug is caught every time. Prints the judge that finds it, then the number of histories,
     and the number of those on which the search and Porcupine differ."""
     makes: dict[str, Callable[[Sequence[Stock], Handoff], Answering]] = {**PLANTED_EXCHANGES}
     for name, make in PLANTED.items():
@@ -245,7 +245,7 @@ def planted(seed: int) -> tuple[Row, int, int]:
 
 
 def agreement(seed: int, count: int) -> Row:
-    """True where the search agrees with the trial of every order, on small histories."""
+    """True if the search agrees with the trial of every order, on small histories."""
     rng, agreed = random.Random(seed), 0
     for _ in range(count):
         history = drawn(rng)

@@ -72,7 +72,7 @@ def metrics(server: Server) -> str:
 
 
 def answers(server: Server) -> bool:
-    """True where a replica has answered a Lookup."""
+    """True if a replica has answered a Lookup."""
     return f'stock_service_requests_total{{method="{LOOKUP}"' in metrics(server)
 
 

@@ -240,7 +240,7 @@ class _Run:
             time.sleep(pause_s)
 
     def _hear(self) -> None:
-        """Notes the messages of the hosts. Raises Refused where a share was started again."""
+        """Notes the messages of the hosts. Raises Refused if a share was started again."""
         for number, word, value in self._said.get(batch=True, callback_timeout=SILENT_S):
             host = self.hosts[number]
             host.lived_s = time.monotonic()
@@ -257,7 +257,7 @@ class _Run:
                     raise Refused(f"the share of host {host.name} was started a second time")
 
     def _take(self) -> None:
-        """Takes the results that have come. Raises Refused where a host failed, died or fell silent."""
+        """Takes the results that have come. Raises Refused if a host failed, died or fell silent."""
         here = _workers(self._client)
         for host in self.hosts:
             future = self._futures[host.number]

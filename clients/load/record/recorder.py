@@ -74,7 +74,7 @@ class Span:
     """Requests folded in the whole run. Fewer folded than begun requests mean that some were lost."""
     replies: int = 0
     heard: bool = False
-    """True where a reply came before the window's end. Replies in the warm-up and replies to first calls count."""
+    """True if a reply came before the window's end. Replies in the warm-up and replies to first calls count."""
     answered_ns: int | None = None
     """In a closed loop: moment of the last folded reply, if the reply came in the window."""
 

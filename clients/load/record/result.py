@@ -241,7 +241,7 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """True where clients of a closed loop were so busy that the measured latency includes the clients' own time.
+        """True if clients of a closed loop were so busy that the measured latency includes the clients' own time.
 
         Either one client was busy, or all clients together on their cores. In an open loop lateness shows busy clients.
         Processor time does not: senders of an open loop wait by busy waiting.

@@ -24,7 +24,7 @@ def take_real_time() -> None:
 
 
 def allowed() -> bool:
-    """True where this process may have real-time priority. The test takes the priority for a moment. Raises OSError if
+    """True if this process may have real-time priority. The test takes the priority for a moment. Raises OSError if
     the process cannot go back."""
     if not hasattr(os, "sched_setscheduler"):
         return False

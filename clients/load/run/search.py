@@ -33,7 +33,7 @@ class Trial:
 
     rate_hz: float
     kept: bool
-    """True where every limit was kept."""
+    """True if every limit was kept."""
     said: str
     """Result of the trial, in a few words."""
     late_sends: bool = False

@@ -65,7 +65,7 @@ class TurnClients:
     def gather(self) -> list[TurnRecords]:
         """Records of the turns that have begun. Blocks until all processes have reported.
 
-        Raises Unavailable where a process has died.
+        Raises Unavailable if a process has died.
         """
         left_s = max(0, self._end_ns - time.perf_counter_ns()) / 1e9
         reports: list[TurnRecords] = []

@@ -23,7 +23,7 @@ class Line:
 
     @property
     def multiplexed(self) -> bool:
-        """True where one thread drives all connections of a process."""
+        """True if one thread drives all connections of a process."""
         return self.plan.client == "lean" and self.plan.connections_per_client > 1
 
     @property

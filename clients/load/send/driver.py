@@ -72,7 +72,7 @@ class Surroundings:
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """True where a first call ended because the run ended: the server never answered the call."""
+    """True if a first call ended because the run ended: the server never answered the call."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
@@ -161,7 +161,7 @@ class Driver:
             self._pace = Pace(self._around.due_ns(self._around.clock_ns()), self._around)
 
     def first_call(self, end_ns: int) -> bool:
-        """Makes the first call, and waits for the reply until ``end_ns``. True where a reply came.
+        """Makes the first call, and waits for the reply until ``end_ns``. True if a reply came.
 
         A first call that ends in a fault is recorded and marked as a first call. The next call is then the first call.
         """

@@ -86,7 +86,7 @@ class Lane:
 
     @property
     def room(self) -> bool:
-        """True where a call can begin now."""
+        """True if a call can begin now."""
         return self._socket is not None and not self._unsent and self.codec.room()
 
     @property
@@ -96,7 +96,7 @@ class Lane:
 
     @property
     def settled(self) -> bool:
-        """True where no call is under way, except perhaps a first call."""
+        """True if no call is under way, except perhaps a first call."""
         return not self.waiting or (len(self.waiting) == 1 and self.first_call in self.waiting)
 
     def connect(self, address: Address, codec: Codec, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
@@ -136,7 +136,7 @@ class Lane:
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Reads the bytes that have come. Completed replies get the time ``done_ns``. True where a call ended. Part of
+        """Reads the bytes that have come. Completed replies get the time ``done_ns``. True if a call ended. Part of
         the hot loop."""
         if self._socket is None:  # lost by a flush of this event
             return False

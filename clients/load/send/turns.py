@@ -48,7 +48,7 @@ class Board:
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
-        """True where the counted requests of all these places are answered."""
+        """True if the counted requests of all these places are answered."""
         return min(self._places[places.start : places.stop]) >= turn.begin_ns
 
 
