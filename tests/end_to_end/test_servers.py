@@ -83,28 +83,6 @@ def test_help_without_a_transport_names_those_there_are(module: str, capsys: pyt
     assert code_of(MAINS[module], "serve") == 2
 
 
-@pytest.mark.parametrize("transport", ["sockets", "grpc"])
-def test_help_names_every_option(transport: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--help`` prints the options with their defaults, and exits with 0."""
-    assert code_of(serve_or_list.main, "serve", "--transport", transport, "--help") == 0
-    said = capsys.readouterr().out
-    options = (
-        "host",
-        "port",
-        "catalog",
-        "store",
-        "locking",
-        "executor",
-        "workers",
-        "queue-limit",
-        "grace-s",
-        "insecure",
-    )
-    assert all(f"--{option}" in said for option in options)
-    assert ("--dispatch" in said) == (transport == "sockets")
-    assert "(default: 1024)" in said
-
-
 @pytest.mark.parametrize(("server", "transport"), [("grpcio", "grpc"), ("static", "grpc_static")])
 def test_one_option_picks_the_grpc_server(server: str, transport: str, capsys: pytest.CaptureFixture[str]) -> None:
     """``--server`` picks the gRPC server: ``--help`` shows its port and store, and it serves."""

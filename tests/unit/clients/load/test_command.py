@@ -82,17 +82,6 @@ def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
         assert run(server, "--fail-if", "errors>0") == 4
 
 
-def test_a_server_that_is_not_there_is_one_line(server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A server that is not there is one line on standard error with advice, and exit code 3."""
-    host, _, _ = server.partition(":")
-    times = ["--warm-up-s", "30", "--duration-s", "30"]
-    assert command.main(["--transport", "sockets", "--address", f"{host}:1", *times]) == 3  # at once, without a floor
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert said.err.startswith("python -m clients.load: UNAVAILABLE: ")
-    assert said.err.endswith("start a server: python -m stock_service serve --transport sockets\n")
-
-
 def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

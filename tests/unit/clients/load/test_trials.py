@@ -36,33 +36,31 @@ def test_a_search_begins_where_a_percentile_can_be_told() -> None:
     assert command.first_rate_hz(limits, 1000.0) == 10
 
 
-def test_a_trial_that_kept_its_limits_and_kept_up_passes() -> None:
-    """A trial passes that kept its limits and got nearly all replies in the window."""
-    trial = judged(open_run(times_us=(15_000,)))
-    assert (trial.kept, trial.late_sends, trial.said) == (True, False, "p99 15.0 ms, kept")
+OFF = {"arrivals": (bad_arrivals(),)}
 
 
-def test_a_trial_that_fell_behind_fails_whatever_its_percentiles_are() -> None:
-    """A trial fails if replies take 0.1 s of a window of 2 s: a twentieth of the replies is missing at the end."""
-    trial = judged(open_run(times_us=(100_000,)))
-    assert (trial.kept, trial.late_sends) == (False, False)
-    assert trial.said == "p99 100 ms, 1,900 replies in time, of 2,000 due"
-
-
-def test_a_trial_whose_sends_were_late_fails_and_says_so() -> None:
-    """A trial with late sends fails with the reason, for any cause of the lateness."""
-    trial = judged(open_run(times_us=(900,), late_us=600))
-    assert (trial.kept, trial.late_sends, trial.said) == (False, True, "p99 900 µs, kept, sent late")
-
-
-def test_a_trial_that_failed_off_its_schedule_says_so() -> None:
-    """A failed trial off its schedule says so, since the client may be the cause. A trial that kept its limits
-    passes."""
-    off = {"arrivals": (bad_arrivals(),)}
-    trial = judged(replace(open_run(times_us=(100_000,)), **off))  # type: ignore[arg-type]
-    assert (trial.kept, trial.late_sends) == (False, True)
-    assert trial.said.endswith(", sent off its schedule")
-    assert judged(replace(open_run(), **off)).kept  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("result", "kept", "late", "said"),
+    [
+        (open_run(times_us=(15_000,)), True, False, "p99 15.0 ms, kept"),
+        (open_run(times_us=(100_000,)), False, False, "p99 100 ms, 1,900 replies in time, of 2,000 due"),
+        (open_run(times_us=(900,), late_us=600), False, True, "p99 900 µs, kept, sent late"),
+        (replace(open_run(), **OFF), True, True, "p99 200 µs, kept, sent off its schedule"),  # type: ignore[arg-type]
+        (
+            replace(open_run(times_us=(100_000,)), **OFF),  # type: ignore[arg-type]
+            False,
+            True,
+            "p99 100 ms, 1,900 replies in time, of 2,000 due, sent off its schedule",
+        ),
+        (open_run(count=200), False, False, "p99 –, p99>60s: cannot be told from 200 replies: 1,000 are needed"),
+    ],
+    ids=["kept", "fell behind", "sent late", "kept off its schedule", "failed off its schedule", "too few replies"],
+)
+def test_a_trial_passes_that_kept_its_limits_and_kept_up(result: LoadResult, kept: bool, late: bool, said: str) -> None:
+    """A trial passes if it kept its limits, kept up with the due requests, and sent in time. A trial off its schedule
+    says so. Too few replies show no percentile."""
+    trial = judged(result)
+    assert (trial.kept, trial.late_sends, trial.said) == (kept, late, said)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +71,6 @@ def test_a_limit_is_said_as_it_was_given(p99_ms: float, said: str) -> None:
     limit = command._limits(Namespace(p99_ms=p99_ms, fail_if=None))[0]
     assert limit.text == said
     assert limit.value == pytest.approx(p99_ms * 1000)
-
-
-def test_a_percentile_that_cannot_be_told_is_not_said() -> None:
-    """Of too few replies no percentile is shown, and a fault says why."""
-    trial = judged(open_run(count=200))
-    assert trial.said == "p99 –, p99>60s: cannot be told from 200 replies: 1,000 are needed"
 
 
 @pytest.mark.parametrize(

@@ -71,25 +71,6 @@ def window(warm_up_ns: int, duration_ns: int) -> Window:
 
 
 @pytest.mark.parametrize("rate_hz", [None, 500.0])
-@pytest.mark.parametrize("connections", [1, 2])
-@pytest.mark.parametrize("client", ["lean", "library"])
-def test_a_client_reports_what_it_did(server: str, client: str, connections: int, rate_hz: float | None) -> None:
-    """A client reports all requests that it began, its connections numbered, and the processor time of the window
-    alone."""
-    asked = plan(server, client=client, connections_per_client=connections, rate_hz=rate_hz)
-    before_s = time.process_time()
-    report = Client(asked, 0, [0] * 4096).measure(window(20 * MS, 100 * MS))
-    assert (report.fault, report.interrupted) == (None, False)
-    assert 0 < report.cpu_s < time.process_time() - before_s
-    assert report.recorded is not None
-    spans = report.recorded.spans
-    assert [span.connection for span in spans] == list(range(connections))
-    assert all(span.began == span.recorded > 0 for span in spans)
-    assert report.recorded.errors == {}
-    assert (report.recorded.first_calls.count, report.recorded.connects.count) == (connections, connections)
-
-
-@pytest.mark.parametrize("rate_hz", [None, 500.0])
 def test_a_client_that_is_interrupted_reports_what_it_did_until_then(server: str, rate_hz: float | None) -> None:
     """A client that is interrupted in its warm-up reports no request and no processor time of the window. No request is
     lost."""
@@ -138,12 +119,3 @@ def close(client: Client) -> None:
         load._pool.shutdown()
         for driver in load._drivers:
             driver.close()
-
-
-def test_a_client_that_cannot_connect_says_why(server: str) -> None:
-    """A client that cannot connect reports the fault alone."""
-    host, _, _ = server.partition(":")
-    for connections in (1, 2):
-        report = Client(plan(f"{host}:1", connections_per_client=connections), 0, [0] * 4096).measure(window(0, MS))
-        assert report.fault is not None
-        assert report.recorded is None

@@ -23,10 +23,16 @@ def searched(
     return find_rate(trial, least_hz, first_hz, high_hz)
 
 
-@pytest.mark.parametrize("knee_hz", [10.0, 11.0, 639.9, 640.0, 641.0, 1234.5, 99_999.0, 999_999.0])
-def test_the_knee_is_found_within_a_step(knee_hz: float) -> None:
-    """The search finds the knee from below, within a step. The found rate was the last one tried, and passed twice."""
-    found = searched(lambda rate_hz: rate_hz <= knee_hz)
+@pytest.mark.parametrize(
+    ("knee_hz", "first_hz"),
+    [
+        *((knee_hz, 10.0) for knee_hz in (10.0, 11.0, 639.9, 640.0, 641.0, 1234.5, 99_999.0, 999_999.0)),
+        *((knee_hz, 600.0) for knee_hz in (38.0, 75.0, 100.0, 599.0)),
+    ],
+)
+def test_the_knee_is_found_within_a_step(knee_hz: float, first_hz: float) -> None:
+    """The search finds the knee within a step, above the first rate and below. The found rate passed twice."""
+    found = searched(lambda rate_hz: rate_hz <= knee_hz, first_hz, least_hz=first_hz / 16 if first_hz > 10 else 10.0)
     assert found.rate_hz is not None
     assert found.rate_hz <= knee_hz <= found.rate_hz * STEP * 1.0001
     assert [trial.kept for trial in found.trials if trial.rate_hz == found.rate_hz] == [True, True]
@@ -42,14 +48,6 @@ def test_a_server_that_keeps_no_rate_has_none() -> None:
     found = searched(lambda _: False, first_hz=600, least_hz=100)
     assert [trial.rate_hz for trial in found.trials] == [600, 300, 150, 100]
     assert (found.rate_hz, found.late_sends) == (None, False)
-
-
-@pytest.mark.parametrize("knee_hz", [38.0, 75.0, 100.0, 599.0])
-def test_a_knee_under_the_first_rate_is_found_too(knee_hz: float) -> None:
-    """A knee under the first rate is found within a step, too."""
-    found = searched(lambda rate_hz: rate_hz <= knee_hz, first_hz=600, least_hz=37.5)
-    assert found.rate_hz is not None
-    assert 37.5 <= found.rate_hz <= knee_hz <= found.rate_hz * STEP * 1.0001
 
 
 def test_a_trial_that_was_sent_late_is_repeated_once() -> None:
