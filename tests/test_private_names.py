@@ -157,7 +157,7 @@ def files() -> list[Path]:
 
 @pytest.mark.slow
 def test_no_private_name_of_grpcio_is_used() -> None:
-    """In the service, its clients, the experiments and the tests."""
+    """No file of the service, the clients, the experiments and the tests uses a private name of grpcio."""
     texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files()}
     found = {name: [*used(text)] for name, text in texts.items() if "grpc" in text}  # else there is none of its names
     assert "stock_service/rpc/transports/grpc_sync/server.py" in found
@@ -195,7 +195,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("text", PLANTED.values(), ids=PLANTED)
 def test_a_planted_use_is_found(text: str) -> None:
-    """Each way to come by such a name."""
+    """Each way to use a private name of grpcio is found."""
     assert len([*used(text)]) >= 1
 
 

@@ -143,7 +143,7 @@ def test_answers_are_short(folder: Path) -> None:
 
 
 def test_the_front_page_is_short() -> None:
-    """A hundred lines."""
+    """The front page has at most a hundred lines."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
 
 

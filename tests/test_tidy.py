@@ -312,7 +312,7 @@ def test_a_planted_fault_is_found(rule: Rule, name: str, text: str) -> None:
 
 
 def test_the_files_are_found() -> None:
-    """The rules are not run on nothing."""
+    """The rules are run on the project's files, and not on an empty list."""
     assert {"pyproject.toml", "Makefile", "stock_service/trading/model.py", "tests/test_tidy.py"} <= {
         f.name for f in files()
     }
