@@ -1,6 +1,6 @@
 """Promise: unmoved by hostile HTTP/2 peers. During each attack an honest client is answered in time.
 
-``python -m tests.reliability.hostile_http2 [--minutes]``, on a machine with two free cores. The honest client makes 200
+The check needs a machine with two free cores. The honest client makes 200
 calls a second on one connection, in an open loop.
 """
 
@@ -77,8 +77,3 @@ def _processor_s(pid: int) -> float:
     """Processor time of a process so far, in seconds."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
-
-
-if __name__ == "__main__":
-    for row in check("--minutes" in sys.argv):
-        print(row)

@@ -1,6 +1,6 @@
 """Promise: bounded under overload. A service that computes for 0.5 ms is offered 2, 5 and 10 times its capacity.
 
-``python -m tests.reliability.overload [--minutes]``, on a machine with two free cores. The load comes in blocks. A
+The check needs a machine with two free cores. The load comes in blocks. A
 second server with the same work is never overloaded. Before and after each block, 16 connections to it have one request
 under way each: a closed loop.
 
@@ -16,7 +16,6 @@ has recovered. A row has the median and the range of its blocks. grpcio's server
 """
 
 import statistics
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -263,8 +262,3 @@ def ran(transport: str, address: Address) -> Ran:
         return Ran(*map(int, connection.call(RAN, b"", WAIT_S).split()))
     finally:
         connection.close()
-
-
-if __name__ == "__main__":
-    for row in check(minutes="--minutes" in sys.argv):
-        print(row)

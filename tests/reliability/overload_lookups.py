@@ -1,6 +1,6 @@
 """Promise: bounded under overload. A stock server with its defaults is offered all the Lookups that one load can send.
 
-``python -m tests.reliability.overload_lookups [--minutes]``, on a machine with two free cores. The peak is that of a
+The check needs a machine with two free cores. The peak is that of a
 second server, which is never overloaded: 16 connections to it keep eight calls open each. The load is one thread of
 Python. A trial measures first how much processor time the load takes for a request. The load then offers a rate that
 fills only a part of its core, since a late load tells nothing about a server. A row has the rate ÷ the peak, and the
@@ -8,7 +8,6 @@ load's share of its core. Under ``LEAST_TIMES`` the rate is not an overload, and
 asks for a load in C, which would offer more. This project has no open loop in C.
 """
 
-import sys
 import time
 from dataclasses import replace
 from statistics import fmean
@@ -72,8 +71,3 @@ def _looked_up(transport: str, lengths: Lengths) -> list[Row]:
     load = f"at {fmean(times):.1f} times the peak, by a load that takes {fmean(filled):.0%} of its core"
     kept = goodput.passed and fmean(times) >= LEAST_TIMES
     return [replace(goodput, figure=f"{goodput.figure}, {load}", passed=kept), *others]
-
-
-if __name__ == "__main__":
-    for row in check("--minutes" in sys.argv):
-        print(row)

@@ -1,11 +1,10 @@
 """Promise: a certificate is renewed without a dropped request, by writing its files while clients call and connect.
 
-``python -m tests.reliability.renewals [COUNT]`` prints the rows. The authority changes each time, too. The key is
-written after the certificate or before the certificate: half-written files change nothing. On ``grpc`` and ``grpc_aio``
-no client connects meanwhile, as ``stock_service/rpc/process/README.md`` asks. Open connections go on.
+The authority changes with each renewal. The key is written after the certificate or before the certificate:
+half-written files change nothing. On ``grpc`` and ``grpc_aio`` no client connects meanwhile, as
+``stock_service/rpc/process/README.md`` asks. Open connections go on.
 """
 
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -121,8 +120,3 @@ def until_over(ask: Callable[[], object], over: threading.Event) -> Told:
             told.failures.append(str(fault))
             over.wait(0.01)  # where each fails, so that they stay few
     return told
-
-
-if __name__ == "__main__":
-    for transport in (*UNDER_CONNECTS, *OPEN_ALONE):
-        print(row(transport, int(sys.argv[1]) if len(sys.argv) > 1 else RENEWALS), flush=True)

@@ -6,15 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from clients.retrying import FIRST_WAIT_S, WAIT_MAX_S, RetryingExchange
-from stock_service.rpc.errors import (
-    FAULTS,
-    DeadlineExceeded,
-    Fault,
-    InvalidRequest,
-    NotBegun,
-    Overloaded,
-    Unavailable,
-)
+from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Fault, InvalidRequest, NotBegun, Overloaded, Unavailable
 from stock_service.trading.model import LookupReply, Side, Status, TradeReply, UpdateReply
 from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2

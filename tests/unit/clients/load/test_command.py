@@ -310,10 +310,7 @@ def test_a_killed_program_leaves_no_process(start: Start) -> None:
 def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
     """Ctrl-C in the first second leaves no traceback of any process, and no process."""
     program = start("--clients", "8")
-    moments = {
-        "it is loaded": lambda: program.has_loaded("numpy"),
-        "clients start": lambda: program.children() >= 4,
-    }
+    moments = {"it is loaded": lambda: program.has_loaded("numpy"), "clients start": lambda: program.children() >= 4}
     until(moments[when], when)
     program.press()
     code, out, err = program.ended()

@@ -128,10 +128,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     [
         ({"interrupted": True}, "interrupted"),
         ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; not in any latency"),
-        (
-            {"errors": {"unavailable": 3}},
-            "connecting included (the table has the window's): unavailable 3",
-        ),
+        ({"errors": {"unavailable": 3}}, "connecting included (the table has the window's): unavailable 3"),
         ({"started_clients": 3}, "starved: 2 of 3 clients got no reply"),
         ({"connections_per_client": 2}, "starved: 1 of 2 connections got no reply"),
         ({"client_cpu_each_s": (1.7,)}, "a client used over 80% of a core"),

@@ -104,10 +104,7 @@ FAULTS: dict[str, tuple[str, list[Operation]]] = {
     "number used twice": ("commit 2 is missing", [FIRST, replace(SECOND, reply=TradeReply(OK, 5, 1))]),
     "lost trade": ("expected TradeReply", [FIRST, replace(SECOND, reply=TradeReply(OK, 3, 2))]),
     "over the limit": ("expected TradeReply", [at(0, 9, Trade("A", 4), TradeReply(OK, 4, 1))]),
-    "numbers against real time": (
-        "had been seen before",
-        [replace(FIRST, called_ns=20, returned_ns=29), SECOND],
-    ),
+    "numbers against real time": ("had been seen before", [replace(FIRST, called_ns=20, returned_ns=29), SECOND]),
     "stale lookup": ("had been seen before", [FIRST, at(10, 19, Lookup("B"), LookupReply(OK, 5, 0, 0))]),
     "lookup of the future": (
         "had been seen before",

@@ -98,10 +98,7 @@ def test_json_keeps_every_number(rng: random.Random, count: int) -> None:
     assert again.to_json() == recorded.to_json()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"histogram": "no base64!"}, {"histogram": "AAAA"}, {"histogram": None}],
-)
+@pytest.mark.parametrize("change", [{"histogram": "no base64!"}, {"histogram": "AAAA"}, {"histogram": None}])
 def test_what_is_no_histogram_is_refused(change: dict[str, object]) -> None:
     """Bytes that are not a histogram raise an error that readers of files expect."""
     with pytest.raises((ValueError, TypeError, KeyError)):

@@ -17,14 +17,7 @@ from stock_service.rpc.transports import sockets
 from stock_service.trading.service import LOOKUP
 from tests.raw_service import raw
 from tests.unit.clients.fakes import service
-from tests.unit.clients.load.run.fleet_bench import (
-    CONNECTIONS,
-    REQUESTS,
-    at_measuring,
-    client_pids,
-    plan_on,
-    serving,
-)
+from tests.unit.clients.load.run.fleet_bench import CONNECTIONS, REQUESTS, at_measuring, client_pids, plan_on, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
 

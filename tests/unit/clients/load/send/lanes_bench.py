@@ -43,13 +43,7 @@ def lanes(
     """This number of connections, with an hour to run; with ``due_ns``, an open loop of these moments after its
     start."""
     workload = Workload(plan)
-    around = Surroundings(
-        deadline or Deadline(time.perf_counter_ns() + HOUR_NS),
-        timeout_s,
-        records_max,
-        [0],
-        0,
-    )
+    around = Surroundings(deadline or Deadline(time.perf_counter_ns() + HOUR_NS), timeout_s, records_max, [0], 0)
 
     def schedule(start_ns: int) -> Iterator[int]:
         yield from (start_ns + due for due in due_ns or ())
