@@ -1,7 +1,7 @@
 """Promise: unmoved by hostile HTTP/2 peers. During each attack an honest client is answered in time.
 
-The check needs a machine with two free cores. The honest client makes 200
-calls a second on one connection, in an open loop.
+The check needs a machine with two free cores. The honest client makes 200 calls a second on one connection, in an open
+loop.
 """
 
 import subprocess

@@ -1,8 +1,7 @@
 """Promise: bounded under overload. A service that computes for 0.5 ms is offered 2, 5 and 10 times its capacity.
 
-The check needs a machine with two free cores. The load comes in blocks. A
-second server with the same work is never overloaded. Before and after each block, 16 connections to it have one request
-under way each: a closed loop.
+The check needs a machine with two free cores. The load comes in blocks. A second server with the same work is never
+overloaded. Before and after each block, 16 connections to it have one request under way each: a closed loop.
 
 The host's speed changes by the second, by a factor of two on some hosts. So rates are not compared. The server says how
 much processor time its handlers took. A rate times the mean time of a handler is the handlers' share of a core, which a

@@ -1,11 +1,11 @@
 """Promise: bounded under overload. A stock server with its defaults is offered all the Lookups that one load can send.
 
-The check needs a machine with two free cores. The peak is that of a
-second server, which is never overloaded: 16 connections to it keep eight calls open each. The load is one thread of
-Python. A trial measures first how much processor time the load takes for a request. The load then offers a rate that
-fills only a part of its core, since a late load tells nothing about a server. A row has the rate ÷ the peak, and the
-load's share of its core. Under ``LEAST_TIMES`` the rate is not an overload, and the promise is not kept. The promise
-asks for a load in C, which would offer more. This project has no open loop in C.
+The check needs a machine with two free cores. The peak is that of a second server, which is never overloaded: 16
+connections to it keep eight calls open each. The load is one thread of Python. A trial measures first how much
+processor time the load takes for a request. The load then offers a rate that fills only a part of its core, since a
+late load tells nothing about a server. A row has the rate ÷ the peak, and the load's share of its core. Under
+``LEAST_TIMES`` the rate is not an overload, and the promise is not kept. The promise asks for a load in C, which would
+offer more. This project has no open loop in C.
 """
 
 import time

@@ -41,7 +41,7 @@ class Update:
 
 
 class Untold(Enum):
-    """Outcome in the place of a reply."""
+    """Outcome of an operation without a usable reply."""
 
     UNKNOWN = "unknown"
     """No reply came, or a fault came that does not tell if the request had an effect."""
@@ -93,7 +93,7 @@ def contended(operations: Sequence[Operation]) -> float:
     """The share of operations that overlap a conflicting operation. Two operations conflict if both use one stock, and
     at least one is a commit. A history with a low share shows little, since most operations ran one after another.
     Operations with an unknown outcome do not count as overlapping, since such an operation would overlap all later
-    operations. So many unknown outcomes lower the share. First merge all uses of a request id into one operation
+    operations. Therefore, unknown outcomes lower the share. First merge all uses of a request id into one operation
     (``retries.py``). The share of an empty history is 0.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
