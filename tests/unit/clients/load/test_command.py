@@ -275,7 +275,7 @@ def start(server: str) -> Iterator[Start]:
         program.kill()
 
 
-LONG = ("--clients", "2", "3", "--connections-per-client", "2", "--duration-s", "60", "--warm-up-s", "0", "--no-floor")
+LONG = ("--clients", "2", "3", "--connections-per-client", "2", "--duration-s", "60", "--warm-up-s", ".1", "--no-floor")
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "Ctrl-C again and again"])
