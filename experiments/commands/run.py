@@ -22,8 +22,8 @@ from experiments.commands import estimate, run_all
 from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, beside, read
 from experiments.commands.run_all import ALL, Planned
 from experiments.design.limits import BLOCKS_MAX
+from experiments.design.setting import WORDS
 from experiments.design.sweep import BLOCKS_MIN, Sweep
-from experiments.design.words import WORDS
 from experiments.judge.verdicts import Judgement
 from experiments.kinds import Plan, kind_of, prediction
 from experiments.kinds.prediction import FORETOLD_FILE

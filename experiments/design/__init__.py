@@ -1,1 +1,1 @@
-"""Design of a measurement: factors, settings, arms, groups, comparisons, and the drawn order of slices. Pure."""
+"""Design of a measurement: factors, settings, arms, groups, comparisons, and the random order of slices. Pure."""

@@ -1,8 +1,10 @@
-"""Arms, groups and comparisons: the servers and loads that are measured side by side, and the ratios asked of them.
+"""Arms, groups and comparisons: servers and loads that are measured one after another, and the ratios of their times.
 
-An **arm** is a server under a load. A **group** is two to six arms that stand side by side in a round. A **comparison**
-asks for the ratio of two arms of one group; it names the factors in which they differ. It is refused if they differ in
-another factor, so that no effect is ascribed to one factor while two differ. Two copies of one server make an A/A pair.
+- An **arm** is a server under a load.
+- A **group** has one to six arms. In a round, the arms of a group are measured one directly after another.
+- A **comparison** is the ratio of two arms of one group. The comparison names the factors in which its arms differ. A
+  comparison whose arms differ in a further factor is refused. So no effect of two factors is ascribed to one factor.
+- An **A/A pair** is a comparison of two copies of one server, whose ratio should be 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,15 +15,16 @@ from experiments.design.levels import Level
 from experiments.design.setting import Setting
 
 GROUP_ARMS = range(1, 7)
-"""Numbers of arms that a group may have. An arm alone is measured without a comparison."""
+"""Allowed numbers of arms in a group. A group of one arm has no comparison."""
 
 Kind = Literal["ratio", "growth", "per client", "same"]
-"""``ratio``: A ÷ B against 1. ``growth``: more clients ÷ fewer, against 1 and against the ratio of the clients.
-``per client``: the same, against the ratio of the clients alone. ``same``: an A/A pair."""
+"""Kinds of comparisons. ``ratio``: A ÷ B, tested against 1. ``growth``: the time with more clients ÷ the time with
+fewer clients, tested against 1 and against the ratio of the numbers of clients. ``per client``: as ``growth``, tested
+only against the ratio of the numbers of clients. ``same``: an A/A pair."""
 
 Measure = Literal["response", "cpu", "wall"]
-"""Measure of a request: mean response time; the server's processor time; or the wall clock of all clients together,
-which is 1 ÷ throughput."""
+"""Measured quantity of a request. ``response``: mean response time. ``cpu``: processor time of the server. ``wall``:
+1 ÷ throughput, the elapsed time of all clients together divided by their requests."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 """Key of a server process: the levels of its factors, and the number of the copy."""
@@ -29,30 +32,30 @@ ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A server under a load. ``copy`` tells processes of one setting apart."""
+    """A server under a load. ``copy`` distinguishes server processes with the same setting."""
 
     setting: Setting
     copy: int = 0
 
     @property
     def name(self) -> str:
-        """Name of the arm, which no other arm has. It reads back as the setting, without the copy."""
+        """Unique name of the arm: the text of its setting, and the number of the copy in parentheses."""
         return f"{self.setting} (again)" if self.copy == 1 else f"{self.setting}" + f" ({self.copy})" * bool(self.copy)
 
     @property
     def connections(self) -> int:
-        """Connections of all its clients together."""
+        """Number of connections of all clients of the arm together."""
         return self.setting.whole("clients") * self.setting.whole("connections")
 
     @property
     def server(self) -> ServerKey:
-        """Key of the arm's server process. Arms with the same key are loads of one process."""
+        """Key of the arm's server process. Arms with the same key share one server process."""
         return self.setting.of("server"), self.copy
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Arms side by side: ``times`` in a round, in every ``every``-th round."""
+    """Arms that are measured directly after one another: ``times`` times in a round, in every ``every``-th round."""
 
     arms: tuple[Arm, ...]
     times: int = 1
@@ -67,7 +70,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ratio above ÷ below. Raises ValueError where the arms differ in other factors than those declared."""
+    """The ratio ``above`` ÷ ``below``. Raises ValueError if the arms differ in other factors than ``differ``."""
 
     name: str
     title: str
@@ -75,13 +78,14 @@ class Comparison:
     above: Arm
     below: Arm
     differ: tuple[str, ...]
-    """Factors in which the arms differ; none for an A/A pair."""
+    """Factors in which the arms differ. Empty for an A/A pair."""
     kind: Kind = "ratio"
     measure: Measure = "response"
     request: str = "all"
-    """The request type whose times count, or ``all``."""
+    """Request type whose times are compared, or ``all``."""
     family: str = "further"
-    """Family: its comparisons are corrected together. Those of ``headline`` end a sweep once they are decided."""
+    """Family of comparisons that share one correction for multiple tests. A sweep ends once every comparison of the
+    family ``headline`` is decided."""
 
     def __post_init__(self) -> None:
         above, below = dict(self.above.setting.levels), dict(self.below.setting.levels)
@@ -95,29 +99,29 @@ class Comparison:
 
     @property
     def clients_ratio(self) -> float:
-        """Ratio of the numbers of connections that send: above ÷ below."""
+        """Ratio of the numbers of connections: ``above`` ÷ ``below``."""
         return self.above.connections / self.below.connections
 
     @property
     def tests(self) -> int:
-        """Number of verdicts that the comparison has."""
+        """Number of statistical tests of the comparison."""
         return 2 if self.kind == "growth" else 1
 
 
 def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
-    """An A/A pair of a setting: its comparison, and both arms."""
+    """An A/A pair of a setting: the comparison, the first arm, and the second arm."""
     first, again = Arm(setting), Arm(setting, 1)
     comparison = Comparison(f"same {setting}", f"A/A: {setting}", again, first, (), "same", family=family)
     return comparison, first, again
 
 
 def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -> tuple[Group, ...]:
-    """The same groups, with every load of an A/A pair's first server on its second server too, as often.
+    """The groups, extended so that both servers of an A/A pair get the same loads, equally often.
 
-    Two processes of one setting are equal only while they carry the same loads: an executor keeps the threads that it
-    started, and all loads share memory, caches and connections. In the stock study a second server that carried fewer
-    loads answered sooner by 0.5 % over 11 runs. A load stands on the second server in the group where it stands on the
-    first, if that has room, else in a group of its own.
+    Two processes of one setting are equal only under equal loads. An executor keeps the threads that it has started,
+    and all loads share memory, caches and connections. In the stock study a second server with fewer loads answered
+    sooner by 0.5 % over 11 runs. A load of the second server joins the group of the first server's load. If this group
+    would have more than six arms, the load gets a new group.
     """
     found = list(groups)
     for pair in (each for each in comparisons if each.kind == "same"):
@@ -134,7 +138,7 @@ def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -
 
 
 def by_name(comparisons: tuple[Comparison, ...]) -> Mapping[str, Comparison]:
-    """Comparisons by their names. ValueError for a name that two comparisons have."""
+    """Comparisons by their names. Raises ValueError if two comparisons have one name."""
     named = {each.name: each for each in comparisons}
     if len(named) != len(comparisons):
         raise ValueError("two comparisons of one name")

@@ -1,4 +1,4 @@
-"""Demands of one request on one worker, in seconds, and how much they vary."""
+"""Service demands of one request on one worker: mean times in seconds, and their variation."""
 
 import math
 from dataclasses import astuple, dataclass, replace
@@ -8,24 +8,23 @@ from stock_service.rpc.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Mean seconds that one request takes of each resource. Each is 0 or more.
+    """Mean seconds for which one request uses each resource. Each demand is 0 or more.
 
-    Raises UsageError for a negative demand, or where a request needs no resource of a worker.
+    Raises UsageError for a negative demand, or for a request that uses no resource of a worker.
     """
 
     gil_s: float
-    """Processor time that holds the GIL: of the transport and of the service."""
+    """Processor time with the GIL held, in the transport and in the service."""
     free_s: float
-    """Processor time that releases the GIL: hashing, compressing, the kernel's work for a call."""
+    """Processor time with the GIL released: hashing, compressing, the kernel's work for a call."""
     wait_s: float
-    """Time in the worker without the processor: waiting for a disk, a database, another server."""
+    """Time for which the worker waits without the processor: for a disk, a database or another server."""
     overhead_s: float
-    """The rest of the response time, outside the worker: the client, the wire, wake-ups."""
+    """Part of the response time outside the worker: in the client, on the wire, and for wake-ups."""
     variation: float = 0.5
-    """Standard deviation of the processor time, divided by its mean: 0 where it is constant, 1 where it is
-    exponential."""
+    """Coefficient of variation of the processor time: 0 for a constant time, 1 for an exponential distribution."""
     wait_variation: float = 0.0
-    """The same ratio for ``wait_s``."""
+    """Coefficient of variation of ``wait_s``."""
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(each) and each >= 0 for each in astuple(self)):
@@ -35,21 +34,20 @@ class Demands:
 
     @property
     def processor_s(self) -> float:
-        """All processor time in the worker."""
+        """Processor time in the worker, with and without the GIL."""
         return self.gil_s + self.free_s
 
     @property
     def without_gil(self) -> "Demands":
-        """The same demands on an interpreter without a GIL, as quick as this one: all of its computing needs only a
-        core."""
+        """The demands on an equally fast interpreter without a GIL, where all computing needs only a core."""
         return replace(self, gil_s=0.0, free_s=self.processor_s)
 
     @property
     def service_s(self) -> float:
-        """Time in a worker that other requests do not lengthen."""
+        """Service time: the time in a worker, without waiting for other requests."""
         return self.gil_s + self.free_s + self.wait_s
 
     @property
     def response_s(self) -> float:
-        """Response time with one client alone."""
+        """Response time of a single client, which never queues."""
         return self.service_s + self.overhead_s

@@ -1,10 +1,9 @@
-"""Factors: the quantities that an experiment may vary, one line each in ``FACTORS``.
+"""Factors: the quantities that an experiment may vary, one entry each in ``FACTORS``.
 
-A level is a plain value: a text, a number, a yes or no, or nothing. A factor changes either the options that a server
-is started with, or the fields of the load plan. A new factor is one value and one line in the table. It then is a
-column of the results, a word of ``compare``, and a part of every arm's name. Recordings that were made before read as
-if the factor had stood at its default. Left out: which levels go together. Servers and load plans refuse levels that
-they lack.
+A **level** is a value of a factor: a text, a number, True, False or None. A factor changes either the options of a
+server's command, or the fields of the load plan. A new factor is one entry in the table. The factor is then a column of
+the results, a word of ``compare``, and a part of every arm's name. An older recording is read with the factor's
+default. Left out: the allowed combinations of levels. Servers and load plans refuse levels that they do not support.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,7 @@ from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.trading.locking import LOCKINGS
 
 GRPC_GO = "grpc-go"
-"""The load program whose header blocks may differ in each call, as those of real clients do."""
+"""The load program that can send different headers in each call, as real clients do."""
 
 _GRPC = ("grpc", "grpc_static", "grpc_aio")
 
@@ -44,7 +43,7 @@ LOAD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "h2load": _GRPC,
     GRPC_GO: _GRPC,
 }
-"""Load programs that are not our own client, and the transports that each speaks."""
+"""Load programs other than our own client, and the transports of each load program."""
 
 SAME = "same"
 
@@ -55,62 +54,62 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
     "token": ("-token", "0123456789abcdef" * 2),
     **{f"{size}B": ("-metadata-bytes", str(size), "-metadata-new") for size in (100, 2560, 15360)},
 }
-"""Header blocks of a call on gRPC, by the options of ``GRPC_GO``. Metadata of a given size has a part that is new in
-each call. With a deadline or a traceparent each block differs, too. A token is the same in each call."""
+"""Headers of a gRPC call, and the options of ``GRPC_GO`` for them. A token is equal in all calls. A deadline, a
+traceparent and metadata of a given size differ from call to call."""
 
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
-"""Transports of our servers, and those that only peers speak."""
+"""Transports of our servers, then transports of peers. A peer is a server of another language or project."""
 
 PROCESSES_MAX = 16
-"""Most processes of a server that is measured. On few cores more processes are not ready in the time of a start."""
+"""Largest number of processes of a measured server. On few cores, more processes need too long to start."""
 
 OWN_EXECUTOR = "own"
-"""Executor of a server that is not our own."""
+"""Level of the executor for a server that is not ours."""
 
 EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
-"""Executors whose names for people differ from their levels."""
+"""Names of executors in texts, where a name differs from the level."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
-"""Placement of server and load: a core each, or anywhere."""
+"""Placement of server and load: one core each, any core, or a core that the server chooses."""
 
 SLICED_MS_MAX = 5.0
-"""Longest work in a request that a slice can serve, in milliseconds."""
+"""Longest work of a request, in milliseconds, that can be measured in slices."""
 
 SLICED_LEN_MAX = 2000
-"""Most numbers in a request that a slice can serve: our sorts take 5 ms for them."""
+"""Largest array that can be measured in slices. Our sorts take 5 ms for such an array."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor: one quantity that may vary."""
+    """A factor: one quantity that an experiment may vary."""
 
     name: str
     of: Literal["server", "load"]
-    """Side that has the level. Servers at two levels of a server's factor are two processes."""
+    """Side that the factor changes. Each level of a server's factor needs a server process of its own."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
-    """Level where none is given: fixed, or computed from the factors before it in the table."""
+    """Level if no level is given: fixed, or computed from the earlier factors of the table."""
     help: str
     options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
-    """Options that start a server at a level that is not the default."""
+    """Options of the server's command for a level other than the default."""
     plan: Callable[[Level], Mapping[str, object]] = field(default=lambda _: {})
-    """Fields of ``LoadPlan`` at a level."""
+    """Fields of ``LoadPlan`` for a level."""
     wire: bool = False
     """True where the factor changes the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
-    """True for a load that cannot be served in slices at this level."""
+    """True for a level that must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
-    """Fault which shows that an arm at these levels did not have its level of this factor; None for no fault."""
+    """Fault in words: the observation that an arm did not have its level of this factor. None if there is no fault."""
 
     def read(self, text: str, option: str | None = None) -> Level:
-        """The level that a text stands for. Raises UsageError, of the factor or of an option."""
+        """The level that is written as ``text``. Raises UsageError, which names ``option`` or else the factor."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
             raise UsageError(option or self.name, text, self.kind.allowed) from error
 
     def default_among(self, levels: Levels) -> Level:
-        """The default level, with the earlier factors at these levels."""
+        """The default level, given the levels of the earlier factors."""
         return self.default(levels) if callable(self.default) else self.default
 
 
@@ -127,14 +126,14 @@ def _parse_served(text: str) -> Level:
 
 MEMORY, SQLITE = "memory", "sqlite"
 OPEN, TOKEN, TLS = "open", "token", "tls"
-"""Protection of a server: open to everybody; open to holders of a token, in the clear; open to everybody, over TLS."""
+"""Access to a server: for everybody; for clients with a token, without encryption; or for everybody, over TLS."""
 
 SIZE = whole(8, 1_000_000, none=True)
 
 SERVED = Kind(
     _parse_served,
     f"{', '.join(OURS)}, {PLAIN} (a peer), {NULL} (the null server), a command that prints ready HOST:PORT, "
-    "or the HOST:PORT of a running server",
+    "or the HOST:PORT of a server that runs already",
     f"{'|'.join(OURS)}|{PLAIN}|{NULL}|COMMAND|HOST:PORT",
 )
 MIX = Kind(
@@ -168,7 +167,7 @@ def _own_dispatch(levels: Levels) -> Level:
 
 
 def _own_size(levels: Levels) -> Level:
-    """Default size of a peer's echo message: the default of its client."""
+    """Default size of a peer's echo message, in bytes: the default of the peer's client."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
@@ -177,7 +176,7 @@ def _timeout(level: Level) -> Mapping[str, object]:
 
 
 def _work(name: str, text: str) -> Factor:
-    """Work in a request. The kinds of work add up."""
+    """Factor for a kind of work in each request. Several kinds of work add up."""
     option = f"--{name.replace('_', '-')}"
     kind, least = number(0, WORK_MS_MAX), SLICED_MS_MAX
     return Factor(name, "server", kind, 0.0, text, _option(option), windows=lambda level: float(str(level)) >= least)
@@ -186,29 +185,22 @@ def _work(name: str, text: str) -> Factor:
 FACTORS: Mapping[str, Factor] = {
     each.name: each
     for each in (
-        Factor("service", "server", SERVED, "stock", "what is served", wire=True),
+        Factor("service", "server", SERVED, "stock", "service of the server", wire=True),
         Factor(
             "language",
             "server",
             one_of(*LANGUAGES),
             PYTHON,
-            "what the server is written in: ours, or a peer's",
+            "programming language of the server",
             wire=True,
         ),
-        Factor(
-            "transport",
-            "server",
-            one_of(*PROTOCOLS),
-            "sockets",
-            "what carries a request",
-            wire=True,
-        ),
+        Factor("transport", "server", one_of(*PROTOCOLS), "sockets", "transport of the requests", wire=True),
         Factor(
             "executor",
             "server",
             one_of(*EXECUTORS),
             _own_executor,
-            "which threads run requests; the transport's own unless said",
+            "executor of the requests; by default the transport's own",
             _option("--executor"),
             fault=one_thread,
         ),
@@ -226,7 +218,7 @@ FACTORS: Mapping[str, Factor] = {
             "server",
             whole(1, PROCESSES_MAX),
             1,
-            "processes that share a server's port, each with so many workers",
+            "processes that share the server's port, each with its own workers",
             _option("--processes"),
             fault=other_processes,
         ),
@@ -235,7 +227,7 @@ FACTORS: Mapping[str, Factor] = {
             "server",
             one_of("request", "connection", "loop"),
             _own_dispatch,
-            "what one task of the executor is, or loop where there is none; the transport's own unless said",
+            "task of the executor: a request or a connection; loop: no executor; by default the transport's own",
             _option("--dispatch"),
             windows=lambda level: level == "connection",
         ),
@@ -244,7 +236,7 @@ FACTORS: Mapping[str, Factor] = {
             "server",
             one_of("request-reply", "pair", "one-way"),
             "request-reply",
-            "which sockets a messaging library gives both sides; one-way: a pair, and nothing comes back",
+            "socket pattern of a messaging library; one-way: a pair of sockets without replies",
             _option("--pattern"),
             wire=True,
         ),
@@ -253,27 +245,29 @@ FACTORS: Mapping[str, Factor] = {
             "server",
             one_of(MEMORY, SQLITE),
             MEMORY,
-            "where stocks are kept: sqlite is a new file for each server, in a folder made in the working folder",
+            "storage of stocks; sqlite: a new file for each server, in a new folder of the working folder",
         ),
         Factor(
             "access",
             "server",
             one_of(OPEN, TOKEN, TLS),
             OPEN,
-            "who is answered: all, by token, all over TLS",
+            "access to the server: every client, clients with a token, or every client over TLS",
             wire=True,
         ),
-        Factor("metrics", "server", YES_NO, False, "whether --metrics is on", lambda _: ("--metrics", "127.0.0.1:0")),
-        Factor("locking", "server", one_of(*LOCKINGS), "mutex", "which lock a request holds", _option("--locking")),
-        _work("io_ms", "ms that every request waits, off the processor"),
-        _work("cpu_ms", "ms that every request computes, holding the interpreter (GIL)"),
-        _work("hash_ms", "ms that every request computes, letting the interpreter go"),
+        Factor(
+            "metrics", "server", YES_NO, False, "yes: the server has --metrics", lambda _: ("--metrics", "127.0.0.1:0")
+        ),
+        Factor("locking", "server", one_of(*LOCKINGS), "mutex", "locks of a request", _option("--locking")),
+        _work("io_ms", "ms for which every request waits without the processor"),
+        _work("cpu_ms", "ms for which every request computes with the GIL held"),
+        _work("hash_ms", "ms for which every request computes with the GIL released"),
         Factor(
             "placement",
             "server",
             one_of(APART, FREE, AUTO),
             APART,
-            "server and load have a core each, both are free on all, or the server keeps to one by itself",
+            "server and load have one core each, both use every core, or the server chooses a core",
             windows=lambda level: level != APART,
         ),
         Factor(
@@ -281,7 +275,7 @@ FACTORS: Mapping[str, Factor] = {
             "server",
             one_of(RELEASE, DEBUG, FREE_THREADED),
             RELEASE,
-            "how a server in another language is compiled; of ours, free-threaded: on a Python without a GIL",
+            "build of a server in another language; free-threaded: our server on a Python without a GIL",
         ),
         Factor("clients", "load", whole(1, CLIENTS_MAX), 1, "client processes", plan=_field("clients")),
         Factor(
@@ -298,31 +292,37 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             one_of(*CONNECTION_POLICIES),
             "kept-alive",
-            "one connection for all requests, or a new one for each",
+            "one connection for all requests, or a new connection for each request",
             plan=_field("connection"),
             wire=True,
             windows=lambda level: level == "per-request",
         ),
-        Factor("mix", "load", MIX, "lookup", "which requests are sent", plan=_mix_plan, wire=True),
+        Factor("mix", "load", MIX, "lookup", "request types that are sent", plan=_mix_plan, wire=True),
         Factor(
             "array_len",
             "load",
             whole(0, VALUES_MAX),
             0,
-            "random numbers in an array to be sorted; 0: the seven that textbooks sort",
+            "length of the random arrays to sort; 0: the seven numbers of textbooks",
             wire=True,
             windows=lambda level: int(str(level)) > SLICED_LEN_MAX,
         ),
         Factor(
-            "choice", "load", one_of(*CHOICES), "uniform", "how a stock is chosen", plan=_field("choice"), wire=True
+            "choice",
+            "load",
+            one_of(*CHOICES),
+            "uniform",
+            "choice of a request's stock",
+            plan=_field("choice"),
+            wire=True,
         ),
-        Factor("size", "load", SIZE, _own_size, "bytes of a message; none: as the request has it", wire=True),
+        Factor("size", "load", SIZE, _own_size, "bytes of a message; none: the request type's own size", wire=True),
         Factor(
             "updater",
             "load",
             YES_NO,
             False,
-            "whether a price updater sends beside the clients",
+            "yes: a price updater sends at the same time",
             wire=True,
             fault=no_update,
         ),
@@ -331,7 +331,7 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             one_of(*CLIENT_KINDS, *LOAD_PROGRAMS, PEER_CLIENT),
             "library",
-            "what sends: our lean client, the transport's own, a load program, or a peer's own client",
+            "client: our lean client, the transport's library, a load program, or a peer's own client",
             plan=_field("client"),
             wire=True,
             windows=lambda level: level not in CLIENT_KINDS,
@@ -341,7 +341,7 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             one_of(*HEADERS),
             SAME,
-            f"what calls of {GRPC_GO} hold: a deadline, trace or bytes of metadata, new in each; a token",
+            f"headers of {GRPC_GO}'s calls: a token; or a deadline, a trace or metadata that differs in each call",
             wire=True,
             fault=not_told("headers", SAME, GRPC_GO),
         ),
@@ -350,7 +350,7 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             number(1, 60_000, none=True),
             None,
-            f"ms after which a client gives up, and which servers are told; none: 5000, and {GRPC_GO} tells none",
+            f"timeout of a call in ms, which is sent to the server; none: 5000, and {GRPC_GO} sends no timeout",
             plan=_timeout,
             wire=True,
             fault=not_told("deadline_ms", None, *CLIENT_KINDS, GRPC_GO),
@@ -360,20 +360,20 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             number(0.1, 1e6, none=True),
             None,
-            "requests due a second, of all clients; none: a closed loop",
+            "requests per second of all clients together; none: a closed loop",
             plan=_field("rate_hz"),
             wire=True,
             windows=lambda level: level is not None,
         ),
         Factor(
-            "arrivals", "load", one_of(*ARRIVALS), "poisson", "the process of an open loop", plan=_field("arrivals")
+            "arrivals", "load", one_of(*ARRIVALS), "poisson", "arrival process of an open loop", plan=_field("arrivals")
         ),
         Factor(
             "call_style",
             "load",
             one_of("sync", "async"),
             "sync",
-            "whether a peer's client waits within a call, or is told of its reply",
+            "calls of a peer's client: blocking or asynchronous",
             fault=not_told("call_style", "sync"),
         ),
         Factor(
@@ -381,10 +381,10 @@ FACTORS: Mapping[str, Factor] = {
             "load",
             whole(1, 1024),
             1,
-            f"calls at once: of each client of a peer's asynchronous one, on each connection of {GRPC_GO}",
+            f"concurrent calls of each client of an asynchronous peer, or of each connection of {GRPC_GO}",
             wire=True,
             fault=not_told("in_flight", 1, GRPC_GO),
         ),
     )
 }
-"""Every factor by its name, in the order in which names and tables have them."""
+"""Every factor by its name. Names of arms and columns of tables have this order."""

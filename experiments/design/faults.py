@@ -1,5 +1,4 @@
-"""Faults: observations of a server in a block which show that a level of a factor was not kept. Gate 3 asks each
-factor."""
+"""Faults: observations in a block that contradict a factor's level. Gate 3 of the judgement checks every factor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,18 +10,20 @@ from experiments.services import OURS
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Observations of an arm and its server in a block, by which a factor tells if its level was kept."""
+    """Observations of an arm and its server in a block, from which faults are found."""
 
     threads: int | None
-    """Threads of the server's processes after the last slice; None for a process that was not started here."""
+    """Number of threads of the server's processes after the last slice. None for a server that was not started here."""
     processes: int | None
-    """Processes of the server, with a parent among several; None as above, or where a recording does not say."""
+    """Number of processes of the server, including the parent of several processes. None for a server that was not
+    started here, or in an older recording."""
     connections: int | None
-    """Open connections of the server at that time; None as above, or where they are closed after each window."""
+    """Number of open connections of the server after the last slice. None for a server that was not started here, or if
+    connections are closed after each window."""
     updates: int
-    """Answered updates of the price updater beside the arm."""
+    """Number of the price updater's updates that the server answered."""
     at_work: int | None = None
-    """Threads of the server's executor that ran requests; None where this is not known."""
+    """Number of threads of the server's executor that ran requests. None if unknown."""
 
 
 def few_threads(levels: Levels, seen: Watched) -> str | None:
@@ -32,9 +33,9 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
         or levels["executor"] not in ("static-pool", "leader-followers")
         or seen.threads is None
     ):
-        return None  # a server of others has no pool of ours; other executors start threads as they need them
+        return None  # another project's server has no pool of ours; other executors start threads on demand
     declared, processes = int(str(levels["workers"])), int(str(levels["processes"]))
-    least = processes * (declared + 1) + (processes > 1)  # the main threads, and with several processes their parent
+    least = processes * (declared + 1) + (processes > 1)  # the main threads, and the parent of several processes
     if seen.threads >= least:
         return None
     of_each = "" if processes == 1 else f", in each of {processes} processes"
@@ -42,7 +43,7 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
 
 
 def one_thread(levels: Levels, seen: Watched) -> str | None:
-    """Fault where one thread of a pool ran all requests: a pool of several threads uses several if requests wait."""
+    """Fault of a pool of several threads in which one thread ran all requests, though requests waited."""
     pooled = levels["executor"] in ("static-pool", "thread-pool") and int(str(levels["workers"])) > 1
     others_wait = levels["rate_hz"] is None and int(str(levels["clients"])) * int(str(levels["connections"])) > 1
     if not pooled or not others_wait or seen.at_work != 1:
@@ -52,7 +53,7 @@ def one_thread(levels: Levels, seen: Watched) -> str | None:
 
 def other_processes(levels: Levels, seen: Watched) -> str | None:
     if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
-        return None  # a server of others starts the threads that it likes
+        return None  # another project's server chooses its number of processes
     declared = int(str(levels["processes"]))
     if seen.processes == declared + (declared > 1):
         return None
@@ -72,7 +73,7 @@ def no_update(levels: Levels, seen: Watched) -> str | None:
 
 
 def not_told(name: str, default: Level, *programs: str) -> Callable[[Levels, Watched], str | None]:
-    """The fault of a factor that only some peers' clients have, and these load programs."""
+    """Maker of faults for a factor that only some peers' clients and these load programs support."""
 
     def fault(levels: Levels, _: Watched) -> str | None:
         served = str(levels["service"]), str(levels["language"]), str(levels["transport"])

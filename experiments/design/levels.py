@@ -1,4 +1,7 @@
-"""Levels of factors as texts and as values: the kinds of levels, and how each is read and shown. Pure."""
+"""Levels of factors: kinds of levels, and their conversion from text and to text. Pure.
+
+A level is a value of a factor, such as ``grpc`` of the factor ``transport``.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,22 +9,23 @@ from dataclasses import dataclass
 Level = str | int | float | bool | None
 
 Levels = Mapping[str, Level]
-"""A level of every factor, by the factor's name."""
+"""Levels of all factors, by the factors' names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Kind of a factor's levels: how a level is read, and the allowed levels in words."""
+    """Kind of a factor's levels: a parser, and descriptions of the allowed levels."""
 
     parse: Callable[[str], Level]
-    """Gives the level that a text stands for. Raises ValueError."""
+    """Parser of a level's text. Raises ValueError."""
     allowed: str
+    """Allowed levels in words."""
     levels: str
-    """The allowed levels in short: ``1..64``, ``mutex|per-stock``."""
+    """Allowed levels in short: ``1..64``, ``mutex|per-stock``."""
 
 
 def shown(level: Level) -> str:
-    """A level as text; a factor's ``read`` takes it back."""
+    """Text of a level, which a factor's ``read`` converts back."""
     match level:
         case bool():
             return "yes" if level else "no"
@@ -34,7 +38,7 @@ def shown(level: Level) -> str:
 
 
 def parsed_mix(text: str) -> dict[str, float]:
-    """``lookup``, or ``lookup=0.5,trade=0.5``, as weights by request type. Raises ValueError."""
+    """Weights by request type, from a text such as ``lookup`` or ``lookup=0.5,trade=0.5``. Raises ValueError."""
     weights: dict[str, float] = {}
     for each in text.split(","):
         name, _, weight = each.partition("=")
@@ -45,7 +49,7 @@ def parsed_mix(text: str) -> dict[str, float]:
 
 
 def one_of(*names: str) -> Kind:
-    """Levels that are names."""
+    """Kind of levels that are names."""
 
     def parse(text: str) -> Level:
         if text not in names:
@@ -56,7 +60,7 @@ def one_of(*names: str) -> Kind:
 
 
 def whole(low: int, high: int, none: bool = False) -> Kind:
-    """Whole numbers; with ``none`` also no number at all."""
+    """Kind of levels that are whole numbers. With ``none``, the level None is also allowed."""
 
     def parse(text: str) -> Level:
         if none and text == "none":
@@ -69,7 +73,7 @@ def whole(low: int, high: int, none: bool = False) -> Kind:
 
 
 def number(low: float, high: float, none: bool = False) -> Kind:
-    """Numbers; with ``none`` also no number at all."""
+    """Kind of levels that are numbers. With ``none``, the level None is also allowed."""
 
     def parse(text: str) -> Level:
         if none and text == "none":

@@ -1,42 +1,49 @@
-"""Limits by which a sweep is judged. They are written into its folder, so that every reader judges it by them."""
+"""Limits of the judgement of a sweep. The sweep's folder keeps the limits, so that every reader uses the same limits.
+
+A **sweep** is a measurement in blocks. A **block** starts all servers again, and then measures every arm in rounds.
+"""
 
 from dataclasses import dataclass
 
 BLOCKS_MAX = 40
-"""Most blocks of a sweep: the exact sign-flip test then takes some 0.2 s."""
+"""Largest number of blocks of a sweep. The exact sign-flip test takes some 0.2 s for 40 blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits, each stated with the results. A recording that was judged by limits other than these defaults says so."""
+    """Limits of the judgement, stated with the results. The report of a recording names each limit that is not at its
+    default."""
 
     level: float = 0.05
-    """Probability, over all looks together, that equal arms are called different."""
+    """Significance level: the probability, over all looks together, that equal arms are called different. A look is a
+    judgement after a declared number of blocks."""
     equivalent_low: float = 0.95
-    """Between these two limits a ratio counts as no difference …"""
+    """Lower end of the range of ratios that count as no difference."""
     equivalent_high: float = 1.05
+    """Upper end of the range of ratios that count as no difference."""
     trimmed: float = 0.2
-    """The share of a block's pairs left out at either end."""
+    """Share of a block's pairs that the trimmed mean leaves out at each end."""
     wire_share: float = 0.05
-    """Largest difference, as a share, of the bytes of a request between arms that are to be the same on the wire (gate
-    2)."""
+    """Largest relative difference in a request's bytes between arms that send equal requests (gate 2)."""
     errors_share: float = 0.001
-    """Share of the requests that may end in errors (gate 4)."""
+    """Largest share of requests with errors (gate 4)."""
     law_share: float = 0.02
-    """Largest share by which response and think times together may miss the time that they fill (6)."""
+    """Largest relative difference between response times plus think times and the elapsed time of the connections (gate
+    6)."""
     rate_share: float = 0.02
-    """Largest share by which an open loop's rate may be off (7)."""
+    """Largest relative error of an open loop's rate (gate 7)."""
     late_share: float = 0.1
-    """Largest share of a percentile that may be late sends (7)."""
+    """Largest lateness of sends, as a share of the response time's percentile (gate 7)."""
     load_share: float = 0.8
-    """Share of its core from which a closed loop's load side is a part of the latency (7)."""
+    """Smallest share of a core at which a closed loop's client adds to the latency (gate 7)."""
     steal_ticks: int = 1
-    """A round is left out where the hypervisor and foreign processes took more ticks of 10 ms than this …"""
+    """A round is left out if the hypervisor and foreign processes took more ticks than ``steal_ticks`` and a larger
+    share of the cores' time than ``steal_share``. A tick is 10 ms."""
     steal_share: float = 0.1
-    """… and than this share of its cores' time."""
 
     def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
-        """True where other processes took so much of a round that it is left out, without a look at its times."""
+        """True if other processes took too much time of a round. The round is left out whatever its response times
+        are."""
         return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
 
 

@@ -1,8 +1,8 @@
-"""Settings: a level of every factor. Written as words, such as ``grpc workers=8 clients=5``, quoted as in a shell.
+"""Settings: a setting has a level for every factor. Its text is a list of words, such as ``grpc workers=8 clients=5``.
 
-The transport may stand alone as the first word; every other word is ``FACTOR=LEVEL``. Other factors are at their
-defaults. A setting's text has the transport and the factors that are not at their defaults. It reads back as the same
-setting.
+The first word may be a transport alone. Every other word is ``FACTOR=LEVEL``, quoted as in a shell. Factors without a
+word are at their defaults. The text of a setting has the transport and the factors that are not at their defaults.
+Reading the text gives an equal setting.
 """
 
 import shlex
@@ -15,14 +15,22 @@ from experiments.design.levels import Level, shown
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import meant
 
+WORDS = """\
+Words:
+  factor   a quantity that may vary, such as the transport
+  level    a value of a factor, such as grpc
+  arm      a server under a load, with a level of every factor
+  block    a start of all servers, and then measurements of every arm; an interval is over blocks"""
+"""Terms of an experiment, a line each, for the help of the commands that use these terms."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A level of every factor, in the table's order. Made by ``setting`` or ``read``."""
+    """A level for every factor, in the order of ``FACTORS``. Made by ``setting`` or ``read``."""
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels, kept since a judgement asks for it some 100,000 times."""
+    """Hash of the levels. The hash is kept, since a judgement uses it some 100,000 times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))
@@ -31,7 +39,7 @@ class Setting:
         return self._hash
 
     def __reduce__(self) -> tuple[type["Setting"], tuple[tuple[tuple[str, Level], ...]]]:
-        """Parts for a copy, which may be in another process. Hashes differ there."""
+        """Arguments for ``pickle``. The hash is left out, since another process computes another hash."""
         return Setting, (self.levels,)
 
     def __getitem__(self, factor: str) -> Level:
@@ -39,37 +47,36 @@ class Setting:
         return dict(self.levels)[factor]
 
     def whole(self, factor: str) -> int:
-        """The level of a factor whose levels are whole numbers."""
+        """The level of a factor with whole numbers."""
         level = self[factor]
         assert isinstance(level, int)
         return level
 
     def text(self, factor: str) -> str:
-        """The level of a factor, as text."""
+        """The text of a factor's level."""
         return shown(self[factor])
 
     @property
     def executor(self) -> str:
-        """Executor under its name for people, as set or recorded: ``static pool``. Every text takes the name from
-        here."""
+        """Name of the executor in texts, such as ``static pool``."""
         level = "event loop" if self["dispatch"] == "loop" else self.text("executor")
         return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 
     def but(self, **levels: Level) -> "Setting":
-        """The same setting at other levels. Defaults that follow from these levels are computed anew. Raises
+        """A copy of the setting with other levels. Defaults that depend on these levels are computed again. Raises
         UsageError."""
         return setting(**(dict(self.said()) | levels))
 
     @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
     def said(self) -> tuple[tuple[str, Level], ...]:
-        """The transport, and every factor that is not at its default."""
+        """Levels of the transport, and of every factor that is not at its default."""
         chosen = dict(self.levels)
         default = {name: FACTORS[name].default_among(chosen) for name in chosen}
         return tuple((name, level) for name, level in self.levels if name == "transport" or level != default[name])
 
     @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
     def of(self, whose: str) -> tuple[tuple[str, Level], ...]:
-        """The levels of the server's factors, or of the load's."""
+        """Levels of the factors of one side: ``server`` or ``load``."""
         return tuple((name, level) for name, level in self.levels if FACTORS[name].of == whose)
 
     def __str__(self) -> str:
@@ -78,7 +85,7 @@ class Setting:
 
 
 def setting(**levels: Level) -> Setting:
-    """A setting with these levels, the others at their defaults. Raises UsageError."""
+    """A setting with these levels, and with defaults for all other factors. Raises UsageError."""
     return _setting(tuple(levels.items()))
 
 
@@ -97,7 +104,8 @@ def _setting(said: tuple[tuple[str, Level], ...]) -> Setting:
 
 
 def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
-    """The setting that words stand for. Factors without a word are as in ``base``. Raises UsageError."""
+    """The setting that is written as ``text``. Factors without a word have their level in ``base``, or else their
+    default. Raises UsageError."""
     levels: dict[str, Level] = dict(base or {})
     said: set[str] = set()
     try:

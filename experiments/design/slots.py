@@ -1,10 +1,10 @@
-"""The order of a block, drawn beforehand: when each slice of each arm begins, is counted, and ends; which server starts
-first. It is drawn from the sweep's seed, the block's number and the attempt alone, so it can be drawn again.
+"""Random order of a block: the order in which servers start, and the times of every slice of every arm.
 
-A round has every group that is due in it, in random order; a group's arms stand side by side, in random order. All
-moments are offsets from the block's start, so that client processes, which share a clock, need no messages. Slices of
-an arm that answers slowly are longer: the lead is at least three of its mean response times, the counted part twenty,
-the reserve six.
+A **slice** is a short load of one arm. The order depends only on the sweep's seed, the block's number and the attempt,
+so that the order can be computed again. A round has all groups that are due, in random order. The arms of a group
+follow one another, in random order. All times are offsets from the block's start. The client processes share a clock,
+so that they need no messages. A slice has three parts: lead, counted part and reserve. For a slow arm the lead lasts at
+least 3 mean response times, the counted part 20, and the reserve 6.
 """
 
 import random
@@ -16,35 +16,35 @@ from experiments.design.arms import ServerKey
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 
 LEAD_RESPONSES, COUNTED_RESPONSES, RESERVE_RESPONSES = 3, 20, 6
-"""Least length of each part of a slice, in mean response times."""
+"""Shortest length of each part of a slice, in mean response times of the arm."""
 
 _WARM_UP_NS = 60_000_000
-"""Length of each arm's warm-up, before the slices are drawn."""
+"""Length of each arm's warm-up in nanoseconds, before the first slice."""
 
 COUNTED_S_MAX = 0.25
-"""Longest counted part of a slice for a slow arm. A slower arm is measured in windows."""
+"""Longest counted part of a slice for a slow arm, in seconds. A slower arm is measured in windows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slice: its times, its arm (``turn.load`` is the arm's place in the sweep), and its place in the order."""
+    """One slice, with its place in the order. ``turn`` has the slice's times, and the arm's place in the sweep as
+    ``load``."""
 
     round: int
     appearance: int
-    """Number of the appearance of a group. Slices of one appearance make pairs."""
+    """Number of the group's appearance in the block. Two slices of one appearance can be a pair."""
     turn: Turn
 
 
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
-    """Round, appearance and arm of every slice or window of a block, in order."""
-    rng, places = random.Random(seed), {arm: place for place, arm in enumerate(sweep.arms)}
-    appearance = 0
+    """Round, appearance and arm's place of every slice or window of a block, in order."""
+    rng, appearance = random.Random(seed), 0
     for number in range(sweep.rounds):
         due = [group for group in sweep.groups if number % group.every == 0 for _ in range(group.times)]
         rng.shuffle(due)
         for group in due:
             for arm in rng.sample(group.arms, len(group.arms)):
-                yield number, appearance, places[arm]
+                yield number, appearance, sweep.places[arm]
             appearance += 1
 
 
@@ -54,14 +54,14 @@ def starts(sweep: Sweep, seed: str) -> tuple[ServerKey, ...]:
 
 
 def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
-    """Seed of every draw for a block. It depends on these values alone."""
+    """Seed of every random draw for a block."""
     return f"{sweep.seed}/{number}/{attempt}"
 
 
 def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -> tuple[Slot, ...]:
-    """Every slice of a block in order; ``response_s`` is each arm's mean response, from the warm-up.
+    """Every slice of a block, in order. ``response_s`` has each arm's mean response time in the warm-up.
 
-    Whole rounds that would end after ``slices.block_s`` are left out, but for the first ``ROUNDS_MIN``.
+    A round that would end after ``slices.block_s`` is left out, except the first ``ROUNDS_MIN`` rounds.
     """
     slots: list[Slot] = []
     now_ns = 0
@@ -76,7 +76,7 @@ def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -
 
 
 def warm_up(sweep: Sweep) -> tuple[Slot, ...]:
-    """A slice of every arm, to warm its server and to see how soon it answers."""
+    """A slice of every arm, which warms up the arm's server and measures its response time."""
     moments = range(0, _WARM_UP_NS * len(sweep.arms), _WARM_UP_NS)
     return tuple(
         Slot(

@@ -1,8 +1,9 @@
-"""Sources of an arm: the files of this project that its server, its client and its peer are made of, by its setting.
+"""Sources of an arm: the files of this project that the arm's server, client and peer run, by the arm's setting.
 
-``SOURCES`` is a table of rows: a pattern of files, and the arms that they count for. A file belongs to the first row
-whose pattern has it. So a new file counts where its folder does, and a change of one transport touches no arm of
-another transport. ``VERSIONS`` is the same for programs of others. Code that measures and judges is no part of an arm.
+``SOURCES`` is a table. A row has a pattern of files, and selects the arms that run these files. A file belongs to the
+first row whose pattern matches. So a new file counts for the arms of its folder, and a change of one transport does not
+affect arms of another transport. ``VERSIONS`` is a table of other projects' programs. Code that measures or judges does
+not count.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,31 +20,31 @@ from experiments.services import NULL, OURS, PLAIN, STOCK
 from stock_service.rpc.transports import TRANSPORTS
 
 When = Callable[[Levels], bool]
-"""True where a row counts for an arm at these levels."""
+"""Function that is true for the levels of an arm that runs a row's files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Files that count together for an arm."""
+    """Row of the table: files that are digested together."""
 
     files: str
-    """A pattern from the project's root, with the braces of a shell."""
+    """Pattern of paths from the project's root. Braces have alternatives, as in a shell."""
     when: When
 
     @property
     def place(self) -> str:
-        """Name for people: a file, or the folder that holds them all."""
+        """Name of the row in texts: the file, or the common folder of the files."""
         return "/".join(takewhile(lambda part: not set("*{") & set(part), self.files.split("/")))
 
 
 def _at(**levels: object) -> When:
-    """Selects arms that have each factor at one of these levels. A level alone stands for a list of one."""
+    """Selects arms whose factors have one of the given levels. A factor is given one level, or a tuple of levels."""
     wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
     return lambda arm: all(arm[name] in each for name, each in wanted.items())
 
 
 def _runs(module: str) -> When:
-    """Selects arms whose server is started by a command with this module."""
+    """Selects arms whose server's command runs this module."""
     return lambda arm: module in str(arm["service"])
 
 
@@ -86,13 +87,13 @@ def _on(*transports: str) -> When:
 
 
 def _run_by(executor: str) -> Source:
-    """Row of an executor, whose file is its own."""
+    """Row of an executor, which has a file of its own."""
     file = f"stock_service/rpc/concurrency/{executor.replace('-', '_')}.py"
     return Source(file, _both(_our_server, _at(executor=executor)))
 
 
 def _served(service: str, messages: str) -> tuple[Source, Source]:
-    """Rows of a service of the studies, and of its messages."""
+    """Rows of a service of the studies, and of the service's messages."""
     server = Source(
         f"experiments/services/{service}.py", _both(_our_server, _at(service=(service, f"{service}-twice")))
     )
@@ -111,7 +112,7 @@ SOURCES: Sequence[Source] = (
     Source("stock_service/stock_server.py", _STOCKS),
     Source("stock_service/v1/*_pb2.py", _or(_both(_ours, _at(service=STOCK)), _PLAIN_GRPCIO)),
     Source("experiments/measure/catalog.toml", _at(service=STOCK)),
-    # what carries a request
+    # transports
     Source("stock_service/rpc/transports/sockets/*.py", _on("sockets")),
     Source("stock_service/rpc/transports/http1/*.py", _on("http1")),
     Source("stock_service/rpc/transports/grpc_static/*.py", _on("grpc_static")),
@@ -179,10 +180,10 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""Every row. Special rows stand before general ones."""
+"""Every row. Special rows stand before general rows."""
 
 NO_SOURCES = ("_test.go",)
-"""Endings of the names of files that lie among sources and that no arm runs."""
+"""Endings of file names that no arm runs."""
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {
@@ -203,15 +204,15 @@ VERSIONS: Mapping[str, When] = MappingProxyType(
         "python": _or(_ours, _at(language=PYTHON)),
     }
 )
-"""Programs of others that an arm runs on, and the arms that run on them."""
+"""Other projects' programs by name, and the arms that run on each program."""
 
 
 def counted(setting: Setting) -> Iterator[str]:
-    """Parts of an arm's fingerprint: its rows' patterns, then the programs of others."""
+    """Parts of an arm's fingerprint: the patterns of its rows, then the names of other projects' programs."""
     levels = dict(setting.levels)
     yield from (each.files for each in SOURCES if each.when(levels))
     yield from (name for name, when in VERSIONS.items() if when(levels))
 
 
 PLACES: Mapping[str, str] = MappingProxyType({each.files: each.place for each in SOURCES})
-"""Names for people, by the rows' patterns."""
+"""Names of the rows in texts, by the rows' patterns."""

@@ -1,11 +1,11 @@
 """A sweep: groups of arms, comparisons of these arms, and the numbers of blocks and rounds.
 
-Looks are the numbers of blocks at which a sweep is judged. They are declared beforehand. The sweep ends at the first
-look at which every headline comparison is decided. Each look has its share of the level (Bonferroni), so that more
-looks do not call more equal arms different. A sweep is refused if its first look could not decide even with the
-clearest data.
+A **look** is a number of blocks after which the sweep is judged. The looks are declared before the first block. The
+sweep ends at the first look at which every headline comparison is decided. The significance level is divided by the
+number of looks (Bonferroni), so that more looks do not call more equal arms different.
 
-Why 2^(1 − n): with n blocks the exact sign-flip test gives no p under that, and Holm multiplies it by the family.
+A sweep is refused if even the clearest data could not decide at its first look. With n blocks, the least p of the exact
+sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
 """
 
 from collections import Counter
@@ -18,61 +18,61 @@ from experiments.design.limits import BLOCKS_MAX, LIMITS, Limits
 from experiments.design.setting import Setting
 
 SERVERS_MAX = 11
-"""Most servers alive at once. Each is idle outside its own slices."""
+"""Largest number of servers that run at the same time. A server is idle outside its own slices."""
 
 ROUNDS_MIN = 4
-"""Fewest rounds of a block, also for slow arms."""
+"""Smallest number of rounds of a block, also with slow arms."""
 
 SLICED_MAX = 64
-"""Most connections that a slice can serve."""
+"""Largest number of connections of an arm that is measured in slices."""
 
 BLOCKS_MIN = 6
-"""Fewest blocks with which a test can reach p < 0.05 with the clearest data: with 5 blocks the least p is 2 ÷ 2^5."""
+"""Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5."""
 
 REPEATED_SHARE = 5
-"""One of this number of blocks may be run again."""
+"""A sweep may repeat one of this number of blocks: a fifth of the blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Lengths of a slice. A longer round trip makes it longer, see ``slots``."""
+    """Slices: lengths of the parts of a slice. Slices of slow arms are longer (``slots.py``)."""
 
     counted_s: float = 0.02
-    """Least length of the counted part."""
+    """Shortest length of the counted part."""
     lead_s: float = 0.003
-    """Least length of the part before it, in which the load settles."""
+    """Shortest length of the part before the counted part, in which the load settles."""
     reserve_s: float = 0.006
-    """Least length of the part after it, until the last counted request is answered."""
+    """Shortest length of the part after the counted part, in which the last counted requests are answered."""
     block_s: float = 60.0
-    """Longest time of all slices of a block. With slow arms a block has fewer rounds, but at least ``ROUNDS_MIN``."""
+    """Longest time of all slices of a block. With slow arms a block has fewer rounds, at least ``ROUNDS_MIN``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows by turns, in place of slices, where a load needs longer to settle or connects anew."""
+    """Windows instead of slices, for a load that needs longer to settle, or that opens new connections."""
 
     warm_up_s: float = 0.1
     duration_s: float = 0.5
     calls: int = 1000
-    """Calls of each client, where a peer's own client makes the load in a closed loop. With a rate: the calls that are
-    due in ``duration_s``."""
+    """Number of calls of each client, if a peer's own client makes a closed loop. With a rate, the client makes the
+    calls that are due in ``duration_s``."""
     in_turn: bool = False
-    """True where a group's servers are started for its turn and stopped after it, so that a sweep may have more servers
-    than may be alive at once. Else all servers are alive through a block."""
+    """True if servers run only while their group is measured, so that a sweep may have more than ``SERVERS_MAX``
+    servers. Otherwise all servers run through the whole block."""
 
 
 Turns = Slices | Windows
 
 
 def needs_windows(setting: Setting) -> bool:
-    """True where a load cannot be served in slices: see ``Windows``."""
+    """True for a load that cannot be measured in slices: see ``Windows``."""
     connections = setting.whole("clients") * setting.whole("connections")
     return connections > SLICED_MAX or any(FACTORS[name].windows(level) for name, level in setting.levels)
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Plan of a run. Raises ValueError for groups or comparisons that could not be judged."""
+    """Plan of a measurement in blocks. Raises ValueError for groups or comparisons that could not be judged."""
 
     study: str
     part: str
@@ -81,21 +81,23 @@ class Sweep:
     rounds: int
     """Rounds of a block."""
     looks: tuple[int, ...]
-    """Numbers of blocks, ascending. A sweep whose first look is at fewer than 6 has no verdicts, and says so."""
+    """Numbers of blocks, ascending. A sweep whose first look is below 6 blocks has no verdicts, and its report says
+    so."""
     seed: int = 1
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Limit of somebody: a ratio that must lie outside the headline intervals for the sweep to end early."""
+    """Ratio that the user has given as a limit. The sweep ends early only if no headline interval contains this
+    ratio."""
     fixed: bool = False
-    """True where a fixed number of blocks was asked for, in place of the looks that its part has."""
+    """True if the user has fixed the number of blocks, instead of the looks of the study's part."""
     timeline: bool = False
-    """True where servers stamp the stages of each request. A stamp costs about 1 µs a request, so that only sweeps
-    without verdicts have it."""
+    """True if servers record the stages of each request. The recording costs about 1 µs a request, so only sweeps
+    without verdicts use it."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
-    """Every arm once, in the groups' order."""
+    """Every arm once, in the order of the groups."""
     places: Mapping[Arm, int] = field(init=False, repr=False, compare=False)
-    """Place of each arm among all arms."""
+    """Index of each arm in ``arms``."""
     servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
     """Every server process of a block once."""
 
@@ -123,12 +125,12 @@ class Sweep:
 
     @property
     def starts_at_once(self) -> bool:
-        """True where all servers start with the block; False where a group's servers start for its turn."""
+        """True if all servers start with the block. False if servers start only when their group is measured."""
         return isinstance(self.turns, Slices) or not self.turns.in_turn
 
     @property
     def alive(self) -> int:
-        """Most servers alive at once."""
+        """Largest number of servers that run at the same time."""
         if self.starts_at_once:
             return len(self.servers)
         return max(len({arm.server for arm in group.arms}) for group in self.groups)
@@ -143,15 +145,15 @@ class Sweep:
 
     @property
     def level(self) -> float:
-        """Level of one look."""
+        """Significance level of one look."""
         return self.limits.level / len(self.looks)
 
     @property
     def repeats_max(self) -> int:
-        """Number of blocks that may be run again."""
+        """Largest number of blocks that may be repeated."""
         return -(-self.looks[-1] // REPEATED_SHARE)
 
     @property
     def has_verdicts(self) -> bool:
-        """True where the number of blocks is enough to decide."""
+        """True if the first look has enough blocks to decide a comparison."""
         return self.looks[0] >= BLOCKS_MIN
