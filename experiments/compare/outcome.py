@@ -24,8 +24,7 @@ from experiments.judge.stats import Estimate, blocks_needed
 from experiments.judge.verdicts import Judgement
 from experiments.results.environment import Environment
 from experiments.results.files import write_at_once
-from experiments.results.observed import ALL
-from experiments.results.percentiles import needed
+from experiments.results.observed import ALL, needed
 from experiments.services import OURS
 from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, time_unit
 from experiments.show.sentences import ratio_sentence

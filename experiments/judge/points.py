@@ -18,8 +18,7 @@ from experiments.judge import gates, ratios
 from experiments.judge.gates import Refusal
 from experiments.judge.ratios import last_results
 from experiments.judge.stats import Estimate, geometric_interval
-from experiments.results.observed import Block
-from experiments.results.percentiles import is_carried
+from experiments.results.observed import Block, is_carried
 from experiments.results.stages import StageSummary
 
 CONFIDENCE = 0.95

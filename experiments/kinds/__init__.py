@@ -1,9 +1,14 @@
-"""Kinds of run beside a sweep: the plan of each, the columns of its blocks, and the files that keep both.
+"""Kinds of run: measurements other than a sweep. A kind has a plan, columns of its blocks, and files for both.
 
-To add a kind NAME: a file here with its plan and its columns, pure; ``measure/NAME.py`` with ``runs(plan, number,
-bench)``, which observes the places of a block in their drawn order; ``judge/NAME.py`` with ``judged(plan, blocks,
-limits)``; and a line in ``KINDS``. The runner, the files, the estimate of time, ``verify`` and the measurements that a
-study is given follow from the line. Left out: sweeps, whose blocks have slices or windows.
+A new kind NAME needs three modules and a line in ``KINDS``:
+
+- ``kinds/NAME.py`` has the plan and the columns, and is pure.
+- ``measure/NAME.py`` has ``runs(plan, number, bench)``, which observes the places of a block in random order. A place
+  is a server or a cell of the plan.
+- ``judge/NAME.py`` has ``judged(plan, blocks, limits)``.
+
+The runner, the files, the estimate of time, ``verify`` and the measurements of a study use the line. Left out: sweeps,
+whose blocks have slices or windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,23 +25,22 @@ from experiments.kinds.delivery import Delivered, DeliveryPlan
 from experiments.kinds.standalone import StandalonePlan, StartSeen
 from experiments.kinds.stress import StressPlan, StressSeen
 from experiments.kinds.table import CellSeen, TablePlan
-from experiments.results.files import Form, blocks_of, read_plan
-from experiments.results.plain import with_levels, with_settings
+from experiments.results.files import Form, blocks_of, read_plan, with_levels, with_settings
 
 
 class Plan(Protocol):
-    """Plan of a run."""
+    """Plan of a run of any kind."""
 
     @property
     def blocks(self) -> int:
-        """Blocks to be measured."""
+        """Number of blocks."""
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all blocks, about."""
+        """Estimated time of all blocks, in seconds."""
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The places of the plan that a block observes, in the order that is drawn."""
+        """Places of the plan in the random order in which block ``number`` observes these places."""
 
 
 P = TypeVar("P", bound=Plan)
@@ -45,24 +49,24 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[P, S]):
-    """A kind of run. Modules of its name observe and judge it."""
+    """A kind of run. ``measure/NAME.py`` observes the kind, and ``judge/NAME.py`` judges the kind."""
 
     name: str
     title: str
-    """Servers or runs that are measured, in words."""
+    """Description of the measured servers or runs, for texts."""
     plan: type[P]
     seen: type[S]
-    """Observation of a place of the plan."""
+    """Type of the observation of one place of the plan."""
     program: str | None = None
-    """Load program that it needs."""
+    """Load program that the kind needs. None for our own client."""
 
     @property
     def form(self) -> Form[P, Block[S]]:
-        """Files of a run: ``NAME.json`` and ``NAME.jsonl.gz``."""
+        """Files of a run: the plan in ``NAME.json``, and the blocks in ``NAME.jsonl.gz``."""
         return Form(f"{self.name}.json", _plain, self._read, f"{self.name}.jsonl.gz", Block[self.seen])  # type: ignore[name-defined]
 
     def load(self, folder: Path) -> tuple[P, tuple[Block[S], ...]]:
-        """Plan and blocks of a folder. UsageError where there are none that can be read."""
+        """Plan and blocks of a folder. Raises UsageError for a folder without readable files of the kind."""
         return read_plan(folder, self.form), blocks_of(folder, self.form)
 
     def _read(self, content: dict[str, Any]) -> P:
@@ -84,7 +88,7 @@ KINDS: Mapping[str, Kind[Any, Any]] = {
         Kind("stress", "servers under stress", StressPlan, StressSeen, program="c-http"),
     )
 }
-"""Every kind, in the order in which a folder's runs are read."""
+"""Every kind by its name. Runs of a folder are read in this order."""
 
 
 def kind_of(plan: P) -> Kind[P, Any]:
@@ -93,5 +97,5 @@ def kind_of(plan: P) -> Kind[P, Any]:
 
 
 def kept(folder: Path) -> Mapping[str, tuple[Any, Sequence[Block[Any]]]]:
-    """Plan and blocks of every run beside a sweep that a folder holds, by the kinds' names. Raises UsageError."""
+    """Plan and blocks of every run in a folder, by the name of the kind. Sweeps are left out. Raises UsageError."""
     return {name: kind.load(folder) for name, kind in KINDS.items() if (folder / kind.form.plan_file).exists()}

@@ -1,8 +1,8 @@
-"""Cold runs: a number of calls of a fresh client process on a fresh connection, several runs a block, in random order.
+"""Cold runs: a new client process makes N calls on a new connection. Pure.
 
-A **cell** is a setting and a number of calls N. A run pays for connecting and for its first call once. So the mean over
-a run's calls falls with N as a + b ÷ N, though no call becomes faster. A block starts its servers afresh, and warms
-them with calls that do not count. Only the client is cold. Pure.
+A **cell** is a setting and a number of calls N. A block has several runs of each cell, in random order. A run connects
+once and has one first call. So the mean over the calls of a run falls with N as a + b ÷ N, though no call becomes
+faster. A block starts new servers, and warms the servers up with calls that do not count. Only the client is cold.
 """
 
 import random
@@ -18,15 +18,15 @@ from experiments.kinds.block import Block
 from experiments.peers import PEER_CLIENT
 
 BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
-"""Seconds, about: for the start of a block's servers, for a process of our client, for a process of a peer's client,
-and for a call."""
+"""Estimated times in seconds: start of a block's servers, a process of our client, a process of a peer's client, and a
+call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColdCell:
-    """A setting with one client, the number of calls in a run, and the number of runs in a block.
+    """A setting with one client, the number of calls of a run, and the number of runs in a block.
 
-    A mean of few calls varies more and takes less time, so that such a cell has more runs.
+    The mean of few calls varies more and takes less time. So a cell with few calls has more runs.
     """
 
     setting: Setting
@@ -36,7 +36,7 @@ class ColdCell:
 
 @dataclass(frozen=True, slots=True)
 class ColdPlan:
-    """Plan of cold runs. Raises ValueError for one that cannot be carried out."""
+    """Plan of cold runs. Raises ValueError for an invalid plan."""
 
     study: str
     part: str
@@ -44,7 +44,7 @@ class ColdPlan:
     blocks: int
     seed: int = 1
     warm_up_calls: int = 200
-    """Calls of a warm-up run on each server, before the runs that count."""
+    """Number of calls that warm up each server, before the runs that count."""
 
     def __post_init__(self) -> None:
         if not self.cells or len({(each.setting, each.calls) for each in self.cells}) != len(self.cells):
@@ -60,16 +60,16 @@ class ColdPlan:
 
     @property
     def servers(self) -> tuple[ServerKey, ...]:
-        """Every server process of a block once."""
+        """Keys of the server processes of a block, each once."""
         return tuple(dict.fromkeys(Arm(each.setting).server for each in self.cells))
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all blocks, about."""
+        """Estimated time of all blocks, in seconds."""
         return self.blocks * (BLOCK_S + sum(map(_lasts_s, self.cells)))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The places of a block's cells, each as often as it has runs, in the order in which they run."""
+        """Places of the cells in a block's random order. The place of a cell with several runs occurs several times."""
         places = [place for place in range(len(self.cells)) for _ in range(self.cells[place].runs)]
         random.Random(f"{self.seed}/cold/{number}").shuffle(places)
         return tuple(places)
@@ -82,25 +82,25 @@ def _lasts_s(cell: ColdCell) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ColdRow:
-    """One cell in one block: means over the runs in which every call was answered."""
+    """One cell in one block. Means are over the runs whose calls were all answered."""
 
     block: int
     cell: ColdCell
     runs: int
     errors: int
-    """Calls that got no valid reply, in all runs of the cell. A run with such a call is in no mean here."""
+    """Number of calls without a valid reply, in all runs of the cell. Means leave out a run with such a call."""
     connect_us: float
     first_call_us: float
     rest_us_mean: float | None
-    """Mean of the later calls; None for runs of one call."""
+    """Mean time of the calls after the first call. None for runs of one call."""
     mean_us: float
-    """Mean of all calls of a run, the first call too."""
+    """Mean time of all calls of a run, including the first call."""
     with_connect_us: float
-    """The same mean with the time of connecting, spread over the calls."""
+    """Mean time of all calls of a run, including the time of connecting."""
 
 
 def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:
-    """A row for each cell that has a run with every call answered."""
+    """A row for each cell with a run whose calls were all answered."""
     for place, cell in enumerate(plan.cells):
         own = [run.seen for run in block.runs if run.place == place]
         whole = [each for each in own if not each.errors and each.rest == cell.calls - 1]

@@ -1,7 +1,7 @@
-"""Runs that receivers report on: each on a fresh server, which says at its end what it received, and when.
+"""Delivery runs: a new server receives messages, and reports the messages and their times at its end. Pure.
 
-A **cell** is a setting and the number of seconds for which its client sends. Nothing else is sent to its server, so
-that the server's report is of that run alone. Pure.
+A **cell** is a setting and the number of seconds for which its client sends. The server receives no other messages, so
+that the server's report has only this run.
 """
 
 import random
@@ -14,22 +14,23 @@ from experiments.design.setting import Setting
 from experiments.kinds.block import Block
 
 START_S = 0.5
-"""Seconds, about, for the rest of a run: its start and its end."""
+"""Estimated time for the start and the end of a run, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCell:
-    """A setting with one client, the seconds of its sends, and the number of blocks that have the cell."""
+    """A setting with one client, and the time in seconds for which the client sends."""
 
     setting: Setting
     seconds: int
     blocks: int | None = None
-    """Number of the first blocks that have the cell; None: all blocks. A cell that varies little needs fewer."""
+    """The cell runs in this number of first blocks. None: in all blocks. A cell that varies little needs fewer
+    blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPlan:
-    """Plan of delivery runs. Raises ValueError for a plan that cannot be carried out."""
+    """Plan of delivery runs. Raises ValueError for an invalid plan."""
 
     study: str
     part: str
@@ -48,12 +49,12 @@ class DeliveryPlan:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all blocks, about."""
+        """Estimated time of all blocks, in seconds."""
         numbers = range(1, self.blocks + 1)
         return sum(self.cells[place].seconds + START_S for number in numbers for place in self.order(number))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The cells of a block by their places, in the order in which they run."""
+        """Places of a block's cells, in random order."""
         places = [place for place, each in enumerate(self.cells) if each.blocks is None or number <= each.blocks]
         random.Random(f"{self.seed}/received/{number}").shuffle(places)
         return tuple(places)
@@ -61,39 +62,40 @@ class DeliveryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """One run, as the receiver and the sender report it. Times are sums in nanoseconds."""
+    """Reports of the receiver and the sender on one run. Times are sums in nanoseconds."""
 
     seconds: tuple[int, ...]
-    """Messages that came in each whole second after the first message."""
+    """Number of received messages in each whole second after the first message."""
     timed: int
-    """Messages that the receiver timed: all but the first."""
+    """Number of messages that the receiver timed: all messages but the first."""
     answer_ns: int
-    """Sum over the timed messages: from the arrival of a message until its reply was sent."""
+    """Sum over the timed messages of the time from a message's arrival until its reply was sent."""
     cycle_ns: int
-    """The same sum from before each receive, so that the wait for the message is in it."""
+    """Sum over the timed messages of the time from the receive call until the reply was sent. This time includes the
+    wait for the message."""
     answered: int
-    """Messages to which the sender got a reply, without the first; 0 where no replies come back."""
+    """Number of messages with a reply, without the first message. 0 for a pattern without replies."""
     response_ns: int
-    """Sum over these messages, at the sender: from the send until the whole reply had come."""
+    """Sum over the answered messages of the time from the send until the whole reply, at the sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """One run of one block. A mean is None where it has nothing to count."""
+    """One run of one block. A mean over no messages is None."""
 
     block: int
     cell: DeliveryCell
     received_hz: float
-    """Messages a second: the mean of the whole seconds."""
+    """Received messages per second: the mean of the whole seconds."""
     seconds: tuple[int, ...]
-    """Messages of each whole second."""
+    """Number of received messages in each whole second."""
     answer_us: float | None
     cycle_us: float | None
     response_us: float | None
 
 
 def rows(plan: DeliveryPlan, block: Block[Delivered]) -> Iterator[DeliveryRow]:
-    """A row for each run."""
+    """A row for each run of a block."""
     for run in block.runs:
         told = run.seen
         yield DeliveryRow(

@@ -1,8 +1,8 @@
-"""Predictions for a sweep's arms, with their time: ``foretold.json`` in its folder, written before its first block.
+"""Predictions for a sweep's arms: ``foretold.json`` in the sweep's folder, written before the first block.
 
-Numbers have six digits, so that another machine's arithmetic computes the same file. Left out: the blocks that gave the
-demands, which lie in a folder inside; how a study predicts. The file ends with a digest of the rest, so that an edited
-file is refused.
+Numbers have six digits, so that every machine computes the same file. The file ends with a digest of its content. A
+file that was edited afterwards is refused. Left out: the blocks from which the demands were measured, which lie in a
+folder inside; the method of a study's predictions.
 """
 
 import math
@@ -15,43 +15,43 @@ import msgspec
 
 from experiments.design.demands import Demands
 from experiments.design.setting import Setting
-from experiments.results.files import Form, digest, plan_text, read_plan, write_plan
-from experiments.results.plain import with_levels, with_settings
+from experiments.results.files import Form, digest, plan_text, read_plan, with_levels, with_settings, write_plan
 
 FORETOLD_FILE = "foretold.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """A prediction, and the values that it was computed from."""
+    """A prediction, and the inputs of its computation."""
 
     setting: Setting
     demands: Demands
     workers: int
-    """Workers of each process in the model."""
+    """Number of workers of each process in the model."""
     cores: float
-    """Cores that the server may use: fewer than the machine has where the load runs on the same machine."""
+    """Number of cores for the server. A load on the same machine takes some of the machine's cores."""
     processes: int
     capacity_hz: float
-    """Upper bound of the throughput, for any load."""
+    """Largest possible throughput, for any load."""
     limit: str
-    """Resource that is busy at this bound: ``gil``, ``cores`` or ``workers``."""
+    """Bottleneck: the resource that limits the capacity, ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
-    """Replies a second: of the closed loop; or of the open loop, its rate up to the capacity."""
+    """Replies per second of the closed loop. For an open loop, its rate, or the capacity if the capacity is lower."""
     response_s: float
-    """Mean response time of a closed loop; 99th percentile of an open loop, inf where the queue grows without end."""
+    """Mean response time of a closed loop. For an open loop, the 99th percentile; inf if the queue grows without
+    end."""
     useful_workers: int
-    """Size of the smallest pool that reaches 95 % of the throughput of any pool, with these clients."""
+    """Size of the smallest pool that reaches 95 % of the best throughput with these clients."""
     knee_clients: float
-    """Number of clients from which requests queue."""
+    """Smallest number of clients with which requests wait in a queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]
-"""Time of writing, ISO 8601 as in blocks, and the predictions."""
+"""Time of writing in ISO 8601, and the predictions."""
 
 
 def text(foretold: Sequence[Foretold], written_at: str) -> str:
-    """Text of the file."""
+    """Text of ``foretold.json``."""
     return plan_text(FORM, (written_at, tuple(foretold)))
 
 
@@ -61,7 +61,7 @@ def save(folder: Path, foretold: Sequence[Foretold], written_at: str) -> None:
 
 
 def load(folder: Path) -> Written:
-    """Time of writing, and the predictions. UsageError where no file can be read."""
+    """Time of writing, and the predictions of a folder. Raises UsageError for a folder without a readable file."""
     return read_plan(folder, FORM)
 
 
@@ -78,7 +78,7 @@ def _digest(content: dict[str, Any]) -> str:
 
 def _read(content: dict[str, Any]) -> Written:
     """Time and predictions of a file's content. JSON has null for an infinite time. Raises ValueError for an edited
-    file."""
+    content."""
     if content.pop("digest") != _digest(content):
         raise ValueError("it was edited")
     endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]

@@ -1,7 +1,7 @@
-"""Servers alone: time until a server is ready, and its memory and processor time while no requests come.
+"""Standalone servers: the time until a server is ready, and its memory and processor time without requests. Pure.
 
-No servers take turns here, since no load shares the machine with the server. A repetition starts every server afresh,
-one after the other, in random order. Pure.
+Only one server runs at a time, without a load on the same machine. A block starts every server once, one after the
+other, in random order.
 """
 
 import random
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 
 HELD_MAX = 15_000
-"""Largest number of connections that are held: half of the ports that a machine here gives its clients."""
+"""Largest number of held connections: half of the ports that Linux gives clients by default."""
 
 START_S = 0.8
-"""Seconds for the start of a server, about."""
+"""Estimated time for the start of a server, in seconds."""
 
 IDLE_S_MAX = 250.0
-"""Longest time of a watch. It is under the 300 s after which servers here close an idle connection."""
+"""Longest observation of idle connections, in seconds. Servers here close an idle connection after 300 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneServer:
-    """A server, and the numbers of connections that it is to hold: first none, then each number of ``held``,
+    """A server, and the numbers of connections that the server holds: first 0, then each number of ``held``,
     ascending."""
 
     setting: Setting
@@ -29,20 +29,20 @@ class LoneServer:
 
     @property
     def connections(self) -> tuple[int, ...]:
-        """Every number of connections with which the server is watched."""
+        """Every number of connections with which the server is observed."""
         return 0, *self.held
 
 
 @dataclass(frozen=True, slots=True)
 class StandalonePlan:
-    """Plan of a measurement of lone servers. Raises ValueError for one that cannot be carried out."""
+    """Plan of a measurement of standalone servers. Raises ValueError for an invalid plan."""
 
     study: str
     part: str
     servers: tuple[LoneServer, ...]
     blocks: int
     idle_s: float
-    """Seconds for which each number of connections is watched."""
+    """Time in seconds for which the server is observed with each number of connections."""
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -56,34 +56,35 @@ class StandalonePlan:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all blocks, about."""
+        """Estimated time of all blocks, in seconds."""
         return self.blocks * sum(START_S + len(each.connections) * self.idle_s for each in self.servers)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The servers of a block by their places, in the order in which they are started."""
+        """Places of a block's servers, in the random order of their starts."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.seed}/alone/{number}").sample(places, len(places)))
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSeen:
-    """A server that holds this number of connections. One call was answered on each before."""
+    """A server that holds this number of connections. Each connection has had one answered call."""
 
     connections: int
     resident_mib: float
-    """Memory at the end of the watch. Shared pages are counted whole, so that it depends on no other process."""
+    """Resident memory in MiB at the end of the observation. Shared pages count whole, so that other processes do not
+    change this number."""
     threads: int
     cpu_ns: int
-    """Processor time of the server during the watch …"""
+    """Processor time of the server during the observation."""
     watched_ns: int
-    """… over this time."""
+    """Length of the observation."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartSeen:
-    """One start of a server."""
+    """Observation of one start of a server."""
 
     ready_ms: float
-    """Time from the start of its process to its ready line."""
+    """Time from the start of the process to its ready line."""
     held: tuple[HeldSeen, ...]
-    """States by ascending connections. The first has no connections."""
+    """States of the server by ascending number of connections. The first state has no connections."""

@@ -1,9 +1,9 @@
-"""Stress: several kinds of request at once, each over many keys, and then the final state of every key.
+"""Stress tests: several kinds of request at the same time on many keys, and then a check of every key. Pure.
 
-A **kind** is a request by a route. It is sent a number of times for each of its keys, each time on a new connection.
-Kinds of one round are sent at once. Kinds of ``before`` come first, one after the other. Then every key is read: its
-value must be that of one of its last writers. Texts may hold ``{id}``, the key, and ``{turn}``, the number of the
-request for this key. Pure.
+A **kind** is a request by an HTTP route. The request is sent several times for each of the kind's keys, each time on a
+new connection. The kinds of ``before`` are sent first, one kind after the other. The kinds of ``kinds`` are then sent
+at the same time. At the end every key is read, and must have the value of one of its last writers. Texts may contain
+``{id}``, the key, and ``{turn}``, the number of the request for this key.
 """
 
 import random
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 
 START_S, ANSWERED_HZ, READ_HZ = 1.0, 8000.0, 5000.0
-"""Seconds for a server beside its requests; requests a second; reads of keys a second. All are estimates."""
+"""Estimates: seconds for the start and the end of a server, requests per second, and reads of keys per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class StressKind:
-    """One request, for the keys ``first_id`` to ``first_id + keys − 1``, each ``per_key`` times."""
+    """A request for the keys ``first_id`` to ``first_id + keys − 1``, sent ``per_key`` times for each key."""
 
     name: str
     request: str
@@ -27,30 +27,30 @@ class StressKind:
     per_key: int = 1
     body: str = ""
     expect: str | None = None
-    """Body that every reply must have; None: all replies must have the same body."""
+    """Body that every reply must have. None: all replies must have equal bodies."""
 
     @property
     def requests(self) -> int:
-        """Requests of all keys together."""
+        """Number of requests of all keys together."""
         return self.keys * self.per_key
 
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """A state that each of these keys must have at the end: one of ``turns`` states, whole."""
+    """Final state of each of these keys: exactly one of ``turns`` possible states."""
 
     name: str
     request: str
     first_id: int
     keys: int
     state: str
-    """A JSON object with ``{id}`` and ``{turn}``. The order of keys and spaces do not matter."""
+    """JSON object with ``{id}`` and ``{turn}``. Spaces and the order of members do not matter."""
     turns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StressPlan:
-    """Plan of a stress test. Each setting is a server, started afresh for each repetition."""
+    """Plan of a stress test. Each setting is a server, which each block starts once."""
 
     study: str
     part: str
@@ -59,40 +59,40 @@ class StressPlan:
     kinds: tuple[StressKind, ...]
     final: tuple[FinalState, ...]
     connections: int
-    """Connections of each kind."""
+    """Number of connections of each kind."""
     blocks: int
-    """Number of repetitions. Each repetition tries every server once."""
+    """Number of blocks. Each block tests every server once."""
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all blocks, about."""
+        """Estimated time of all blocks, in seconds."""
         requests = sum(each.requests for each in (*self.before, *self.kinds))
         each_s = START_S + requests / ANSWERED_HZ + sum(each.keys for each in self.final) / READ_HZ
         return self.blocks * len(self.servers) * each_s
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The servers of a block by their places, in the order in which they are started."""
+        """Places of a block's servers, in the random order of their starts."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.part}/stress/{number}").sample(places, len(places)))
 
 
 @dataclass(frozen=True, slots=True)
 class KindSeen:
-    """One kind on one server."""
+    """Observation of one kind on one server."""
 
     requests: int
-    """Requests that got the right reply."""
+    """Number of requests with the right reply."""
     errors: int
     began_ns: int
     ended_ns: int
-    """Moments on one clock, the same for all kinds."""
+    """Times of the first send and of the last reply, on one clock for all kinds."""
     received_bytes: int
     sent_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinalSeen:
-    """Keys of one final state, which were read one by one."""
+    """Numbers of keys with a right and with a wrong final state."""
 
     right: int
     wrong: int
@@ -100,7 +100,7 @@ class FinalSeen:
 
 @dataclass(frozen=True, slots=True)
 class StressSeen:
-    """One server: its kinds and final states in the plan's order."""
+    """Observation of one server: its kinds and final states, in the plan's order."""
 
     kinds: tuple[KindSeen, ...]
     final: tuple[FinalSeen, ...]

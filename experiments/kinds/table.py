@@ -1,10 +1,10 @@
-"""Tables of cells: a server at a time under one load after the other, a fresh process for each server and connections.
+"""Tables of cells: one server runs at a time, under one load after the other. Pure.
 
-A table may have more servers than a block may hold alive. It also shows figures that need a server by itself: its share
-of the cores, and its memory while it works. A block measures every cell once. Its **starts** come in random order.
-Cells of one start differ in the requests alone, and come in random order too. A **ratio** compares cells with cells: a
-block's value is the mean of the log-ratios of its pairs. Ratios are declared with the cells, before anything is
-measured. Pure.
+A **cell** is a server under a load of a given number of requests. A **start** is a server process, which serves all
+cells with its setting and its number of connections. A table may have more servers than a sweep's block. A table also
+shows values that need a server alone: the server's share of the cores, and its memory under load. A block measures
+every cell once. The starts, and the cells of each start, are in random order. A **ratio** compares pairs of cells. A
+block's value of a ratio is the mean of the log-ratios of the pairs. Ratios are declared before the first block.
 """
 
 import random
@@ -16,65 +16,67 @@ from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting
 
 CLIENT = "c-http"
-"""Program that sends the load of cells. It ends after a given number of requests, and tells connecting from the
-rest."""
+"""Load program of the cells. The program ends after a given number of requests, and reports the time of connecting
+separately."""
 
 SAMPLED_S = 0.1
-"""Seconds between two readings of a server's processor time and memory …"""
+"""Time in seconds between two readings of a server's processor time and memory."""
 
 SHORT_SAMPLED_S = 0.01
-"""… and in a cell that is shorter than ``SHORT_S``."""
+"""Time in seconds between two readings in a short cell."""
 
 SHORT_S = 1.0
+"""A cell that lasts less than this number of seconds is short."""
 
 TURNS_MIN = 5
-"""Fewest counted requests for each connection. While the last N requests are under way connections become idle, so that
-the mean is under N ÷ throughput, by a tenth at most."""
+"""Smallest number of counted requests for each connection. During the last requests some connections are already idle.
+So the mean response time is below connections ÷ throughput, by a tenth at most."""
 
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
-"""Seconds for the start of a server, and for a cell beside its requests; requests a second. All are estimates."""
+"""Estimates: seconds for the start of a server, seconds for a cell without its requests, and requests per second."""
 
 Quantity = str
-"""Name of the quantity that is compared, in ``judge.table.QUANTITIES``."""
+"""Name of a compared quantity in ``judge.table.QUANTITIES``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A server under a load of a number of requests. Requests of a warm-up, which do not count, are sent before."""
+    """A server under a load of ``requests`` requests, after a warm-up that does not count."""
 
     setting: Setting
     requests: int
     pinned: bool = True
-    """True where server and load have a core each; else both may use all cores."""
+    """True if server and load have one core each. Otherwise both may use all cores."""
 
     @property
     def warm_up(self) -> int:
-        """Requests of the warm-up: one on each connection, and 100 at least."""
+        """Number of requests of the warm-up: one for each connection, and at least 100."""
         return max(100, self.setting.whole("connections"))
 
     @property
     def start(self) -> tuple[tuple[tuple[str, Level], ...], int, bool]:
-        """Key of the cell's server process. Cells with the same key share one process."""
+        """Key of the cell's server process. Cells with equal keys share one process."""
         return Arm(self.setting).server[0], self.setting.whole("connections"), self.pinned
 
 
 @dataclass(frozen=True, slots=True)
 class CellRatio:
-    """Ratio above ÷ below, pair by pair: the first of ``above`` with the first of ``below``, and so on."""
+    """Ratio ``above`` ÷ ``below`` of pairs of cells: the first cell of ``above`` and the first cell of ``below``, and
+    so on."""
 
     name: str
     title: str
     above: tuple[int, ...]
-    """Cells by their places in the plan."""
+    """Places of cells in the plan, as in ``below``."""
     below: tuple[int, ...]
     quantity: Quantity
     family: str = "headline"
-    """Ratios of one family are corrected together."""
+    """Family of ratios that share one correction for multiple tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """Plan of cells and ratios. Raises ValueError for one that cannot be measured."""
+    """Plan of cells and ratios. Raises ValueError for an invalid plan."""
 
     study: str
     part: str
@@ -103,17 +105,17 @@ class TablePlan:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for all blocks, about."""
+        """Estimated time of all blocks, in seconds."""
         starts = len({each.start for each in self.cells})
         requests = sum(each.warm_up + each.requests for each in self.cells)
         return self.blocks * (START_S * starts + CELL_S * len(self.cells) + requests / ANSWERED_HZ)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The places of a block's cells, in the order in which they run."""
+        """Places of a block's cells, in random order."""
         return tuple(place for start in self.starts(number) for place in start)
 
     def starts(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """The starts of a block in order, each as the places of its cells in order."""
+        """Starts of a block in random order. A start is a tuple of the places of its cells, in random order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
             starts.setdefault(cell.start, []).append(place)
@@ -124,32 +126,36 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class CellSeen:
-    """One cell in one block. Times and bytes are of its counted requests; fields of the load have the warm-up too."""
+    """Observation of one cell in one block. Fields that begin with ``load`` include the warm-up.
+
+    Other times and bytes are of the counted requests.
+    """
 
     requests: int
-    """Counted requests that got the right reply."""
+    """Number of counted requests with the right reply."""
     errors: int
-    """Errors of the load."""
+    """Number of errors, including the warm-up."""
     total_s: float
-    """Time from the beginning of the first counted request to the end of the last one."""
+    """Time from the start of the first counted request to the end of the last counted request."""
     response_us: float
     connect_us: float
-    """Mean time of connecting. The rest of ``response_us`` is processing."""
+    """Mean time of connecting, which is a part of ``response_us``. The other part is processing."""
     received_bytes: int
     sent_bytes: int
     load_requests: int
-    """Answered requests of the whole load …"""
+    """Number of answered requests, including the warm-up."""
     load_s: float
-    """… its duration …"""
+    """Duration of the load, including the warm-up."""
     server_cpu_s: float
-    """… the server's processor time in it …"""
+    """Processor time of the server during ``load_s``."""
     client_cpu_s: float
-    """… and the client's processor time."""
+    """Processor time of the client during ``load_s``."""
     sampled_s: float
-    """Time from the first sample to the last one. The server was at work at the first …"""
+    """Time from the first sample to the last sample. The server was already busy at the first sample."""
     sampled_cpu_s: float
-    """… and took this processor time until the last …"""
+    """Processor time of the server from the first sample to the last sample."""
     cpu_samples: tuple[float, ...]
-    """… which is these shares of a core, from each sample to the next one. Their times are nearly equal."""
+    """Processor time of the server as shares of a core, from each sample to the next sample. The samples are nearly
+    equally spaced."""
     memory_samples_mib: tuple[float, ...]
-    """Resident memory at the end of each."""
+    """Resident memory in MiB at the end of each interval of ``cpu_samples``."""

@@ -1,1 +1,1 @@
-"""Measurements as they are kept: blocks, rows, files with a version, and the machine. Nothing here measures."""
+"""Results of measurements: blocks, rows, files with a version, and the record of the machine. Measures nothing."""

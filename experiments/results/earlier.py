@@ -1,18 +1,16 @@
-"""Earlier whole runs of a study: the headline ratios of each run, kept so that the deviation between runs is known.
+"""Earlier whole runs of a study: the headline ratios of each run, from which the deviation between runs is computed.
 
-``agree --keep`` writes them from folders of results, which need not be kept themselves. Runs of one version on one
-machine differ in their time alone. Left out: the statistics over runs, which ``judge/agreement.py`` has.
+``agree --keep`` reads the ratios from folders of results, and writes them into one file. The folders may then be
+deleted. Runs of one version on one machine differ only in their time. Left out: statistics over runs
+(``judge/agreement.py``).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from experiments.results.environment import Environment
-from experiments.results.files import AS_WRITTEN, damage, write_at_once
-from stock_service.rpc.errors import UsageError
+from experiments.results.files import read_json, write_json
 
 STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
@@ -21,7 +19,7 @@ EARLIER_FILE = "earlier_runs.json"
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A comparison's ratio in a run: its logarithm, and the variance of the logarithm over blocks."""
+    """Ratio of a comparison in a run: the logarithm, and the variance of the logarithm over blocks."""
 
     log: float
     variance: float
@@ -29,40 +27,35 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A whole run."""
+    """One whole run."""
 
     began_at: str
-    """Start of the run, ISO 8601 in UTC."""
+    """Time of the run's start, ISO 8601 in UTC."""
     version: str
-    """Fingerprint of its sources, or its commit where it was recorded before there were fingerprints."""
+    """Fingerprint of the run's sources. The commit in older recordings, which have no fingerprint."""
     cpu_model: str
     cores: int
     ratios: dict[str, Ratio]
-    """Ratios, by the names of the headline comparisons."""
+    """Ratios by the names of the headline comparisons."""
 
     def is_before(self, run: Environment) -> bool:
-        """True where this run was made earlier than another run, on such a machine."""
+        """True if this run is earlier than ``run``, on the same model and number of cores."""
         return self.began_at < run.before.at and (self.cpu_model, self.cores) == (run.cpu_model, run.cores)
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Known runs of a study, by their start; empty where none are kept. Raises UsageError."""
+    """Kept runs of a study, in the order of time. Empty for a study without a file. Raises UsageError."""
     return load(STUDIES / name / EARLIER_FILE)
 
 
 def load(file: Path) -> tuple[EarlierRun, ...]:
-    """Runs that a file keeps; empty where there is no such file. UsageError for a file that cannot be read."""
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=tuple[EarlierRun, ...])
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError) as error:
-        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
+    """Runs of a file. Empty for a missing file. Raises UsageError for a file that cannot be read."""
+    return read_json(file, tuple[EarlierRun, ...]) if file.exists() else ()
 
 
 def save(file: Path, runs: Sequence[EarlierRun]) -> int:
-    """Adds runs to those of the file, each once. Returns the number of runs in the file then. Raises OSError."""
+    """Adds runs to a file, each run once. Gives the new number of runs in the file. Raises OSError."""
     kept = {run.began_at: run for run in (*load(file), *runs)}
     ordered = [kept[at] for at in sorted(kept)]
-    write_at_once(file, msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")
+    write_json(file, ordered, 1)
     return len(ordered)

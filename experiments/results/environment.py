@@ -1,7 +1,7 @@
-"""Environment of a sweep: the machine, the software, and facts of the machine that move ratios from hour to hour.
+"""Environment of a sweep: the machine, the software, and states of the machine that change ratios from hour to hour.
 
-Kept beside the results as ``environment.json``, whose keys are the fields below. It is meant to be shared, so it names
-neither host nor user nor a path. A fact that cannot be found out is ``unknown`` or null. It is never guessed.
+The folder of results has the environment as ``environment.json``, whose keys are the fields below. The file may be
+shared: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
 """
 
 import hashlib
@@ -11,20 +11,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import msgspec
 import psutil
 
 from experiments.peers import PEERS
 from experiments.results import fingerprint
-from experiments.results.files import AS_WRITTEN, damage, write_at_once
+from experiments.results.files import read_json, write_json
 from experiments.results.machine import calibrated_us, cores
-from stock_service.rpc.errors import UsageError
 
 ENVIRONMENT_FILE = "environment.json"
 
@@ -34,70 +31,70 @@ PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", "hdrhistogram", "psutil", "m
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 _WAKE_UPS = 50
-"""Number of wake-ups of a sleeping thread that are timed, which takes some 60 ms."""
+"""Number of measured wake-ups of a sleeping thread. The measurement takes some 60 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """State of the machine at one moment. The first four are the kernel's counts since it started."""
+    """State of the machine at one moment. Processor seconds are counted from the start of the kernel."""
 
     at: str
-    """Moment, ISO 8601 in UTC: a label."""
+    """Time in ISO 8601, UTC. Only a label."""
     load_1_min: float
     cpu_busy_s: float
-    """Processor seconds of all cores that were not idle."""
+    """Processor seconds of all cores together, without idle time."""
     cpu_steal_s: float
-    """Processor seconds that the hypervisor gave to others."""
+    """Processor seconds that the hypervisor gave to other machines."""
     memory_available_mib: float
     fixed_work_us: float
-    """Time of a fixed piece of work, the best of five. A neighbour on the same hardware makes it longer."""
+    """Shortest time of five runs of a fixed computation. A neighbour on the same hardware lengthens this time."""
     wake_up_us: float
-    """Time from one thread's signal until another thread wakes, the median. A server pays it for each request that it
-    waits for."""
+    """Median time from one thread's signal until another thread wakes. A server that waits for a request needs this
+    time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The machine and the software of one sweep."""
+    """Machine and software of one sweep."""
 
     machine: str
     cpu_model: str
     cores: int
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     smt_siblings: bool | None
-    """True where two of the cores are threads of one physical core, which slow each other."""
+    """True if two of the cores are threads of one physical core, which slow each other."""
     hypervisor: bool | None
     governor: str
     memory_mib: int
     system: str
     kernel: str
     clock: str
-    """Clock that ``time.perf_counter`` reads, and the kernel's clock source under it."""
+    """Clock of ``time.perf_counter``, and the kernel's clock source."""
     python: str
     gil: bool
     packages: dict[str, str]
     commit: str
     dirty: bool | None
-    """True where a tracked file differed from the commit."""
+    """True if a tracked file differed from the commit."""
     before: Busy
     after: Busy | None = None
-    """None until the sweep has ended."""
+    """State at the end of the sweep. None until the end."""
     changes: str | None = None
-    """Digest of the differences from the commit, so that two working trees can be told apart; None: not known."""
+    """Digest of the differences from the commit, which distinguishes two working trees. None if unknown."""
     languages: dict[str, str] = field(default_factory=dict)
-    """Compiler or tool of the peers of each language here, in its own words."""
+    """Version line of the compiler or tool of each peer's language."""
     interfaces: tuple[str, ...] | None = None
-    """Network interfaces that are up, without the loopback; None: not known."""
+    """Network interfaces that are up, without the loopback interface. None if unknown."""
     power: str = UNKNOWN
-    """``mains`` or ``battery``. A machine without a battery has the mains."""
+    """``mains`` or ``battery``. ``mains`` for a machine without a battery."""
     processes: int | None = None
-    """Processes on the whole machine, as far as this container sees them; None: not known."""
+    """Number of processes on the machine that this container can see. None if unknown."""
     sources: dict[str, str] = field(default_factory=dict)
-    """Fingerprint of the measured sources (``fingerprint.py``); empty where it was recorded before fingerprints. A row
-    that was changed while it was measured has both digests."""
+    """Fingerprint of the measured sources (``fingerprint.py``). Empty in older recordings. A row that changed during
+    the sweep has two digests."""
 
     def decisive(self) -> tuple[str, ...]:
-        """Facts that must be equal for blocks to be of one sweep, in words."""
+        """Facts in words that must be equal for all blocks of a sweep."""
         with_changes = f" with changes {(self.changes or UNKNOWN)[:12]}" if self.dirty else ""
         packages = [f"{name} {self.packages.get(name, UNKNOWN)}" for name in PACKAGES]
         commit = f"commit {self.commit[:12]}{with_changes}"
@@ -105,7 +102,7 @@ class Environment:
 
 
 def look() -> Environment:
-    """This machine as it is now. Blocks for some 0.5 s."""
+    """Environment of this machine now. Blocks for some 0.5 s."""
     return Environment(
         machine=platform.machine(),
         cpu_model=_cpu_info("model name") or platform.processor() or UNKNOWN,
@@ -118,8 +115,8 @@ def look() -> Environment:
         kernel=f"{platform.system()} {platform.release()}",
         clock=_clock(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        gil=_gil(),
-        packages={name: _version(name) for name in PACKAGES},
+        gil=getattr(sys, "_is_gil_enabled", lambda: True)(),  # from Python 3.13
+        packages={name: fingerprint.version_of(name, UNKNOWN) for name in PACKAGES},
         commit=_git("rev-parse", "HEAD") or UNKNOWN,
         dirty=_dirty(),
         before=busy(),
@@ -133,7 +130,7 @@ def look() -> Environment:
 
 
 def busy() -> Busy:
-    """State of the machine now. Blocks for some 70 ms."""
+    """State of this machine now. Blocks for some 70 ms."""
     times = psutil.cpu_times()
     return Busy(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -147,7 +144,7 @@ def busy() -> Busy:
 
 
 def wake_up_us() -> float:
-    """Median time from one thread's signal until another thread wakes from sleep."""
+    """Median time from one thread's signal until another thread wakes. Blocks for some 60 ms."""
     asleep, times_us = threading.Semaphore(0), []
     sent_ns = 0
 
@@ -167,56 +164,39 @@ def wake_up_us() -> float:
 
 
 def save(environment: Environment, folder: Path) -> None:
-    """Writes ``environment.json`` into a folder. Raises OSError."""
-    write_at_once(folder / ENVIRONMENT_FILE, msgspec.json.format(msgspec.json.encode(environment), indent=2) + b"\n")
+    """Writes ``environment.json`` into the folder. Raises OSError."""
+    write_json(folder / ENVIRONMENT_FILE, environment)
 
 
 def load(folder: Path) -> Environment:
-    """Environment that a folder of results keeps. UsageError where no file can be read."""
-    file = folder / ENVIRONMENT_FILE
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=Environment)
-    except (OSError, ValueError) as error:
-        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
+    """Environment of a folder of results. Raises UsageError for a folder without a readable file."""
+    return read_json(folder / ENVIRONMENT_FILE, Environment)
 
 
 def finish(folder: Path) -> None:
-    """Adds the machine's state now to a folder's environment, once, and the sources that have changed since it began.
-    Raises UsageError, OSError."""
+    """Completes a folder's environment at the end of a run: state of the machine, and changed sources.
+
+    Later calls keep the first state. Raises UsageError, OSError.
+    """
     kept = load(folder)
     save(replace(kept, after=kept.after or busy(), sources=fingerprint.lasting(kept.sources)), folder)
 
 
 def _smt_siblings() -> bool | None:
-    """True where two cores that this process may use are threads of one physical core."""
-    own = set(cores())
-    shared = False
-    for core in own:
-        text = _read(Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"))
-        if text == UNKNOWN:
-            return None
-        shared = shared or len(own & _numbers(text)) > 1
-    return shared
-
-
-def _numbers(text: str) -> set[int]:
-    """The numbers of a kernel's list, such as ``0-1,4``."""
-    found: set[int] = set()
-    for part in text.split(","):
-        low, _, high = part.partition("-")
-        found |= set(range(int(low), int(high or low) + 1))
-    return found
+    """True if two of the process's cores are threads of one physical core. Such cores have equal lists of siblings."""
+    lists = [_read(Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")) for core in cores()]
+    return None if UNKNOWN in lists else len(set(lists)) < len(lists)
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip() or UNKNOWN
-    except OSError:  # another system, or hidden by the container
+    except OSError:  # another operating system, or a container that hides the file
         return UNKNOWN
 
 
 def _cpu_info(key: str) -> str | None:
-    """First value of a key in /proc/cpuinfo."""
+    """First value of a key in ``/proc/cpuinfo``. None for a missing key."""
     for line in _read(Path("/proc/cpuinfo")).splitlines():
         name, _, value = line.partition(":")
         if name.strip() == key:
@@ -241,20 +221,8 @@ def _clock() -> str:
     return f"{time.get_clock_info('perf_counter').implementation}, {source}"
 
 
-def _gil() -> bool:
-    enabled: Callable[[], bool] | None = getattr(sys, "_is_gil_enabled", None)  # from Python 3.13
-    return True if enabled is None else enabled()
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return UNKNOWN
-
-
 def _languages() -> dict[str, str]:
-    """First line of each language's compiler on its version. Absent compilers are left out."""
+    """Version line of each language's compiler. Missing compilers are left out."""
     probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.build and peer.needs}
     found = {}
     for language, probe in probes.items():
@@ -287,12 +255,12 @@ def _changes() -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """Output of git on the repository that this file is in; None without git or repository."""
+    """Output of git for the repository of this file. None without git or without a repository."""
     return _said(("git", *arguments))
 
 
 def _said(command: Sequence[str]) -> str | None:
-    """Output of a program; None where the program is absent or fails."""
+    """Output of a program. None for a program that is missing or fails."""
     try:
         done = subprocess.run(
             command, cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10

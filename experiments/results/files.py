@@ -1,15 +1,15 @@
-"""A folder of results: the plan of every run, and every block as it was observed. Format version 1.
+"""Files of a folder of results: the plan and the observed blocks of every run. Format version 1.
 
-- ``sweep.json``: the sweep, its looks and limits, with the format's version
-- ``blocks.jsonl.gz``: a line of JSON for each block, on the disk before the next begins
-- ``KIND.json``, ``KIND.jsonl.gz``: the same of a run of another kind (``experiments.kinds``)
+- ``sweep.json``: the plan of the sweep, with its looks and limits, and the version of the format
+- ``blocks.jsonl.gz``: a line of JSON for each block of the sweep, written to the disk before the next block begins
+- ``KIND.json``, ``KIND.jsonl.gz``: plan and blocks of a run of another kind (``experiments.kinds``)
 - ``environment.json``: the machine and the software (``environment.py``)
-- ``results.csv``: rows computed from the sweep's blocks (``rows.py``), for whoever reads them with other tools
+- ``results.csv``: rows that are computed from the sweep's blocks (``rows.py``), for other programs
 
-Every block is a gzip member of its own; gzip reads members one after the other as one file. What a crash cut off is at
-the end, and is dropped when a run is resumed. A line ends with digests of the plan's file and of itself, so that an
-edited one is known. JSON of dataclasses is msgspec's; histograms are in HdrHistogram's own form. A factor that a file
-does not have reads as standing at its default.
+Every block is a separate gzip member. gzip reads the members of a file one after another. A crash can only cut off the
+last member, which is deleted when the run is resumed. A line ends with a digest of the plan's file and a digest of the
+line, so that an edited plan or line is detected. msgspec converts dataclasses to JSON. Histograms have the form of
+HdrHistogram. A setting is a mapping of its levels. A factor without a level in the file is read with its default.
 """
 
 import gzip
@@ -34,21 +34,21 @@ from stock_service.rpc.errors import UsageError
 FORMAT = 1
 
 EDITION = 2
-"""Counts changes of defaults, names and colours. A sweep of an earlier edition is refused, since its texts and figures
-cannot be computed anew."""
+"""Number of the changes of defaults, names and colours. A sweep of an earlier edition is refused, since its texts and
+figures cannot be computed again."""
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
-MEASURED = "one folder of results: what `python -m experiments run NAME` or `compare --out` has measured into"
-AS_WRITTEN = "the file as it was written: take it from a copy, or measure anew"
-"""Advice in errors: the allowed value where another value was given."""
+MEASURED = "a folder of results, which `python -m experiments run NAME` or `compare --out` has written"
+AS_WRITTEN = "the unchanged file: restore a copy of the file, or measure again"
+"""Advice in errors: the allowed value."""
 
 _DIGITS = 16
-"""Length of a digest, in hexadecimal digits."""
+"""Length of a digest in hexadecimal digits."""
 
 
 class Numbered(Protocol):
-    """A block of any kind."""
+    """A block of a run of any kind."""
 
     @property
     def number(self) -> int: ...
@@ -61,21 +61,21 @@ N = TypeVar("N", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[P, B]):
-    """Files of a kind of run, and the form of its plan in them."""
+    """Files of a kind of run, and the conversion of the plan to JSON and back."""
 
     plan_file: str
     plain: Callable[[P], dict[str, Any]]
-    """Plain values of a plan."""
+    """Function from a plan to values for JSON."""
     plan: Callable[[dict[str, Any]], P]
-    """Plan of plain values. Raises ValueError, LookupError, TypeError, AttributeError, UsageError."""
+    """Function from values of JSON to a plan. Raises ValueError, LookupError, TypeError, AttributeError, UsageError."""
     blocks_file: str = ""
     block: type[B] | None = None
-    """Type of a block; None where nothing is measured."""
+    """Type of a block. None for a kind without blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepFile:
-    """Content of ``sweep.json``, with arms in the place of their numbers. A sweep has slices or windows."""
+    """Content of ``sweep.json``, with arms instead of their indices. A sweep has either slices or windows."""
 
     study: str
     part: str
@@ -93,18 +93,17 @@ class SweepFile:
 
 
 def plan_text(form: Form[P, Any], plan: P) -> str:
-    """Text of a plan's file."""
-    content = msgspec.json.encode({"format": FORMAT} | form.plain(plan))
-    return (msgspec.json.format(content, indent=1) + b"\n").decode()
+    """Text of the plan's file."""
+    return _json({"format": FORMAT} | form.plain(plan), 1).decode()
 
 
 def write_plan(folder: Path, form: Form[P, Any], plan: P) -> None:
-    """Writes a plan. Raises OSError."""
+    """Writes the plan's file. Raises OSError."""
     write_at_once(folder / form.plan_file, plan_text(form, plan).encode())
 
 
 def read_plan(folder: Path, form: Form[P, Any]) -> P:
-    """Plan that a folder holds. UsageError where there is none, or a plan of another version."""
+    """Plan of a folder. Raises UsageError for a folder without a plan, or with a plan of another version."""
     file = folder / form.plan_file
     try:
         content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
@@ -114,32 +113,38 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(str(folder), _no_results(folder, form.plan_file), MEASURED) from error
     except UsageError as error:
-        given, allowed = f"{error.option} {error.given}", f"what this version has: {error.allowed}"
+        given, allowed = f"{error.option} {error.given}", f"in this version: {error.allowed}"
         raise UsageError(str(file), given, allowed) from error
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # the last two: of other JSON
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:  # the last two: JSON of another shape
         raise UsageError(str(file), damage(error), AS_WRITTEN) from error
     given = "no format" if version is None else f"format {version}"
-    raise UsageError(str(file), given, f"format {FORMAT}: measure it anew")
+    raise UsageError(str(file), given, f"format {FORMAT}: measure again")
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """Sweep that a folder holds. UsageError where there is none, or a sweep of another version."""
+    """Sweep of a folder. Raises UsageError for a folder without a sweep, or with a sweep of another version."""
     return read_plan(folder, SWEPT)
 
 
 def damage(error: Exception) -> str:
-    """Words for the damage of a file that cannot be read."""
+    """Description of the damage of a file that cannot be read."""
     match error:
         case OSError():
             return f"a file that cannot be read ({error.strerror or error})"
         case IndexError():
-            return "a damaged file (it names an arm that it has not)"
+            return "a damaged file (the file names an arm that is missing in the file)"
         case _:
             return f"a damaged file ({error})"
 
 
 def _no_results(folder: Path, name: str) -> str:
-    """Reason why a folder has no results in a file of this name, in words."""
+    """Reason why a folder lacks the results of this file name, in words."""
     if not folder.exists():
         return "no such folder"
     if not folder.is_dir():
@@ -149,7 +154,7 @@ def _no_results(folder: Path, name: str) -> str:
 
 
 def _plain(sweep: Sweep) -> dict[str, Any]:
-    """Plain values of a sweep: each arm once, by its levels; groups and comparisons have the arms' places."""
+    """Values of a sweep for JSON: each arm once, with its levels. Groups and comparisons have indices of arms."""
     place = sweep.places
     kept = {each.name: getattr(sweep, each.name, None) for each in fields(SweepFile)}
     return kept | {
@@ -169,7 +174,7 @@ def _values(of: Group | Comparison) -> dict[str, Any]:
 
 def _sweep(plain: dict[str, Any]) -> Sweep:
     if (edition := plain.pop("edition", 1)) != EDITION:
-        raise UsageError("edition", str(edition), f"edition {EDITION}, so measure anew")
+        raise UsageError("edition", str(edition), f"edition {EDITION}: measure again")
     arms = [Arm(setting(**each["levels"]), each.get("copy", 0)) for each in plain["arms"]]
     for group in plain["groups"]:
         group["arms"] = [arms[place] for place in group["arms"]]
@@ -181,11 +186,11 @@ def _sweep(plain: dict[str, Any]) -> Sweep:
 
 
 SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _plain, _sweep, BLOCKS_FILE, Block)
-"""Form of a sweep."""
+"""Files of a sweep."""
 
 
 def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> None:
-    """Adds a block to the folder. The block is on the disk when this returns. Raises OSError."""
+    """Adds a block to the folder. Blocks until the block is on the disk. Raises OSError."""
     line = msgspec.json.encode(block, enc_hook=_encoded)
     digests = digest((folder / form.plan_file).read_bytes()) + b" " + digest(line)
     with (folder / form.blocks_file).open("ab") as file:
@@ -195,13 +200,13 @@ def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> N
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder's sweep, every attempt, in order. UsageError where a block or the plan was
-    edited."""
+    """Every whole block of a folder's sweep, with repeated attempts, in order. Raises UsageError for an edited block or
+    plan."""
     return blocks_of(folder, SWEPT)
 
 
 def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
-    """Every whole block of a run. Raises as ``read_blocks``."""
+    """Every whole block of a run, in order. Raises UsageError for an edited block or plan."""
     file, plan_file = folder / form.blocks_file, folder / form.plan_file
     plan = digest(plan_file.read_bytes()) if plan_file.exists() else b""
     blocks = []
@@ -212,7 +217,7 @@ def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
         if of_plan != plan:
             limits = _edited_limits(folder) if form.plan_file == SWEEP_FILE else ""
             given = f"a plan that was edited after block {number}{limits}"
-            raise UsageError(str(plan_file), given, "what the blocks were measured under")
+            raise UsageError(str(plan_file), given, "the plan that the blocks were measured with")
         try:
             blocks.append(msgspec.json.decode(line, type=form.block, dec_hook=_decoded))
         except ValueError as error:
@@ -221,19 +226,19 @@ def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
 
 
 def counting(blocks: Sequence[N]) -> tuple[N, ...]:
-    """The attempt of each block that counts: the last one."""
+    """Last attempt of each block. Earlier attempts do not count."""
     return tuple({block.number: block for block in blocks}.values())
 
 
 def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
-    """Cuts off the incomplete line that a crash left behind the last whole block. Raises OSError."""
+    """Deletes the incomplete line after the last whole block, which a crash has left. Raises OSError."""
     file = folder / form.blocks_file
     whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
     write_at_once(file, whole)
 
 
 def write_at_once(file: Path, content: bytes) -> None:
-    """Writes a file so that a crash leaves the old one or the new one, whole. Raises OSError."""
+    """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError."""
     unfinished = file.with_name(file.name + ".tmp")
     with unfinished.open("wb") as writing:
         writing.write(content)
@@ -242,8 +247,26 @@ def write_at_once(file: Path, content: bytes) -> None:
     unfinished.replace(file)
 
 
+def _json(value: object, indent: int) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=indent) + b"\n"
+
+
+def write_json(file: Path, value: object, indent: int = 2) -> None:
+    """Writes a dataclass as JSON, by ``write_at_once``. Raises OSError."""
+    write_at_once(file, _json(value, indent))
+
+
+def read_json(file: Path, form: type[P]) -> P:
+    """The dataclass that a file has as JSON. Raises UsageError for a file that is missing or damaged."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=form)
+    except (OSError, ValueError) as error:
+        raise UsageError(str(file), damage(error), AS_WRITTEN) from error
+
+
 def _lines(file: Path) -> list[bytes]:
-    """Every whole line. An incomplete line at the end is left out. UsageError for damage before the end."""
+    """Every whole line of a file. An incomplete last line is left out. Raises UsageError for damage before the last
+    line."""
     if not file.exists():
         return []
     content = file.read_bytes()
@@ -264,24 +287,24 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def other_limits(sweep: Sweep) -> list[str]:
-    """Limits in which a sweep differs from this version's limits, in words."""
+    """Limits of a sweep that differ from this version's limits, in words."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
 
 
 def _edited_limits(folder: Path) -> str:
-    """Limits that a sweep of an edited folder states and that differ from this version's."""
+    """Limits of an edited folder's sweep that differ from this version's limits, as the end of a sentence."""
     found = other_limits(read_sweep(folder))
     return f", with {', '.join(found)}" if found else ""
 
 
 def digest(content: bytes) -> bytes:
-    """Digest of a content, written beside it so that an edited content is known."""
+    """Digest of a content. The file keeps the digest, so that an edited content is detected."""
     return hashlib.sha256(content).hexdigest()[:_DIGITS].encode()
 
 
 def _encoded(value: object) -> object:
-    """JSON of a value that msgspec does not know."""
+    """JSON of a value that msgspec cannot convert."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError(type(value))
@@ -291,3 +314,32 @@ def _decoded(kind: type, value: Any) -> object:
     if kind is Times:
         return Times.from_json(value)
     raise NotImplementedError(kind)
+
+
+def with_levels(value: Any) -> Any:
+    """Values for JSON: every setting is replaced by a mapping of its levels."""
+    match value:
+        case {"setting": {"levels": levels}, **others}:
+            return {"levels": dict(levels), **with_levels(others)}
+        case {"levels": levels}:
+            return dict(levels)
+        case dict():
+            return {name: with_levels(each) for name, each in value.items()}
+        case list() | tuple():
+            return [with_levels(each) for each in value]
+    return value
+
+
+def with_settings(value: Any) -> Any:
+    """Values of JSON in which every mapping of levels is replaced by a setting. msgspec then converts from
+    attributes."""
+    match value:
+        case {"levels": levels, **others}:
+            return {"setting": with_settings(levels), **others}
+        case {"transport": _}:
+            return setting(**value)
+        case dict():
+            return {name: with_settings(each) for name, each in value.items()}
+        case list():
+            return [with_settings(each) for each in value]
+    return value

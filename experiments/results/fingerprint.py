@@ -1,9 +1,10 @@
-"""A recording's fingerprint: digests of the sources that each of its arms was measured with.
+"""Fingerprint of a recording: digests of the measured sources.
 
-``environment.json`` keeps it as ``sources``: a digest for each row of ``design/sources.py``, and the versions of the
-programs of others. An arm's own fingerprint has the rows that count for its setting. A file in Python counts by its
-syntax tree, so that a docstring, a comment or another layout changes nothing. Any other file counts by its bytes. A
-recording that was made before fingerprints has none, and counts as one of an earlier server.
+``environment.json`` has the fingerprint as ``sources``: a digest for each row of ``design/sources.py``, and the
+versions of other projects' programs. The fingerprint of an arm has the rows that its setting selects. The digest of a
+Python file is that of its syntax tree. So a change of a docstring, a comment or the layout does not change the digest.
+The digest of another file is that of its bytes. An older recording has no fingerprint, and counts as a recording of an
+earlier server.
 """
 
 import ast
@@ -20,45 +21,47 @@ from experiments.design.setting import Setting
 from experiments.design.sources import NO_SOURCES, PLACES, SOURCES, VERSIONS, counted
 
 Sources = Mapping[str, str]
-"""Digests by the rows' patterns, and versions by the programs' names."""
+"""Digests by the patterns of the rows, and versions by the names of the programs."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
 UNREAD = "could not be read"
-"""Digest of a row whose sources could not be read at the end of the run."""
+"""Digest of a row whose sources could not be read at the end of a run."""
 
 ABSENT = "absent"
-"""Digest of a row without files here, and version of a package that is not installed."""
+"""Digest of a row without files, and version of a package that is not installed."""
 
 _THEN = ", then "
-"""Word between the two digests of a row that was changed during a run, and between two versions of a program."""
+"""Text between two digests of a row that changed during a run, and between two versions of a program."""
 
 _DIGITS = 16
 
 _OF_NO_WEIGHT = ("ctx", "kind", "type_comment", "type_params")
-"""Fields of a syntax tree that not every Python has, or that repeat other fields."""
+"""Fields of a syntax tree that some versions of Python lack, or that repeat other fields."""
 
 
 def taken(root: Path = ROOT) -> dict[str, str]:
-    """The sources that are here now. Blocks for some 0.3 s. Raises OSError, SyntaxError."""
+    """Fingerprint of the present sources. Blocks for some 0.3 s. Raises OSError, SyntaxError."""
     rows = {row: _digest(root, files) if files else ABSENT for row, files in files_of(root).items()}
-    packages = {name: _version(name) for name in VERSIONS if name != "python"}
+    packages = {name: version_of(name) for name in VERSIONS if name != "python"}
     return rows | packages | {"python": platform.python_version()}
 
 
 def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
-    """Sources that a run began with. A row that has changed since has both digests, so that no arm with the row is of
-    any version. Blocks for some 0.3 s."""
+    """Fingerprint at the end of a run that began with the sources ``began``. Blocks for some 0.3 s.
+
+    A row that has changed during the run gets two digests. Then no arm with this row matches any version.
+    """
     try:
         ended = taken(root)
-    except (OSError, SyntaxError):  # a file is being edited at this moment
+    except (OSError, SyntaxError):  # a file is being edited right now
         ended = dict.fromkeys(began, UNREAD)
     now = {row: ended.get(row, ABSENT) for row in began}
     return {row: then if then.split(_THEN)[-1] == now[row] else then + _THEN + now[row] for row, then in began.items()}
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Places of the rows that differ and count for any of these arms, each once, and programs with both versions."""
+    """Names of the differing rows that any of these settings selects, and differing programs with both versions."""
     rows = dict.fromkeys(row for each in settings for row in counted(each))
     apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
     named = (PLACES.get(row, f"{row} ({a}{_THEN}{b})") for row, (a, b) in apart.items() if a != b)
@@ -66,7 +69,7 @@ def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tupl
 
 
 def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
-    """Files of each row, by its pattern: a file belongs to the first row that has it."""
+    """Files of each row, by the row's pattern. A file belongs to the first row whose pattern matches."""
     before: set[str] = set()
     found = {}
     for row in SOURCES:
@@ -78,7 +81,7 @@ def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 
 def _patterns(pattern: str) -> Iterator[str]:
-    """Patterns that a pattern with braces stands for."""
+    """Patterns without braces, for each choice of the alternatives in braces."""
     parts = (part.split(",") if place % 2 else [part] for place, part in enumerate(re.split(r"[{}]", pattern)))
     return map("".join, product(*parts))
 
@@ -95,12 +98,12 @@ def _digest(root: Path, files: Iterable[str]) -> str:
 
 @cache
 def _tree(content: bytes) -> bytes:
-    """Syntax tree of a file in Python, equal on every Python that has its syntax."""
+    """Syntax tree of a Python file, as bytes. Equal for every version of Python with this syntax."""
     return repr(_shape(ast.parse(content))).encode()
 
 
 def _shape(node: object) -> object:
-    """A node as nested tuples. Statements that are a text alone, as docstrings are, and empty fields are left out."""
+    """A node as nested tuples, without docstrings, other statements of a text alone, and empty fields."""
     if isinstance(node, list):
         return tuple(_shape(each) for each in node if not _is_text(each))
     if not isinstance(node, ast.AST):
@@ -110,13 +113,14 @@ def _shape(node: object) -> object:
 
 
 def _is_text(node: object) -> bool:
-    """True where a statement is a text alone."""
+    """True for a statement of a text alone, such as a docstring."""
     alone = node.value if isinstance(node, ast.Expr) else None
     return isinstance(alone, ast.Constant) and isinstance(alone.value, str)
 
 
-def _version(package: str) -> str:
+def version_of(package: str, absent: str = ABSENT) -> str:
+    """Version of a package. ``absent`` for a package that is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
-        return ABSENT
+        return absent

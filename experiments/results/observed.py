@@ -1,9 +1,16 @@
-"""A block as it was observed: every slice's sums, every arm's histograms, every round's lost time. Plain values.
+"""Observations of a block: the sums of every slice, the histograms of every arm, and the lost time of every round.
 
-All results are computed from blocks: rows, ratios, verdicts, figures. Columns are lists with a value for each slice, in
-the order of the slices. Times are nanoseconds, but for histograms, which are HdrHistogram's own form.
+All results are computed from blocks: rows, ratios, verdicts, figures. A **block** starts all servers, and then measures
+every arm in rounds. An **arm** is a server under a load. A **slice** is a short load of one arm; a **window** is a
+longer load. Columns have one value for each slice, in the order of the slices. Times are in nanoseconds. Histograms
+have the form of HdrHistogram.
+
+A run **carries** a percentile if at least ``BEYOND_MIN`` independent values lie beyond the percentile. Another
+percentile would depend on a few moments of one run, and must not be reported. Requests of one run are not independent,
+since slow requests come together. ``clients.load.record.dependence`` computes the number of independent values.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,93 +19,99 @@ from experiments.design.limits import Limits
 from experiments.results.stages import StageSummary
 
 ALL = "all"
-"""All request types together."""
+"""Name of all request types together."""
 
 KEPT, STARTED_LATE, ANSWERED_LATE, SILENT, FAILED = range(5)
-"""Fates of a slice: it counts; a connection began too late; a counted request was answered after the slice's end; no
-request was counted in it; its load could not run at all."""
+"""Fates of a slice, with these meanings. KEPT: the slice counts. STARTED_LATE: a connection began too late.
+ANSWERED_LATE: a counted request was answered after the end of the slice. SILENT: the slice has no counted request.
+FAILED: the load could not run."""
 
 FATES = ("kept", "started late", "answered late", "silent", "failed")
+
+BEYOND_MIN = 10
+"""Smallest number of independent values beyond a percentile that is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceColumns:
-    """Columns, a value for each slice of the block."""
+    """Columns with a value for each slice of the block."""
 
     round: Sequence[int]
     appearance: Sequence[int]
-    """Number of the group's appearance. Two slices with the same number may be a pair."""
+    """Number of the group's appearance in the block. Two slices with equal numbers can be a pair."""
     arm: Sequence[int]
-    """Place of the arm among the sweep's arms."""
+    """Index of the arm in the sweep's arms."""
     fate: Sequence[int]
     counted_ns: Sequence[int]
     """Length of the counted part."""
     requests: Sequence[int]
-    """Requests answered in the whole slice, counted or not."""
+    """Number of requests that were answered in the whole slice, also outside the counted part."""
     active_ns: Sequence[int]
-    """Time from the beginning of the slice to its last reply."""
+    """Time from the start of the slice to its last reply."""
     server_cpu_ns: Sequence[int]
-    """Processor time of the slice's server, in the whole slice; 0 where it could not be read."""
+    """Processor time of the slice's server, in the whole slice. 0 if unknown."""
     client_cpu_ns: Sequence[int]
     """Processor time of all clients, in the whole slice."""
     wire_bytes: Sequence[int]
-    """Bytes on the loopback in the whole slice, headers included; 0 where they could not be read."""
+    """Bytes on the loopback interface in the whole slice, including headers. 0 if unknown."""
     counts: Mapping[str, Sequence[int]]
-    """Counted requests that were answered, by request type."""
+    """Numbers of counted requests that were answered, by request type."""
     sums_ns: Mapping[str, Sequence[int]]
-    """Sum of their response times."""
+    """Sums of the response times of these requests, by request type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One request type of an arm in a block: the counted requests of all its kept slices."""
+    """Counted requests of one request type of an arm, in all kept slices of a block."""
 
     times: Times
     """Response times."""
     outcomes: Mapping[str, int]
+    """Numbers of replies, by status."""
     errors: Mapping[str, int]
-    """Requests that got no valid reply, by kind."""
+    """Numbers of requests without a valid reply, by kind of error."""
     effective: float
-    """Number of independent requests that these are worth for the 99th percentile."""
+    """Effective sample size: the number of independent requests with the same information on the 99th percentile."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """One host's share of a window, where other hosts send the load."""
+    """Share of one host in a window, if other hosts send the load."""
 
     name: str
     began_within_s: float
-    """The host began at most this long after the first host."""
+    """Largest possible delay of the host's start after the first host's start."""
     requests: int
-    """Requests that the mean is over: answered, or ended by an error."""
+    """Number of requests of the mean: answered, or ended by an error."""
     mean_us: float | None
-    """Mean response time; None without requests."""
+    """Mean response time. None without requests."""
     core_s: float
-    """Processor time of the busiest client, which has one core at most; or of all clients on each of the cores that
-    they may use, if that is more."""
+    """Processor time on the busiest core: the larger of the busiest client's time, and the mean over the host's
+    cores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One window of an arm, where windows stand in for slices."""
+    """One window of an arm, in a sweep with windows instead of slices."""
 
     rate_hz: float | None
-    """Declared requests a second; None: a closed loop."""
+    """Declared requests per second. None for a closed loop."""
     sent_hz: float
-    """Requests sent a second, without those that were never sent."""
+    """Sent requests per second, without the requests that were never sent."""
     answered_hz: float
-    """Replies a second that came within the window."""
+    """Replies per second within the window."""
     starved_clients: int
-    """Connections that got no reply."""
+    """Number of connections without a reply."""
     never_sent: int
     late_us_p99: float | None
     duration_s: float = 0.0
     arrival_faults: Sequence[str] = ()
-    """Differences of the sends from the declared process."""
+    """Differences of the sends from the declared arrival process, in words."""
     clients_hz: Sequence[float] = ()
-    """Replies a second of each client, over its own time; empty where its program does not report it."""
+    """Replies per second of each client, over the client's own time. Empty if the load program does not report
+    times."""
     hosts: Sequence[HostSeen] = ()
-    """Each host's share; none where the load was sent from this machine."""
+    """Share of each host. Empty if the load was sent from this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,61 +119,61 @@ class ArmSeen:
     """One arm in one block."""
 
     answered: Mapping[str, Answered]
-    """Answered requests by request type, and ``all``."""
+    """Answered requests by request type, and for ``all``."""
     think_ns: int = 0
-    """Sum of the times from a reply to the next request of the same connection, between counted requests."""
+    """Sum of the think times between counted requests. A think time is the time from a reply to the next request of the
+    connection."""
     span_ns: int = 0
-    """Sum over slices of the time from each connection's first counted send to its last counted reply."""
+    """Sum over slices and connections of the time from the first counted send to the last counted reply."""
     unrecorded: int = 0
-    """Requests that its connections began and never wrote down, with those of arms that share the connections."""
+    """Number of requests that the arm's connections began and never recorded. Arms that share connections have one
+    number."""
     updates: int = 0
-    """Updates that the price updater sent in the arm's slices."""
+    """Number of updates that the price updater sent in the arm's slices."""
     update_errors: int = 0
     windows: Sequence[Window] = ()
     stages: Mapping[str, StageSummary] = field(default_factory=dict)
-    """Stages by request type, and of all requests, where servers stamped them."""
+    """Stages by request type, and for ``all``. Empty unless the server recorded its stages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSeen:
-    """One server of a block, after its last slice."""
+    """One server of a block, after the last slice of the block."""
 
     threads: int
     connections: int
     memory_mib: float
     processes: int | None = None
-    """Number of the server's processes; None in a recording that was made before they were counted."""
+    """Number of the server's processes. None in older recordings."""
     kernel_share: float | None = None
-    """The kernel's share of the server's processor time over the block's slices, sampled by clock ticks; None: too
-    little time for a share, windows, or a recording that was made before this was read."""
+    """Share of the kernel in the server's processor time during the block's slices, sampled by clock ticks. None for
+    too little processor time, for windows, and in older recordings."""
     at_work: int | None = None
-    """Threads of the server's executor that ran requests: each computed at least a hundredth of what all threads
-    computed over the block. None: threads without a name, too little time, or a recording that was made before this was
-    read."""
+    """Number of threads of the server's executor that ran requests. Such a thread used at least a hundredth of the
+    processor time of all threads. None for unnamed threads, for too little processor time, and in older recordings."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundSeen:
-    """The machine during one round. Ticks are of 10 ms, of all cores."""
+    """The machine during one round. A tick is 10 ms of a core."""
 
     duration_s: float
     steal_ticks: int
-    """Ticks that the hypervisor took."""
+    """Number of ticks that the hypervisor took."""
     foreign_ticks: int | None = None
-    """Ticks of processes that are not the sweep's; None where they are not told, or in a recording made before they
-    were read."""
+    """Number of ticks of foreign processes, which are not the sweep's. None if unknown, and in older recordings."""
 
     @property
     def lost_ticks(self) -> int:
-        """Ticks that the hypervisor and foreign processes took."""
+        """Number of ticks that the hypervisor and foreign processes took."""
         return self.steal_ticks + (self.foreign_ticks or 0)
 
 
 def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozenset[int]:
-    """Numbers of a block's rounds that are left out for all arms: rounds in which other processes took the cores.
+    """Numbers of the rounds that are left out for all arms, since other processes took the cores.
 
-    Empty where these are over half of the rounds: such a block counts whole, and is marked. So a machine that is always
-    busy has numbers too.
+    Empty if over half of the rounds would be left out: such a block counts whole, and is marked. So a machine that is
+    always busy gives results too.
     """
     robbed = [number for number, each in enumerate(rounds) if limits.robbed(each.lost_ticks, each.duration_s, cores)]
     return frozenset() if 2 * len(robbed) > len(rounds) else frozenset(robbed)
@@ -168,28 +181,40 @@ def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozens
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block. ``attempt`` counts from 1: a block that was robbed of time is run once more."""
+    """One block. ``attempt`` counts from 1. A block that lost too much time to other processes is measured once
+    more."""
 
     number: int
     """Number of the block, from 1."""
     attempt: int
     started_at: str
-    """Start of the block, ISO 8601. A label."""
+    """Time of the block's start, ISO 8601. Only a label."""
     duration_s: float
     pinned: bool
     calibration_us: float
-    """Time of a fixed piece of work on the server's core, before the block."""
+    """Time of a fixed computation on the server's core, before the block."""
     slices: SliceColumns
     arms: Sequence[ArmSeen]
     """Arms in the sweep's order."""
     servers: Sequence[ServerSeen | None]
-    """Servers in the sweep's order; None for a process that was not started here."""
+    """Servers in the sweep's order. None for a server that was not started here."""
     rounds: Sequence[RoundSeen]
     cores: int = 1
-    """Cores that this machine had for servers and load."""
+    """Number of cores for servers and load."""
     server_cores: Sequence[int] = ()
-    """Cores that servers were kept to …"""
+    """Cores to which the servers were pinned. Empty without pinning, and in older recordings."""
     load_cores: Sequence[int] = ()
-    """… and the load. None for both: not pinned, or recorded before that was written down."""
+    """Cores to which the load was pinned. Empty without pinning, and in older recordings."""
     starts: Sequence[int] = ()
-    """The order in which servers started, by their places in the sweep. None: each for its turn, or recorded before."""
+    """Indices of the sweep's servers in the order of their starts. Empty if servers start with their group, and in
+    older recordings."""
+
+
+def is_carried(percent: float, effective: float) -> bool:
+    """True if an effective sample size carries a percentile: at least ``BEYOND_MIN`` values lie on its smaller side."""
+    return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # 99.9 is no binary fraction
+
+
+def needed(percent: float, count: int, effective: float) -> int:
+    """Number of requests that would carry a percentile, at the ratio ``effective`` ÷ ``count`` of a measured run."""
+    return math.ceil(count / effective * BEYOND_MIN * 100 / min(percent, 100 - percent) - 1e-9)

@@ -1,7 +1,7 @@
-"""Rows: one tidy line for each block × arm × request type, computed from the blocks, as CSV.
+"""Rows of ``results.csv``: one row for each block, arm and request type, computed from the blocks.
 
-The first columns are the factors, in their table's order; the others say what was measured. An empty cell is something
-that was not measured, or is not there. Left out: anything computed over blocks.
+The first columns are the place of the row and the factors, in the order of ``FACTORS``. The other columns are measured
+values. An empty cell is a value that was not measured, or that does not exist. Left out: values over several blocks.
 """
 
 import csv
@@ -18,7 +18,7 @@ Cell = str | int | float | None
 
 
 def table(sweep: Sweep, blocks: Sequence[Block], without: Collection[str] = ()) -> str:
-    """The CSV text of these blocks, without some columns."""
+    """CSV text of these blocks, without the columns ``without``."""
     text, every = io.StringIO(), [row for block in blocks for row in rows(sweep, block)]
     columns = [name for name in (every[0] if every else ()) if name not in without]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
@@ -28,7 +28,7 @@ def table(sweep: Sweep, blocks: Sequence[Block], without: Collection[str] = ()) 
 
 
 def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
-    """The rows of one block: of each arm its request types, and ``all`` of them last."""
+    """Rows of one block. An arm has a row for each request type, and a last row for ``all``."""
     for number, arm in enumerate(sweep.arms):
         seen = block.arms[number]
         place: dict[str, Cell] = {
@@ -58,12 +58,12 @@ def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """``KIND:COUNT``, separated by blanks."""
+    """Text of counts by kind: ``KIND:COUNT``, separated by spaces."""
     return " ".join(f"{kind}:{count}" for kind, count in counts.items())
 
 
 def _of_request(block: Block, arm: int, request: str, answered: Answered, connections: int) -> dict[str, Cell]:
-    """Columns of one request type."""
+    """Columns of one request type of an arm."""
     of = answered.times.distribution()
     kept = [ns for ns, each, fate in _slices(block, block.slices.counted_ns) if each == arm and fate == KEPT]
     counted_s = sum(kept) / 1e9
@@ -87,14 +87,14 @@ def _of_request(block: Block, arm: int, request: str, answered: Answered, connec
 
 
 def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
-    """Columns of all requests of an arm together."""
+    """Columns that all request types of an arm share."""
     own = [place for place, each in enumerate(block.slices.arm) if each == arm]
 
     def total(column: Sequence[int]) -> int:
         return sum(column[place] for place in own)
 
     def each(column: Sequence[int], of: float) -> float | None:
-        """None also for a sum of 0, which stands for what could not be read."""
+        """Ratio of a column's sum and ``of``. None for a sum of 0, since 0 stands for an unknown value."""
         return _rounded(total(column) / of) if of and total(column) else None
 
     requests, active_ns = total(block.slices.requests), total(block.slices.active_ns)
@@ -119,5 +119,5 @@ def _slices(block: Block, column: Sequence[int]) -> Iterator[tuple[int, int, int
 
 
 def _rounded(value: float | None) -> float | None:
-    """Six digits: more than any of these numbers carries."""
+    """Number rounded to six significant digits, which are more than the measurement's precision."""
     return None if value is None else float(f"{value:.6g}")

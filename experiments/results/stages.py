@@ -1,23 +1,23 @@
-"""Reads the timeline that a server wrote (``stock_service/rpc/timeline.py``), and sums its stages up.
+"""Stages of requests: reads a server's timeline (``stock_service/rpc/timeline.py``), and sums up the stages.
 
-A request's stages, each between two of its stamps:
+A timeline has several time stamps of each request. A **stage** is the time between two stamps:
 
-- queue_wait   accepted → dequeued: no thread has begun with it
-- preparation  dequeued → it asks for the lock: decoding, checks; on gRPC also waiting for grpcio to hand the message on
-- lock_wait    asks → acquires; of several locks, the sum of the waits
-- service      acquires the last lock → the reply's bytes are there: the step under the lock, encoding
-- reply        the reply's bytes → given to the kernel or to grpcio, and the thread is back from there
+- queue_wait   accepted → dequeued: the request waits for a thread
+- preparation  dequeued → lock asked for: decoding and checks; on gRPC also the wait for grpcio to deliver the message
+- lock_wait    lock asked for → lock acquired; the sum of the waits for several locks
+- service      last lock acquired → reply encoded: the change under the lock, and encoding
+- reply        reply encoded → reply given to the kernel or to grpcio, until this call returns
 - total        accepted → replied
 
-A request that took no lock has a preparation and a lock_wait of 0, and its service begins where it was dequeued. Means
-are over all requests, so that the stages' means can be stacked and reach the mean of the total.
+A request without a lock has a preparation and a lock_wait of 0, and its service begins with dequeued. Means are over
+all requests, so that the means of the stages add up to the mean of the total.
 
-``reply`` and with it ``total`` may end after the client has its reply; up to ``service``, all lies before.
+The stages up to ``service`` end before the client has its reply. ``reply`` and ``total`` may end later.
 
-A request is in violation if a stamp is missing or two come in the wrong order. It is so too if the stages do not sum to
-the total within ``SUM_NS``. Then too much was measured, or too little.
+A request is a **violation** if a stamp is missing, or if two stamps are in the wrong order. A request is also a
+violation if the sum of its stages differs from its total by more than ``SUM_NS``.
 
-Requests depend on one another, which is not taken into account: these figures describe a run, and compare nothing.
+The statistics ignore that requests depend on one another. So the means describe a run, and do not compare servers.
 """
 
 import json
@@ -31,13 +31,13 @@ import numpy.typing as npt
 from stock_service.rpc.timeline import ABOUT, COLUMNS, FORMAT, NO_METHOD, STAMPS
 
 ALL = "all"
-"""The key of all methods together."""
+"""Name of all methods together."""
 
 SUM_NS = 50_000
-"""Most by which the stages' sum may differ from the total."""
+"""Largest allowed difference between the sum of the stages and the total."""
 
 UNKNOWN_METHOD = "unknown"
-"""The name of all methods that the service does not have."""
+"""Name of all methods that the service does not have."""
 
 Nanoseconds = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64]
@@ -45,41 +45,42 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The requests of a timeline, in the order in which they ended; columns of one length, on one clock."""
+    """Requests of a timeline, in the order of their ends. Columns have one length, and times are of one clock."""
 
     accepted_ns: Nanoseconds
     dequeued_ns: Nanoseconds
     asked_ns: Nanoseconds
-    """0 where the request took no lock, as is ``acquired_ns``."""
+    """Time at which the request asked for its lock. ``asked_ns`` and ``acquired_ns`` are 0 for a request without a
+    lock."""
     acquired_ns: Nanoseconds
     waited_ns: Nanoseconds
-    """A duration: how long the request waited for all its locks."""
+    """Duration of the request's waits for all its locks."""
     handled_ns: Nanoseconds
     replied_ns: Nanoseconds
     method: Numbers
-    """Its place in ``methods``, or -1."""
+    """Index in ``methods``, or -1 for an unknown method."""
     thread: Numbers
     methods: tuple[str, ...]
     left_out: int
-    """Requests that ended when the timeline was full."""
+    """Number of requests that ended when the timeline was full."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """Times of a stage."""
+    """Mean time of a stage."""
 
     mean_us: float
 
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """The stages of one method's requests, or of all."""
+    """Stages of the requests of one method, or of all methods."""
 
     count: int
     locked: int
-    """Requests that took a lock."""
+    """Number of requests with a lock."""
     threads: int
-    """Threads that answered one."""
+    """Number of threads that answered these requests."""
     queue_wait: StageTimes
     preparation: StageTimes
     lock_wait: StageTimes
@@ -90,22 +91,22 @@ class StageSummary:
 
 
 def load(path: Path) -> Stages:
-    """A timeline from its file. Raises ValueError for a file of another format, OSError."""
+    """Timeline of a file. Raises ValueError for a file of another format, OSError."""
     with np.load(path, allow_pickle=False) as archive:
         about, rows = json.loads(archive[ABOUT]), archive[STAMPS]
     if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
         raise ValueError(f"{path}: format {about['format']}, allowed: {FORMAT}")
-    ended = rows[rows[:, COLUMNS.index("replied")] != 0]  # the others were ending when the file was written
+    ended = rows[rows[:, COLUMNS.index("replied")] != 0]  # other requests had not ended when the file was written
     accepted, dequeued, asked, acquired, waited, handled, replied, method, thread = np.ascontiguousarray(ended.T)
     methods, left_out = tuple(about["methods"]), about["left_out"]
     return Stages(accepted, dequeued, asked, acquired, waited, handled, replied, method, thread, methods, left_out)
 
 
 def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds | int) -> dict[str, StageSummary]:
-    """The stages of the requests accepted within an interval, or several that ascend: by method, and of all together.
+    """Stages of the requests that were accepted within one or several intervals, by method and for ``ALL``.
 
-    Methods that were not called have no entry; nor has ``ALL`` if none was. Raises ValueError where the timeline was
-    full before the last interval's end.
+    Several intervals must be ascending. A method without requests has no entry, and ``ALL`` has no entry without any
+    request. Raises ValueError if the timeline was full before the end of the last interval.
     """
     begins_ns, ends_ns = np.atleast_1d(begins_ns), np.atleast_1d(ends_ns)
     if stages.left_out and len(stages.accepted_ns) and ends_ns[-1] > stages.accepted_ns.max():
@@ -124,7 +125,7 @@ def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds |
 
 
 def _durations(stages: Stages) -> dict[str, Nanoseconds]:
-    """Each stage of each request, and the total."""
+    """Durations of every request by stage, and the total."""
     locked = stages.asked_ns != 0
     return {
         "queue_wait": stages.dequeued_ns - stages.accepted_ns,
@@ -137,7 +138,7 @@ def _durations(stages: Stages) -> dict[str, Nanoseconds]:
 
 
 def _violations(stages: Stages) -> npt.NDArray[np.bool_]:
-    """Which requests break a rule of the module."""
+    """True for each request that is a violation."""
     durations = _durations(stages)
     total = durations.pop("total")
     stamps = (stages.accepted_ns, stages.dequeued_ns, stages.handled_ns, stages.replied_ns)
@@ -154,7 +155,7 @@ def _summary(
     in_violation: npt.NDArray[np.bool_],
     chosen: npt.NDArray[np.bool_],
 ) -> StageSummary:
-    """The chosen requests, of which there is at least one."""
+    """Stages of the chosen requests, of which there must be at least one."""
     count, violations = int(chosen.sum()), int(in_violation[chosen].sum())
     return StageSummary(
         count=count,

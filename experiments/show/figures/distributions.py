@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.judge.points import Point
-from experiments.results.percentiles import BEYOND_MIN
+from experiments.results.observed import BEYOND_MIN
 from experiments.show.figures.panels import log_axis, say
 from experiments.show.figures.style import QUIET, Picture, Stroke, grid, house, key, key_of, legend, strokes
 from experiments.show.numbers import NOTHING, number, time_unit

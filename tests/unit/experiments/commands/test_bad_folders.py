@@ -28,13 +28,13 @@ def sweep_file(instead_of: str, given: str) -> Spoil:
 
 SPOILT: dict[str, tuple[Spoil, str, str]] = {
     "empty": (lambda folder: (folder / SWEEP_FILE).unlink(), "a folder without sweep.json", "experiments run NAME"),
-    "cut": (lambda f: (f / SWEEP_FILE).write_text('{"format": 1, "st'), "a damaged file (", "take it from a copy"),
-    "not text": (lambda f: (f / SWEEP_FILE).write_bytes(b"\xff\xfe"), "a damaged file (", "measure anew"),
-    "blocks": (lambda f: (f / BLOCKS_FILE).write_text("no gzip"), "damaged behind line 0", "take it from a copy"),
-    "machine": (lambda f: (f / "environment.json").write_text("{"), "a damaged file (", "take it from a copy"),
-    "factor": (sweep_file('"updater":', '"weather":'), "a setting weather", "what this version has: these factors"),
-    "an arm": (sweep_file('"arms": [', '"arms": [1,'), "a damaged file (", "take it from a copy"),
-    "level": (sweep_file('"sockets"', '"smoke"'), "transport smoke", "what this version has: grpc"),
+    "cut": (lambda f: (f / SWEEP_FILE).write_text('{"format": 1, "st'), "a damaged file (", "restore a copy"),
+    "not text": (lambda f: (f / SWEEP_FILE).write_bytes(b"\xff\xfe"), "a damaged file (", "measure again"),
+    "blocks": (lambda f: (f / BLOCKS_FILE).write_text("no gzip"), "damaged behind line 0", "restore a copy"),
+    "machine": (lambda f: (f / "environment.json").write_text("{"), "a damaged file (", "restore a copy"),
+    "factor": (sweep_file('"updater":', '"weather":'), "a setting weather", "in this version: these factors"),
+    "an arm": (sweep_file('"arms": [', '"arms": [1,'), "a damaged file (", "restore a copy"),
+    "level": (sweep_file('"sockets"', '"smoke"'), "transport smoke", "in this version: grpc"),
 }
 """Damage of a folder; the given and the allowed value in the line."""
 

@@ -90,9 +90,9 @@ def test_a_factor_that_an_old_file_does_not_have_is_at_its_default(folder: Path)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda document: document | {"format": 2}, "got 'format 2', allowed: format 1: measure it anew"),
+        (lambda document: document | {"format": 2}, "got 'format 2', allowed: format 1: measure again"),
         (lambda document: {k: v for k, v in document.items() if k != "format"}, "got 'no format'"),
-        (lambda document: document | {"arms": []}, "it names an arm that it has not"),
+        (lambda document: document | {"arms": []}, "the file names an arm that is missing in the file"),
         (lambda document: document | {"looks": [14, 10]}, "ascending"),
         (lambda document: document | {"rounds": "many"}, "rounds"),
         (lambda document: [document], "got"),

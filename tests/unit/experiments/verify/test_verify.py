@@ -139,7 +139,7 @@ def test_a_sweep_of_an_earlier_edition_is_refused(tmp_path: Path) -> None:
     """A sweep of an earlier edition is refused in one line."""
     file = recording(tmp_path, blocks(10)) / files.SWEEP_FILE
     replaced(file, f'"edition": {files.EDITION}', '"edition": 1')
-    with pytest.raises(UsageError, match=r"edition 1.*measure anew"):
+    with pytest.raises(UsageError, match=r"edition 1.*measure again"):
         list(differences(tmp_path, nothing))
 
 
