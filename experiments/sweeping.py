@@ -11,10 +11,9 @@ from pathlib import Path
 from experiments.design.sweep import Sweep
 from experiments.judge.ratios import is_robbed_block
 from experiments.judge.verdicts import Judgement, judge
-from experiments.measure import blocks
 from experiments.measure.bench import Bench
 from experiments.measure.progress import Progress
-from experiments.measure.runner import Asked, run_sweep
+from experiments.measure.runner import Asked, measure_block, run_sweep
 from experiments.results import files
 from experiments.results.observed import Block
 from stock_service.rpc.process.command_line import Parser, integer
@@ -54,7 +53,7 @@ def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Se
     """
 
     def measure(number: int, attempt: int) -> Block:
-        return blocks.measure(sweep, number, attempt, on, progress.within)
+        return measure_block(sweep, number, attempt, on, progress.within)
 
     def ended(done: Sequence[Block]) -> None:
         progress.ended(len(done), seen(judge(sweep, done)))

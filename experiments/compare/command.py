@@ -31,8 +31,7 @@ from experiments.design.factors import FACTORS, TLS, TOKEN, Factor
 from experiments.design.levels import Level, shown
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import WORDS, Setting, setting
-from experiments.measure.access import is_somebodys
-from experiments.measure.bench import CATALOG, Bench, bench, exits, running_at, server_command
+from experiments.measure.bench import CATALOG, Bench, bench, exits, is_somebodys, running_at, server_command
 from experiments.measure.load_programs import present
 from experiments.measure.programs import Program
 from experiments.measure.progress import Progress

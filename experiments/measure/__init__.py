@@ -1,1 +1,1 @@
-"""Measurement of blocks: server processes, client processes, slices by turns, and the order of them all."""
+"""Measurement of blocks: processes of servers and clients, slices or windows, and their order."""

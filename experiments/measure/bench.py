@@ -1,9 +1,9 @@
-"""The bench: which cores servers and load have, and how the server of an arm is started.
+"""The bench: the cores of servers and load, the command that starts an arm's server, and the credentials of clients.
 
-The servers have one core that this process may use, and the load another, where there are two; otherwise nothing is
-pinned, and results say so. Which two is drawn by the sweep's seed; without one they are the first and the second. What
-a server serves is one of our services by its name; or a command of somebody's, which prints ``ready HOST:PORT``; or the
-address of a server that runs already.
+With two or more cores, the servers are pinned to one core and the load to another core. The sweep's seed selects these
+two cores; without a seed they are the first and the second core. With one core nothing is pinned, and the results say
+so. The level of the factor ``service`` is the name of one of our services; a user's command that prints
+``ready HOST:PORT``; or the address of a server that runs already.
 """
 
 import atexit
@@ -22,24 +22,23 @@ from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
-from clients.load.plan.load_plan import RequestType
+from clients.load.plan.load_plan import CLIENT_KINDS, RequestType
 from experiments.design.arms import ServerKey
-from experiments.design.factors import APART, AUTO, FACTORS, MEMORY, SQLITE
+from experiments.design.factors import APART, AUTO, FACTORS, MEMORY, OPEN, SQLITE, TLS
 from experiments.design.levels import Level, shown
-from experiments.measure.access import server_options
 from experiments.measure.load_programs import LoadProgram
 from experiments.peers import PEERS, PLAIN_GRPCIO, PYTHON, RELEASE, SERVICER, STRANGERS, Absent, peer_of
 from experiments.peers import server_command as peer_command
 from experiments.results.machine import cores
-from experiments.services import NULL, PLAIN, SERVICES, STOCK
+from experiments.services import NULL, OURS, PLAIN, SERVICES, STOCK
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import address
-from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials, read_token
 from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.catalog_file import load as load_catalog
 
 CATALOG = Path(__file__).with_name("catalog.toml")
-"""The default stocks, with limits that no run reaches."""
+"""File of the default stocks, whose volume limits no run reaches."""
 
 _NONE: Mapping[str, LoadProgram] = MappingProxyType({})
 
@@ -48,33 +47,33 @@ _ADDRESS = re.compile(r"\S+:\d+")
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Other hosts that send the load: the workers of a Dask cluster."""
+    """Other hosts that send the load, as workers of a Dask cluster."""
 
     scheduler: str
     """Address of the cluster's scheduler, HOST:PORT."""
     listen: str
-    """Address of this machine at which the hosts reach the servers."""
+    """Address of this machine that the hosts can reach. The servers listen at this address."""
     names: tuple[str, ...]
-    """Names of the hosts. The same hosts send in every window."""
+    """Names of the hosts. All of these hosts send in every window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Bench on which blocks are measured: catalog, cores, load programs."""
+    """Conditions of a measurement: catalog, cores, load programs, credentials, hosts."""
 
     catalog: Path
-    """The stocks that are served and asked for."""
+    """File of the stocks that servers have and clients request."""
     server_cores: tuple[int, ...] | None
-    """None, as is ``load_cores``: not pinned."""
+    """Cores of the servers. ``server_cores`` and ``load_cores`` are None without pinning."""
     load_cores: tuple[int, ...] | None
     request_types: tuple[RequestType, ...] = ()
-    """Requests that a mix may name beside those of our services."""
+    """Request types in addition to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
-    """Load programs that arms ask for, by name; none of them is our own client."""
+    """Load programs other than our own client, by name."""
     credentials: ClientCredentials = NO_CREDENTIALS
-    """Credentials that clients trust and show on somebody's server that asks for them."""
+    """Credentials of clients for a user's own server."""
     hosts: Hosts | None = None
-    """None: the load is sent from this machine."""
+    """Hosts that send the load. None if this machine sends the load."""
 
     @property
     def stocks(self) -> tuple[str, ...]:
@@ -82,7 +81,7 @@ class Bench:
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
-        """The bench for a server at these levels, and for its load."""
+        """The bench for a server at these levels. Without pinning if the placement is not ``apart``."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
@@ -98,7 +97,7 @@ def bench(
     load_programs: Mapping[str, LoadProgram] = _NONE,
     seed: int | None = None,
 ) -> Bench:
-    """A bench on this machine, its cores drawn by the seed."""
+    """A bench on this machine. ``seed`` selects the cores; None: the first two cores."""
     own = cores()
     if seed is not None:
         own = tuple(random.Random(f"{seed}/cores").sample(own, len(own)))
@@ -107,7 +106,7 @@ def bench(
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Address of a server that runs already; None for one that is to be started. Raises UsageError."""
+    """Address of a server that runs already. None for a server that must be started. Raises UsageError."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None
@@ -118,10 +117,10 @@ def running_at(server: ServerKey) -> Address | None:
 
 
 def exits(server: ServerKey) -> tuple[int, ...]:
-    """Exit codes which show that the server stopped correctly on SIGTERM.
+    """Exit codes of a server that stops correctly after SIGTERM.
 
-    Our servers exit with 0. Somebody's command may also end by the signal: grpcio's servers handle no signals unless
-    told to. Shells and the JVM then say 128 and the signal's number.
+    Our servers exit with 0. A user's command may also be ended by the signal, since grpcio's servers do not handle
+    signals by default. Shells and the JVM then exit with 128 plus the signal's number.
     """
     levels = dict(server[0])
     ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, SERVICER, *SERVICES)
@@ -131,15 +130,17 @@ def exits(server: ServerKey) -> tuple[int, ...]:
 def server_command(
     server: ServerKey, catalog: Path, timeline: Path | None = None, listen: str | None = None
 ) -> Sequence[str]:
-    """Command that starts the server of an arm: somebody's command as it is; or one of our services on its transport,
-    with each other factor that is not at its default; or a peer in another language. Raises UsageError for a program
-    that is not there, or a level that it does not have. ``listen``: the address at which a service of ours listens,
-    also where other machines reach it; None: the loopback's."""
+    """Command that starts the server of an arm.
+
+    The server is one of our services, with options for the levels off their defaults; a peer in another language; or a
+    user's command, which is unchanged. ``listen`` is the address at which our service listens, which other machines can
+    reach. None: the loopback address. Raises UsageError for a missing program, or for a level that the program lacks.
+    """
     levels = dict(server[0])
     service = str(levels["service"])
     if levels["language"] != PYTHON:
         return _peer_command(service, levels, catalog)
-    if levels["build"] != RELEASE:  # ours, but on another Python than this one
+    if levels["build"] != RELEASE:  # our server on another Python
         return [*peer_command(_peer(service, levels)), *_options(service, levels, catalog, timeline)]
     if service == NULL:
         return [sys.executable, "-m", "clients.load.run.null_server", "--transport", str(levels["transport"])]
@@ -153,7 +154,7 @@ def server_command(
         program, *rest = shlex.split(service)
         found = shutil.which(program)
         if found is None:
-            allowed = f"a transport ({', '.join(TRANSPORTS)}), HOST:PORT, or a command whose program is there"
+            allowed = f"a transport ({', '.join(TRANSPORTS)}), HOST:PORT, or a command of an installed program"
             raise UsageError("a server", service, allowed)
         return [found, *rest]
     if levels["transport"] not in TRANSPORTS:
@@ -165,12 +166,12 @@ def server_command(
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """Options of a server of ours beside its service and transport: each factor that is not at its default."""
+    """Options of our server after its service and transport: an option for each factor off its default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
         command += ["--catalog", str(catalog), "--store", store]
-    command += server_options(levels)
+    command += _access_options(levels)
     for name, level in levels.items():
         if level != FACTORS[name].default_among(levels):
             command += FACTORS[name].options(level)
@@ -180,19 +181,19 @@ def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline:
 
 
 _stores = count()
-"""Numbers the stores of this process's servers."""
+"""Numbers of the stores of this process's servers."""
 
 
 @cache
 def _store_folder() -> Path:
-    """Folder of stores, until this process ends: on the working folder's disk, since /tmp may be in memory."""
+    """Folder of stores in the working folder, since /tmp may be in memory. Deleted at the end of this process."""
     folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> Sequence[str]:
-    """Command that starts a peer's server: with each factor that it takes, also where it is at our default."""
+    """Command that starts a peer's server, with an option for each factor that the peer supports."""
     name = _peer(service, levels)
     command = [*peer_command(name), "--port", "0", *PEERS[name].measured]
     command += [PEERS[name].catalog, str(catalog)] if PEERS[name].catalog else []
@@ -200,21 +201,72 @@ def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> S
 
 
 def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str]) -> Sequence[str]:
-    """Options of a peer's server for the factors that it takes. Raises UsageError for any other off its default."""
+    """Options of a peer's server for its factors. Raises UsageError for any other factor off its default."""
     options: list[str] = []
     for factor, level in levels.items():
         if factor in takes:
             options += [takes[factor], shown(level)]
         elif FACTORS[factor].options(level) and level != FACTORS[factor].default_among(levels):
-            raise UsageError(factor, shown(level), f"its default with the peer {name}, which has no such option")
+            raise UsageError(factor, shown(level), f"the default, since the peer {name} has no such option")
     return options
 
 
 def _peer(service: str, levels: Mapping[str, Level]) -> str:
-    """The name of the peer that serves this, which is built. Raises UsageError."""
+    """Name of the built peer for this service at these levels. Raises UsageError."""
     try:
         name = peer_of(service, *(str(levels[each]) for each in ("language", "transport", "build")))
         peer_command(name)
     except Absent as absent:
-        raise UsageError("a server", f"{service} in {levels['language']}", f"one that is here ({absent})") from absent
+        raise UsageError("a server", f"{service} in {levels['language']}", f"a built server ({absent})") from absent
     return name
+
+
+def _access_options(levels: Mapping[str, Level]) -> Sequence[str]:
+    """Options of a server that requires a token, or that speaks TLS. Raises UsageError if credentials cannot be
+    made."""
+    if levels["access"] == OPEN:
+        return ()
+    if levels["access"] == TLS:
+        return (
+            "--tls-cert",
+            str(_credentials() / "server.pem"),
+            "--tls-key",
+            str(_credentials() / "server-key.pem"),
+        )
+    return "--access", str(_credentials() / "access.toml")
+
+
+def is_somebodys(levels: Mapping[str, Level]) -> bool:
+    """True for a user's own server, which is given by a command or an address."""
+    return levels["language"] == PYTHON and levels["service"] not in (*OURS, NULL, PLAIN, SERVICER, *STRANGERS)
+
+
+def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
+    """Credentials of the clients of a server at these levels. ``given`` has the credentials for a user's own server.
+
+    Clients send the metadata of ``given`` to every server, so that both sides of a comparison get equal requests.
+    Raises UsageError if the server or the client does not support credentials.
+    """
+    is_given = given != NO_CREDENTIALS and is_somebodys(levels)
+    if levels["access"] == OPEN:
+        return ClientCredentials(metadata=given.metadata)
+    is_ours = levels["service"] in OURS and levels["language"] == PYTHON
+    if not (is_given or is_ours) or levels["client"] not in CLIENT_KINDS:
+        allowed = f"{OPEN}, but for our own servers and client={'|'.join(CLIENT_KINDS)}"
+        raise UsageError("access", shown(levels["access"]), allowed)
+    if is_given:
+        return given
+    if levels["access"] == TLS:
+        return ClientCredentials(authority=_credentials() / "ca.pem", metadata=given.metadata)
+    return ClientCredentials(token=read_token(_credentials() / "trader.token"), metadata=given.metadata)
+
+
+@cache
+def _credentials() -> Path:
+    """Folder of new credentials. Deleted at the end of this process. Raises UsageError without cryptography."""
+    from stock_service.rpc.process.credentials import make  # needs cryptography
+
+    folder = Path(tempfile.mkdtemp(prefix="credentials-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    make(folder)
+    return folder

@@ -1,8 +1,12 @@
-"""Cold runs by blocks: fresh servers, warmed; then runs of a fresh client process each, cells in random order."""
+"""Observes cold runs: a block starts and warms up its servers, and then runs each cell's clients in random order.
+
+Each run is a new client process (``kinds/cold.py``).
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 
 from clients.load.record.cold_run import ColdRun
 from clients.load.run import cold as cold_load
@@ -11,21 +15,21 @@ from experiments.kinds.block import Run
 from experiments.kinds.cold import ColdPlan
 from experiments.measure import peer_clients
 from experiments.measure.bench import Bench
-from experiments.measure.others import MachineWatch
+from experiments.measure.others import watched
 from experiments.measure.peer_clients import PeerRun
 from experiments.measure.slices import load_plan, started
 from experiments.peers import PEER_CLIENT
 from stock_service.trading.model import Status
 
 RUN_S = 600.0
-"""Longest time for a run's calls: a hundred times what 10,000 calls on gRPC take here."""
+"""Longest time for the calls of a run: a hundred times the time of 10,000 calls on gRPC."""
 
 
 def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
-    """Observes a block's runs, each server warmed by the load of its first cell. Blocks for as long as it takes.
+    """Observations of a block's runs. The load of a server's first cell warms up the server. Blocks.
 
-    Raises ProgramFailed where a server or a peer's client does not start or fails, Unavailable where a client of ours
-    cannot connect or dies.
+    Raises ProgramFailed if a server or a peer's client does not start or fails; Unavailable if our client cannot
+    connect or dies.
     """
     with ExitStack() as running:
         addresses = started(plan.servers, bench, running).addresses
@@ -39,13 +43,12 @@ def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
 
         for cell in {Arm(each.setting).server: cell for cell, each in reversed(list(enumerate(plan.cells)))}.values():
             made(cell, plan.warm_up_calls, 0)
-        for place, cell in enumerate(plan.order(number), 1):
-            machine = MachineWatch()
-            yield Run(cell, made(cell, plan.cells[cell].calls, place), machine.seen())
+        place = count(1)
+        yield from watched(plan.order(number), lambda cell: made(cell, plan.cells[cell].calls, next(place)))
 
 
 def _of_peer(run: PeerRun) -> ColdRun:
-    """A run of a peer's client, which has ended with a fault unless every call was answered right."""
+    """Cold run of a peer's client. Every call has the right reply, else the client would have failed."""
     connect_ns, first_ns = int(run.connect_ns[0]), int(run.first_ns[0])
     outcomes = {Status.OK.name: 1 + len(run.calls_ns)}
     return ColdRun(connect_ns, first_ns, int(run.calls_ns.sum()), len(run.calls_ns), outcomes, {})

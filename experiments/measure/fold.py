@@ -1,13 +1,14 @@
-"""From every request's moments to a block's slices and arms. Pure arithmetic on arrays.
+"""Computes a block's slices and arms from the send and reply times of every request. Pure arithmetic on arrays.
 
-A request counts if it was sent in the counted part of its slice. A slice is kept if every connection of its load was
-sending before the counted part began, and every counted request was answered before the slice ended. Pairs are made of
-kept slices. Whole means and histograms also have the slices that were answered late: a long pause of the server is in
-them. Rounds that were robbed of time are in neither. Errors are counted in every slice, kept or lost.
+A request **counts** if the request was sent in the counted part of its slice. A slice is **kept** if all connections
+sent before the counted part, and if all counted requests were answered before the end of the slice. Pairs are made of
+kept slices. Means and histograms also include slices with late answers, so that a long pause of the server is included.
+Rounds that lost too much time to other processes are left out of both. Errors are counted in every slice.
 
-Requests of one slice are not independent: a stall slows them together. So a slice is a cluster, and an arm's requests
-are worth fewer independent ones: n ÷ design effect. That is the variance, between slices, of the share above the 99th
-percentile, over what independent requests would have (Cochran, "Sampling Techniques", 1977; Kish 1965 for the name).
+Requests of one slice are not independent, since a stall slows several requests. So a slice is a cluster of a cluster
+sample, and the effective sample size of n requests is n ÷ design effect. The design effect is a ratio of two variances
+of the share of requests above the 99th percentile: the variance between slices, and the variance for independent
+requests (Cochran, "Sampling Techniques", 1977; the name is from Kish, 1965).
 """
 
 from collections import Counter
@@ -40,11 +41,11 @@ Nanoseconds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Requests of all clients, columns of one length."""
+    """Requests of all clients, as columns of equal length."""
 
     slice: npt.NDArray[np.int64]
     connection: npt.NDArray[np.int64]
-    """Numbered through all processes."""
+    """Number of the connection among the connections of all processes."""
     sent_ns: Nanoseconds
     done_ns: Nanoseconds
     outcome: npt.NDArray[np.int64]
@@ -58,9 +59,10 @@ def fold(
     reports: Sequence[TurnRecords],
     robbed: Collection[int] = (),
 ) -> tuple[SliceColumns, list[ArmSeen]]:
-    """A block from what its client processes wrote down. ``order`` has each turn's round and appearance.
+    """Slices and arms of a block, from the records of its client processes.
 
-    ``robbed``: rounds whose times are left out of histograms, for all arms alike.
+    ``order`` has the round and the appearance of each turn. ``robbed`` has the rounds that the histograms of all arms
+    leave out.
     """
     clients = [report for report in reports if report.client < max(load.plan.clients for load in loads)]
     sent = _sent(turns, loads, clients)
@@ -105,17 +107,17 @@ def fold(
 
 
 def mean_responses_s(slices: SliceColumns) -> list[float]:
-    """Each slice's mean response in s; of lost slices too, which are those of slow arms.
+    """Mean response time of each slice in seconds, also of slices that are not kept.
 
-    In a silent one it is until the last reply: to a request that was sent before the counted part, and outlasted it. 0
-    where no request was sent.
+    For a slice without a counted request, the time until the last reply: a request was sent before the counted part,
+    and was answered after that part. 0 for a slice without requests.
     """
     columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
     return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]
 
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
-    """Every request, with its slice. What a late client sent to another server than the slice's is in none."""
+    """Every request, with its slice. A late client's request to another server than the slice's server is left out."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -139,7 +141,7 @@ def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[Tu
 
 
 def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.NDArray[np.int64]:
-    """Fate of each slice; where there are several, the one named last."""
+    """Fate of each slice. A later assignment below replaces an earlier fate."""
     fates = np.full(len(turns), KEPT, dtype=np.int64)
     first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[sent.slice]
     end_ns = np.array([turn.end_ns for turn in turns], dtype=np.int64)[sent.slice]
@@ -154,7 +156,7 @@ def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.
 
 
 def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str, npt.NDArray[np.bool_]]:
-    """Requests of each request type, and of all types together, as marks."""
+    """Masks that select the requests of each request type, and of all types together."""
     names = [list(load.plan.mix) + [""] * (REQUEST_TYPES_MAX - len(load.plan.mix)) for load in loads]
     every = sorted({name for load in loads for name in load.plan.mix})
     number = np.array([[every.index(name) if name else -1 for name in row] for row in names], dtype=np.int64)
@@ -164,7 +166,7 @@ def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str,
 
 
 def _arm(place: int, sent: Sent, whole: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad) -> ArmSeen:
-    """One arm, of the slices that whole means are made of; its errors are of all."""
+    """One arm: times from the slices in ``whole``, errors from all slices."""
     every = sent.counted & (arm[sent.slice] == place)
     own = every & (whole[sent.slice] | (sent.outcome % TYPE_STEP >= FAULT_FIRST))
     answered = {
@@ -189,7 +191,7 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
 
 
 def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> float:
-    """Number of independent requests that these are worth for the 99th percentile; see the module. 0 for none."""
+    """Effective sample size of these requests for the 99th percentile (see the module). 0 without requests."""
     if not len(response_ns):
         return 0.0
     above = response_ns > np.percentile(response_ns, 99)
@@ -199,7 +201,7 @@ def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> floa
 
 
 def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Think times between counted requests of a connection in a slice, and their spans, added up."""
+    """Sums of think times and of spans, over slices and connections, between counted requests."""
     order = np.lexsort((sent.sent_ns[own], sent.connection[own], sent.slice[own]))
     key = (sent.slice[own] * (int(sent.connection.max(initial=0)) + 1) + sent.connection[own])[order]
     sent_ns, done_ns = sent.sent_ns[own][order], sent.done_ns[own][order]
@@ -212,7 +214,7 @@ def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> list[int]:
-    """Of each load, how many requests its connections began and never wrote down."""
+    """Number of requests of each load that its connections began and never recorded."""
     missing = Counter[int]()
     for part in (part for report in clients for part in report.requests):
         missing[part.line] += part.begun - len(part.sent_ns)
@@ -223,7 +225,7 @@ def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> li
 def _updates(
     turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]
 ) -> tuple[list[int], list[int]]:
-    """Of each load, the price updater's updates in its slices, and how many of them failed."""
+    """Number of the price updater's updates in the slices of each load, and number of failed updates."""
     sent, failed = [0] * len(loads), [0] * len(loads)
     updater = max(load.plan.clients for load in loads)
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
@@ -236,7 +238,7 @@ def _updates(
 
 
 def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:
-    """Number of values in each slice, or the sum of their weights. Sums below 2^53 ns are exact: a hundred days."""
+    """Number of values in each slice, or the sum of ``weights``. Sums below 2^53 ns (a hundred days) are exact."""
     return np.bincount(slices, weights=weights, minlength=number).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""A window's load sent by the hosts of a Dask cluster. Loads Dask."""
+"""Sends a window's load from the hosts of a Dask cluster. This module imports Dask."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from experiments.results.observed import HostSeen
 
 
 def sent(plan: LoadPlan, hosts: Hosts) -> tuple[LoadResult, tuple[HostSeen, ...]]:
-    """The result of all hosts, and each host's share. Blocks for the window, and while the hosts make ready.
+    """Result of all hosts, and the share of each host. Blocks for the window and its preparation on the hosts.
 
-    Each host keeps to the cores that its worker has. Raises UsageError where no scheduler answers; Refused.
+    Each host uses the cores of its worker. Raises UsageError if no scheduler answers; Refused.
     """
     result, each = cluster.run(replace(plan, cpus=None), hosts.scheduler, lambda _: None, hosts.names)
     return result, tuple(map(_seen, each))

@@ -1,8 +1,8 @@
-"""``python -m experiments.measure.keeps`` tries what each gRPC server for Python keeps, and writes the table of it.
+"""``python -m experiments.measure.keeps`` tests features of the gRPC servers for Python, and writes a table of them.
 
-The servers are those of the study ``python_grpc_servers``, which shows the table. Each cell is one try on a fresh
-server. A ``no`` is printed with its reason. Each server must first greet in the clear, and a method that raises ends
-the program: else a fault of ours would say ``no`` too. Left out: how well a server does what it keeps.
+The study ``python_grpc_servers`` has these servers, and shows the table. Each cell is one test on a new server. A
+``no`` is printed with its reason. Before its tests, each server must answer a call without TLS. An exception in a
+method ends the program, so that a fault of this program does not become a ``no``. Left out: the quality of a feature.
 """
 
 import socket
@@ -28,21 +28,21 @@ PAGE = Path(__file__).parents[1] / "studies" / "python_grpc_servers" / "KEEPS.md
 SERVERS = (*STRANGERS, SERVICER)
 
 AGE_S, SEEN_S = 0.5, 3.0
-"""Age that a server is to end a connection at, and longest time until it is seen to do so."""
+"""Age in seconds at which a server must end a connection, and longest time in seconds until the end."""
 
 CALL_S = 5.0
 WAIT_S, BEGUN_S = 1.0, 0.3
-"""Length of a call that a signal meets, and time until it has surely begun."""
+"""Length in seconds of a call during which the signal comes, and time until the call has surely begun."""
 
 EXITS = (0, -15, 143)
-"""Exit codes with which somebody's server may answer SIGTERM."""
+"""Allowed exit codes of another project's server after SIGTERM."""
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 _GOAWAY = 7
 
 
 def command(server: str) -> list[str]:
-    """Command that starts a server, before its options."""
+    """Command that starts a server, without options."""
     if server == SERVICER:
         return [sys.executable, "-m", "experiments.services.servicer", "--transport", "grpc_static", "--port", "0"]
     return [sys.executable, "-m", "experiments.services.grpc_servers", server]
@@ -50,7 +50,7 @@ def command(server: str) -> list[str]:
 
 @contextmanager
 def started(server: str, *options: str) -> Iterator[tuple[Program, str]]:
-    """A server with its HOST:PORT. Raises ProgramFailed where it does not start."""
+    """A running server, and its HOST:PORT. Raises ProgramFailed if the server does not start."""
     with Program([*command(server), *options], exits=EXITS) as program:
         host, port = program.ready()
         yield program, f"{host}:{port}"
@@ -94,7 +94,7 @@ def turns(server: str) -> bool:
 
 
 def age(server: str) -> bool:
-    """A connection of an age is told to go, or closed."""
+    """A connection that reaches an age gets a GOAWAY frame, or is closed."""
     option = "--connection-age-s" if server == SERVICER else "--age-s"
     with started(server, option, str(AGE_S)) as (_, at), socket.create_connection(address(at)) as connection:
         connection.sendall(_PREFACE)
@@ -102,7 +102,7 @@ def age(server: str) -> bool:
 
 
 def _told_to_go(connection: socket.socket) -> bool:
-    """True where GOAWAY or the end of the connection comes in time."""
+    """True if a GOAWAY frame or the end of the connection comes in time."""
     until_s, read = time.monotonic() + SEEN_S, b""
     while (left_s := until_s - time.monotonic()) > 0:
         connection.settimeout(left_s)
@@ -121,7 +121,7 @@ def _told_to_go(connection: socket.socket) -> bool:
 
 
 def drain(server: str) -> bool:
-    """A call under way is answered, though a signal ends the server meanwhile."""
+    """A call that has begun is answered, although a signal ends the server meanwhile."""
     with started(server) as (program, at), grpc.insecure_channel(at) as channel:
         call = channel.unary_unary(f"/{TRIAL}/Wait", *_CODEC)
         reply = call.future(HelloRequest(name=f"{WAIT_S}"), timeout=WAIT_S + CALL_S)
@@ -131,7 +131,7 @@ def drain(server: str) -> bool:
 
 
 def deadlines(server: str) -> bool:
-    """A method is told how long its client waits."""
+    """A method can read the deadline of its client."""
     with started(server) as (_, at), grpc.insecure_channel(at) as channel:
         told = channel.unary_unary(f"/{TRIAL}/Wait", *_CODEC)(HelloRequest(name="0"), timeout=CALL_S).message
         return told != "None" and 0 < float(told) <= CALL_S
@@ -145,7 +145,7 @@ TRIES: Mapping[str, Callable[[str], bool]] = {
     "drain": drain,
     "deadlines": deadlines,
 }
-"""Tries by the heads of their columns; each says if a server keeps it."""
+"""Tests by the heads of their columns. A test is true for a server with the feature."""
 
 _CODEC: Any = HelloRequest.SerializeToString, HelloReply.FromString
 
@@ -156,35 +156,35 @@ def _greets(channel: grpc.Channel) -> bool:
 
 
 def tried(server: str, what: str) -> bool:
-    """Outcome of one try; says why where it is ``no``. Blocks for some seconds."""
+    """Result of one test, which is printed; a ``no`` is printed with its reason. Blocks for some seconds."""
     try:
-        kept, why = TRIES[what](server), "it went on without"
+        kept, why = TRIES[what](server), "the server does not do this"
     except (grpc.RpcError, ProgramFailed) as error:
         if isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.UNKNOWN:
-            raise  # the method itself failed: that is no server's doing
+            raise  # the method itself has failed, not the server
         kept, why = False, f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)
     print(f"{server}, {what}: {'yes' if kept else f'no ({why})'}", flush=True)
     return kept
 
 
 def line(server: str) -> str:
-    """A server's line of the table. Raises ProgramFailed or grpc.RpcError where it does not even greet."""
+    """A server's line of the table. Raises ProgramFailed or grpc.RpcError for a server without any answer."""
     with started(server) as (_, at), grpc.insecure_channel(at) as channel:
         assert _greets(channel)
     return f"| `{server}` | {' | '.join('yes' if tried(server, what) else 'no' for what in TRIES)} |"
 
 
 def page(servers: Sequence[str]) -> str:
-    """The page, of these servers."""
+    """Text of the page for these servers."""
     head = f"| server | {' | '.join(TRIES)} |\n|---|{'---|' * len(TRIES)}"
     said = "\n".join(f"- {what}: {each.__doc__}" for what, each in TRIES.items())
-    told = "Written by `python -m experiments.measure.keeps`: each cell is one try on a fresh server."
+    told = "`python -m experiments.measure.keeps` writes this page. Each cell is one test on a new server."
     return f"# What each server keeps\n\n{told}\n\n{head}\n" + "\n".join(map(line, servers)) + f"\n\n{said}\n"
 
 
 def main() -> None:
-    """Tries every server whose package is here, and writes the page if all are. Blocks for a minute."""
-    Parser("python -m experiments.measure.keeps", "Tries what each gRPC server for Python keeps.").parse_args()
+    """Tests every server whose package is installed. Writes the page if no server is left out. Blocks for a minute."""
+    Parser("python -m experiments.measure.keeps", "Tests features of the gRPC servers for Python.").parse_args()
     absent = [each for each in SERVERS if each in PEERS and not is_built(each)]
     print("\n".join(f"left out: {why_absent(each)}" for each in absent))
     text = page([each for each in SERVERS if each not in absent])

@@ -1,22 +1,22 @@
-"""Load programs other than our own client: their names, how each is built, and how its report is read.
+"""Load programs other than our own client: builds each program, runs the program, and reads its report.
 
 ===========  ========  ================================================================================
 name         speaks    what it is
 ===========  ========  ================================================================================
 ``ghz``      gRPC      ghz 0.121.0, on grpc-go, with a worker for each connection
-``h2load``   gRPC      nghttp2's, in C: HTTP/2 without gRPC above it, posting one message again and again
-``grpc-go``  gRPC      ``experiments/peers/go/grpc_load``, of ``make peers``: headers that differ in each call
-``go``       sockets   ``experiments/peers/go/socketload``, built here; as ghz, a worker for each connection
+``h2load``   gRPC      a program of nghttp2, in C: HTTP/2 without gRPC, which posts one message again and again
+``grpc-go``  gRPC      ``experiments/peers/go/grpc_load``, built by ``make peers``: headers may differ in each call
+``go``       sockets   ``experiments/peers/go/socketload``, built here; like ghz, a worker for each connection
 ``c``        sockets   ``experiments/peers/c/load.c``, built here; one thread with epoll
-``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, the same; a connection for each request, if asked for
+``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, built here; one thread, a connection for each request
 ===========  ========  ================================================================================
 
-All load in a closed loop with one request, sent again and again; ``grpc-go`` also in an open one. They time a request
-from its send, in an open loop from when it was due. They tell the server the same timeout as our own client does.
-``grpc-go`` tells a timeout only if it is asked to: grpc-go sends the rest of a deadline, which differs in each call. A
-program that is not here is ``Absent``, with one line on how to get it. Every request's time is read where a program
-gives it, without the warm-up. No program needs a network: Go builds from the modules that it has. ``compare --load``
-and ``selfcheck`` use them.
+Each program sends one request again and again in a closed loop; ``grpc-go`` also in an open loop. A program measures a
+request from its send; in an open loop, from the time at which the request was due. The programs send the server the
+timeout of our own client. ``grpc-go`` sends a timeout only on demand, since grpc-go sends the rest of a deadline, which
+differs in each call. A missing program is ``Absent``, with one line on the way to get the program. The time of every
+request after the warm-up is read if the program reports these times. No program needs a network: Go builds from the
+installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 
 import contextlib
@@ -36,7 +36,8 @@ import numpy.typing as npt
 from clients.load.plan.schedule import Arrivals
 from clients.load.record.times import Times
 from experiments.design.factors import HEADERS, LOAD_PROGRAMS, SAME
-from experiments.measure.http_load import HttpAsk, HttpLoad
+from experiments.measure import http_load
+from experiments.measure.http_load import HttpAsk
 from experiments.measure.programs import ProgramFailed, finished
 from experiments.peers import BUILT, Absent, is_built, why_absent
 from stock_service.rpc.errors import UsageError
@@ -49,45 +50,45 @@ PROTO = Path("stock_service/v1/stock.proto")
 SOURCES = Path(__file__).resolve().parents[1] / "peers"
 
 TIMEOUT_MS = 5000
-"""Timeout of the load plan, so that a server has the same work for every client."""
+"""Timeout of the load plan in ms, so that a server has the same work for every client."""
 
 BUILD_S = 120.0
-"""Longest time for building a program; Go's own library takes 20 s the first time."""
+"""Longest time for the build of a program. The first build of Go's own library takes 20 s."""
 
 EXTRA_S = 30.0
-"""Seconds that a program may take beyond its load, to start, report and end."""
+"""Longest time in seconds for a program's start, report and end."""
 
 _GO_PEER = "go-stock"
-"""The peer whose building builds every program in Go."""
+"""Peer whose build also builds every program in Go."""
 
 _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A load: a closed loop, or an open loop where it has a rate."""
+    """A load: a closed loop, or an open loop if the load has a rate."""
 
     address: Address
     path: str
-    """The method, as ``/package.Service/Method``."""
+    """Method, as ``/package.Service/Method``."""
     payload: bytes
-    """The request that every connection sends again and again."""
+    """Encoded request that every connection sends again and again."""
     connections: int
-    """Number of connections. They are kept, unless ``per_request`` is true."""
+    """Number of connections. The connections are kept unless ``per_request`` is true."""
     duration_s: float
     warm_up_s: float
     cpus: tuple[int, ...] | None
-    """The cores that the program may use; None: any."""
+    """Cores of the program. None: every core."""
     per_request: bool = False
-    """True where each request has a connection of its own."""
+    """True for a new connection for each request."""
     in_flight: int = 1
-    """Calls at once on each connection …"""
+    """Concurrent calls on each connection. Only ``grpc-go`` uses this field and the following fields."""
     headers: str = SAME
-    """… and the content of their headers. ``grpc-go`` alone has both, and all fields below."""
+    """Headers of the calls: a level of the factor ``headers``."""
     deadline_s: float | None = None
-    """Deadline of each call, from its send; None: no deadline."""
+    """Deadline of each call, in seconds from its send. None: no deadline."""
     rate_hz: float | None = None
-    """Calls due a second, on all connections; None: a closed loop."""
+    """Rate of calls per second on all connections together. None: a closed loop."""
     arrivals: Arrivals = "constant"
     """Arrival process of an open loop."""
 
@@ -98,53 +99,52 @@ class Ask:
 
     @property
     def timeout_s(self) -> float:
-        """Longest time for the program's whole run."""
+        """Longest time for the program's whole run, in seconds."""
         return self.warm_up_s + self.duration_s + EXTRA_S
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Values that a program read of the requests after its warm-up. Times are service times."""
+    """Results of a program for the requests after its warm-up. Times are service times."""
 
     requests: int
-    """Answered requests. Where none was answered, the three numbers below are 0 too."""
+    """Number of answered requests. If this number is 0, the next three numbers are 0 too."""
     throughput_hz: float
-    """Rate of the requests that were answered, within the deadline if there was one."""
+    """Answered requests per second. A reply after the deadline does not count."""
     p50_us: float
     p99_us: float
     errors: int = 0
     times: Times | None = None
-    """Times of every answered request; None where the program does not give them."""
+    """Times of all answered requests. None if the program does not report these times."""
     cpu_share: float | None = None
-    """Share of a core that the program took; None where the program does not say it."""
+    """Share of a core that the program used. None if the program does not report the share."""
     all_requests: int | None = None
-    """Answered requests, with those of the warm-up; None where the program does not say it."""
+    """Number of answered requests, including the warm-up. None if the program does not report this number."""
     never_sent: int = 0
-    """In an open loop: requests that were not sent, since the most allowed were under way. Then how late others were
-    sent …"""
+    """Number of requests of an open loop that were not sent, since too many earlier requests had no reply."""
     late_us_p99: float | None = None
-    """… at the 99th percentile; None in a closed loop."""
+    """99th percentile of the lateness of sends in an open loop. None in a closed loop."""
     reply: bytes | None = None
-    """Body of the first reply, where all other replies had the same body; None where the program does not say it."""
+    """Body of the first reply, which all other replies have too. None if the program does not report bodies."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadProgram:
-    """A program that is here, and the function that runs it and reads its report."""
+    """An installed program, and the function that runs the program and reads its report."""
 
     program: Path
     reading: Callable[[Path, Ask], Reading]
 
     def load(self, ask: Ask) -> Reading:
-        """Runs the program to its end. Blocks. Raises ProgramFailed where it does not start, ends badly, or does not
+        """Runs the program to its end. Blocks. Raises ProgramFailed if the program does not start, fails, or has no
         report."""
         return self.reading(self.program, ask)
 
 
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
-    """These programs, built if they must be; in place of an absent one, the reason. Programs that were built are
-    deleted afterwards."""
+    """These programs, or the reason why a program is missing. Programs are built if necessary, and deleted
+    afterwards."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}
@@ -152,18 +152,19 @@ def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterat
 
 @contextmanager
 def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load programs among these clients, built if they must be. UsageError, of an option, where one is absent."""
+    """The load programs among these clients, built if necessary. Raises UsageError of ``option`` for a missing
+    program."""
     with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
         for name, program in found.items():
             if isinstance(program, Absent):
-                raise UsageError(option, name, f"a program that is here ({program})")
+                raise UsageError(option, name, f"an installed program ({program})")
             there[name] = program
         yield there
 
 
 def ghz(program: Path, ask: Ask) -> Reading:
-    """Load of ghz, which sends Lookups alone."""
+    """Runs ghz, which sends only Lookups here."""
     name = stock_pb2.LookupRequest.FromString(ask.payload).name
     command = [str(program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
     command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]
@@ -179,7 +180,7 @@ def ghz(program: Path, ask: Ask) -> Reading:
 
 
 def h2load(program: Path, ask: Ask) -> Reading:
-    """Load of h2load. It sees the status of HTTP, but not that of gRPC, which follows the reply."""
+    """Runs h2load. h2load reads the HTTP status of a reply, but not the gRPC status, which follows the reply."""
     with tempfile.TemporaryDirectory() as scratch:
         body, log = Path(scratch) / "body", Path(scratch) / "log"
         body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
@@ -190,13 +191,13 @@ def h2load(program: Path, ask: Ask) -> Reading:
         command += ["--header", f"grpc-timeout: {TIMEOUT_MS}m", f"http://{ask.at}{ask.path}"]
         finished(command, ask.cpus, ask.timeout_s)
         table = np.array(log.read_text().split(), dtype=np.int64).reshape(-1, 3)
-    # a line: moment in µs, HTTP status, µs until the end
+    # a line: start in µs, HTTP status, duration in µs
     told = _reading(1000 * table[:, 0], 1000 * table[:, 2], table[:, 1] == 200, ask)
     return replace(told, all_requests=len(table))
 
 
 def grpc_go(program: Path, ask: Ask) -> Reading:
-    """Load of ``grpc-go``."""
+    """Runs ``grpc-go``."""
     command = [str(program), "-address", ask.at, "-call", ask.path, "-data-hex", ask.payload.hex()]
     command += ["-connections", str(ask.connections), "-in-flight", str(ask.in_flight), *HEADERS[ask.headers]]
     command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
@@ -214,7 +215,7 @@ def grpc_go(program: Path, ask: Ask) -> Reading:
 
 
 def go(program: Path, ask: Ask) -> Reading:
-    """Load of ``go``."""
+    """Runs ``go``."""
     command = [str(program), "-address", ask.at, "-method", ask.path]
     command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
     command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
@@ -224,7 +225,7 @@ def go(program: Path, ask: Ask) -> Reading:
 
 
 def c(program: Path, ask: Ask) -> Reading:
-    """Load of ``c``."""
+    """Runs ``c``."""
     command = [str(program), ask.address[0], str(ask.address[1]), ask.path, ask.payload.hex()]
     command += [str(TIMEOUT_MS), str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -236,7 +237,7 @@ def c(program: Path, ask: Ask) -> Reading:
 
 
 def c_http(program: Path, ask: Ask) -> Reading:
-    """Load of ``c-http``. The path is a route, such as ``GET /entities/1``, and the payload its JSON."""
+    """Runs ``c-http``. The path is a route, such as ``GET /entities/1``. The payload is JSON."""
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "times"
         asked = HttpAsk(
@@ -249,7 +250,7 @@ def c_http(program: Path, ask: Ask) -> Reading:
             warm_up_seconds=ask.warm_up_s,
             cpus=ask.cpus,
         )
-        seen = HttpLoad(program).run(asked, file)
+        seen = http_load.run(program, asked, file)
         times_ns = np.fromfile(file, dtype=np.int64)
     told = _of_times(times_ns, seen.throughput_hz, seen.errors)
     share, answered = seen.cpu_share, seen.all_requests
@@ -272,7 +273,7 @@ def _found(name: str, scratch: Path) -> LoadProgram | Absent:
 
 
 def _built(name: str, scratch: Path) -> LoadProgram | Absent:
-    """A program of ours in another language, compiled into a folder."""
+    """Our program in another language, compiled into the folder ``scratch``."""
     language, _, speaks = name.partition("-")
     program = scratch / f"{name}-client"
     if language == "go":
@@ -300,7 +301,7 @@ def _reading(
     is_ok: npt.NDArray[np.bool_],
     ask: Ask,
 ) -> Reading:
-    """Measurement of a load program after its warm-up, from the start, duration and outcome of every request."""
+    """Results after the warm-up, from the start, the duration and the outcome of every request."""
     counted = began_ns - (began_ns.min() if len(began_ns) else 0) >= round(ask.warm_up_s * 1e9)
     answered = counted & is_ok
     ends_ns = (began_ns + took_ns)[answered].max(initial=0)
@@ -321,4 +322,4 @@ def _json(command: Sequence[str], said: str) -> dict[str, Any]:
         document = json.loads(said)
         if isinstance(document, dict):
             return document
-    raise ProgramFailed(command, f"{said[:80]!r}, which is no report", "")
+    raise ProgramFailed(command, f"{said[:80]!r}, which is not a report", "")

@@ -1,13 +1,15 @@
-"""A peer's own load client: a fresh process that connects, makes a number of calls in sequence, and reports each time.
+"""Runs a peer's own load client: a new process that connects, makes calls one after another, and reports the times.
 
-At its end the client prints a line of JSON for each time: ``{"what":"connect","ns":…}``, ``{"what":"first call",…}``
-and for every later call ``{"what":"call",…}``. Each of several clients has a connect and a first call. A call may have
-the moment of its send, ``at_ns`` after the first send. The client may report sums over the calls after the first:
-``{"what":"client",…}`` for each client, ``{"what":"total",…}`` for all. Both have ``calls``, ``wall_ns`` and
-``processor_ns``. In the total, ``processor_ns`` is that of the whole program. Other lines are ignored here. The peers'
-clients check every reply, and end with another code than 0 at a fault.
+A peer is a server of another language or project. At its end the client prints a line of JSON for each time:
+``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. Each of
+several clients has a ``connect`` and a ``first call``. A call may have ``at_ns``, the time of its send after the first
+send. The program may also report sums over the calls after the first call: ``{"what":"client",…}`` for each client, and
+``{"what":"total",…}`` for all clients. Sums have ``calls``, ``wall_ns`` and ``processor_ns``. In the total,
+``processor_ns`` is the processor time of the whole program. Other lines are ignored. The clients check every reply, and
+exit with a code other than 0 after a wrong reply.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -20,61 +22,69 @@ from experiments.peers import client_command, peer_of
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Seconds that a client may take beyond its schedule: to start, to connect, and for requests that it cannot send in
-time."""
+"""Largest delay of a client's end after its schedule, in seconds: for its start, for connecting, and for late sends."""
 
 CALL_S_MAX = 0.1
-"""Longest average time of a call in a closed loop."""
+"""Longest mean time of a call in a closed loop, in seconds."""
 
 LATE_CALLS_MIN = 100
-"""Fewer calls of a window have no 99th percentile of how late they were sent."""
+"""Smallest number of calls of a window for a 99th percentile of the lateness of sends."""
 
 
 class Line(msgspec.Struct):
-    """A line of the report. Other fields than these are ignored. The last three are sums over the calls of one client,
-    or of all clients."""
+    """A line of the report of a peer's client or server. A line has some of these fields. Other fields are ignored."""
 
     what: str
     ns: int = 0
     at_ns: int | None = None
     calls: int = 0
+    """Number of calls of one client, or of all clients."""
     wall_ns: int = 0
-    """From the common start to the last reply."""
+    """Time from the common start to the last reply of these calls."""
     processor_ns: int = 0
+    answer_ns: int = 0
+    cycle_ns: int = 0
+    messages: int = 0
+    bytes: int = 0
+
+
+def lines_of(command: Sequence[str], said: str) -> list[Line]:
+    """Lines that a peer's program has printed. Raises ProgramFailed for a line that is not JSON of this form."""
+    try:
+        return msgspec.json.Decoder(Line).decode_lines(said)
+    except msgspec.DecodeError as error:
+        raise ProgramFailed(command, f"a line that is not JSON of a report: {error}", "") from error
 
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """Values that a client measured. Times are in nanoseconds."""
+    """Times that a peer's clients measured, in nanoseconds."""
 
     connect_ns: npt.NDArray[np.int64]
-    """Connect time of each client. The next field has a first call of each client, too."""
+    """Time of connecting of each client."""
     first_ns: npt.NDArray[np.int64]
+    """Time of the first call of each client."""
     calls_ns: npt.NDArray[np.int64]
-    """Times of the calls after the first one, in their order."""
+    """Times of the later calls of all clients, in order."""
     clients: tuple[Line, ...] = ()
-    """Sums over each client's calls after its first, where the program reports them."""
+    """Sums over the later calls of each client. Empty if the program does not report sums."""
     total: Line | None = None
-    """Sums over all clients; None where the program does not report them."""
+    """Sums over all clients. None if the program does not report sums."""
     sent_ns: npt.NDArray[np.int64] | None = None
-    """Time from the first send to the send of each later call; None where the program does not report it."""
+    """Time from the first send to the send of each later call. None if the program does not report sends."""
 
 
 def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
-    """Makes this number of calls with each client of the peer that ``of`` names. The first call is one of them.
+    """Makes ``calls`` calls with each client of the setting's peer. The first call counts as one of these calls.
 
-    Blocks until the program has ended. Raises Absent where the peer is not built, and ProgramFailed where the program
+    Blocks until the program has ended. Raises Absent if the peer is not built. Raises ProgramFailed if the program
     fails, prints other lines than these, or has made another number of calls.
     """
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     command = client_command(name, f"{at[0]}:{at[1]}", calls, dict(of.levels))
     rate_hz = of["rate_hz"]
     lasts_s = calls / float(rate_hz) if isinstance(rate_hz, float) else calls * CALL_S_MAX
-    said = finished(command, cpus, lasts_s + EXTRA_S)
-    try:
-        lines = msgspec.json.Decoder(Line).decode_lines(said)
-    except msgspec.DecodeError as error:
-        raise ProgramFailed(command, f"a line that is no JSON of a time: {error}", "") from error
+    lines = lines_of(command, finished(command, cpus, lasts_s + EXTRA_S))
     times = {
         what: np.array([line.ns for line in lines if line.what == what], np.int64)
         for what in ("connect", "first call", "call")
@@ -92,11 +102,11 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
 
 
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
-    """Calls sent a second, and by how many µs they were late, at the 99th percentile.
+    """Sent calls per second, and the 99th percentile of the lateness of sends in µs.
 
     ``sent_ns`` has the time from the first send to the send of each later call. The rate is the number of these calls
-    over the last of these times. The percentile is None for fewer than 100 calls, where it would be the latest call
-    alone.
+    divided by the last of these times. The percentile is None for fewer than 100 calls, since it would depend on the
+    latest call alone.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
     late_ns = np.maximum(sent_ns - due_ns, 0)

@@ -1,17 +1,19 @@
-"""Programs that run beside the experiment: started, pinned, observed, stopped, always reaped.
+"""Programs of an experiment: starts, pins, observes, stops and always reaps other processes.
 
-Any program that keeps the process contract (the first line on standard output is ``ready HOST:PORT``, SIGTERM drains
-and exits 0) can be measured, in any language. A ``Program`` is in a session of its own, so that Ctrl-C in the terminal
-reaches the experiment alone, which then stops its programs. A program's standard error goes to a file, kept for the
-message if the program fails; no thread is needed to read it. A program ends with the experiment, also if the experiment
-is killed (``rpc/process/lifeline.py``). So start programs from the main thread.
+Every program with the process contract can be measured, in any language. By this contract the first line on standard
+output is ``ready HOST:PORT``, and SIGTERM makes the program answer its calls and exit with 0. A ``Program`` has a
+session of its own. So Ctrl-C in the terminal only reaches the experiment, which then stops its programs. The standard
+error of a program goes to a file, from which the message of a failure is read; this needs no thread. A program ends
+with the experiment, even if the experiment is killed (``rpc/process/lifeline.py``). So start programs from the main
+thread.
 
-Processes that a server has started by its ready line, and that have its port open too, are measured with it, as one
-server. Other processes that the server has started are left out, and may end.
-Processor time is read from each process's CPU clock (``clock_getcpuclockid(3)``). It is the scheduler's own account of
-the process's threads, dead ones included, in nanoseconds. ``/proc/PID/stat`` counts ticks of 10 ms instead.
+A server may have several processes. Its child processes that have its port open at the ready line are measured as parts
+of the server. Other child processes are left out, and may end. The processor time is that of each process's CPU clock
+(``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended threads, in
+nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
 
-``finished`` runs a program that ends by itself, such as a load program. ``running`` has it run for the time of a block.
+``finished`` runs a program that ends by itself, such as a load program. ``running`` keeps such a program running for
+the time of a ``with`` block.
 """
 
 import os
@@ -36,28 +38,30 @@ from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
 
 READY_S = 15.0
-"""Longest time for a server's ready line; the slowest measured here took 1 s."""
+"""Longest time for a server's ready line, in seconds. The slowest server here needed 1 s."""
 
 STOP_S = 10.0
-"""Longest time for a program's exit after SIGTERM, before it is killed: twice the servers' grace."""
+"""Longest time from SIGTERM until a program's exit, in seconds. Then the program is killed. Twice the servers' grace
+time."""
 
 Seen = TypeVar("Seen")
 
 _TRY_S = 0.05
-"""Time between two tries to connect to a server that starts."""
+"""Time in seconds between two attempts to connect to a starting server."""
 
 _LINE_BYTES_MAX = 4096
-"""Longest first line, in bytes, that is read as a ready line."""
+"""Largest length of a ready line, in bytes."""
 
 _STDERR_BYTES = 1 << 20
-"""Bytes of standard error read for an error message."""
+"""Largest number of bytes of standard error that are read for an error message."""
 
 _STDERR_LINES = 5
-"""Last lines of standard error that an error message has: a Python traceback names its error there."""
+"""Number of last lines of standard error in an error message. A Python traceback names its error in the last line."""
 
 
 class ProgramFailed(StockServiceError):
-    """A program did not start, broke the contract or ended badly: ``command``, ``what`` happened, its ``stderr``."""
+    """A program did not start, broke the contract or failed. Has the command, the failure in words, and the standard
+    error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -72,7 +76,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """A program refused its options or files: it ended with 2 before it was ready, and said why."""
+    """A program refused its options or files: it printed a reason, and exited with 2 before its ready line."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]
@@ -80,19 +84,19 @@ class ProgramRefused(ProgramFailed):
 
 
 class Program:
-    """A running program. One thread's. Leaving ``with`` stops it."""
+    """A running program. For one thread. The end of a ``with`` block stops the program."""
 
     def __init__(
         self, command: Sequence[str], cpus: tuple[int, ...] | None = None, exits: Sequence[int] = (0,)
     ) -> None:
-        """Starts it, on the cores ``cpus`` only (None: on any). Raises ProgramFailed where there is no such program.
+        """Starts the program on the cores ``cpus``; None: on every core. Raises ProgramFailed for a missing program.
 
-        ``exits``: the exit codes with which it may answer SIGTERM; a negative one is a signal that ended it.
+        ``exits`` has the allowed exit codes after SIGTERM. A negative code is the number of a signal.
         """
         self._command, self._exits = tuple(command), exits
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
         self._pids: tuple[int, ...] = ()
-        self._port = 0  # where it listens; 0: it is not known yet
+        self._port = 0  # port at which the program listens; 0: not known yet
         try:
             self._process = _begun(self._command, cpus, self._stderr)
         except ProgramFailed:
@@ -101,11 +105,11 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Id of the process; after ``stop`` no process has it."""
+        """Id of the process. Invalid after ``stop``."""
         return self._process.pid
 
     def first_line(self, timeout_s: float) -> str:
-        """First line that the program prints, without its end. Blocks; raises ProgramFailed if no line comes in
+        """First line that the program prints, without the line end. Blocks. Raises ProgramFailed if no line comes in
         time."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
@@ -115,7 +119,7 @@ class Program:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
                 raise self._failed(f"no first line within {timeout_s:g} s: a server prints ready HOST:PORT")
-            byte = os.read(descriptor, 1)  # one at a time: the bytes behind the line are not for us
+            byte = os.read(descriptor, 1)  # one byte at a time: later bytes belong to other readers
             if not byte:
                 raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
             line += byte
@@ -124,8 +128,7 @@ class Program:
         return line[:-1].decode("utf-8", "replace")
 
     def ready(self, timeout_s: float = READY_S) -> Address:
-        """Address of a server, from its ready line. Blocks; raises ProgramFailed if it says nothing or something
-        else."""
+        """Address of a server, from its ready line. Blocks. Raises ProgramFailed if another line or no line comes."""
         line = self.first_line(timeout_s)
         word, _, where = line.partition(" ")
         try:
@@ -139,9 +142,9 @@ class Program:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Ids of the process, and of processes that it started and that have its port open too. Ask once it is ready.
+        """Ids of the process, and of its descendants that have its port open. Read after the ready line.
 
-        The first answer is kept. Raises ProgramFailed if the program is gone.
+        The result of the first call is kept. Raises ProgramFailed if the program has ended.
         """
         if not self._pids:
             try:
@@ -152,8 +155,8 @@ class Program:
         return self._pids
 
     def listening(self, at: Address, timeout_s: float = READY_S) -> None:
-        """Waits until it accepts connections there, for a server that has no ready line. Blocks; raises ProgramFailed
-        where it ends before, or does not in time."""
+        """Waits until a server without a ready line accepts connections. Blocks. Raises ProgramFailed if the server
+        ends, or if ``timeout_s`` is over."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             if self._process.poll() is not None:
@@ -167,51 +170,51 @@ class Program:
         raise self._failed(f"nothing listens at {at[0]}:{at[1]} after {timeout_s:g} s")
 
     def cpu_s(self) -> float:
-        """Processor time of all threads so far, user and system. Raises ProgramFailed if the program is gone."""
+        """Processor time of all threads so far, in user and kernel mode. Raises ProgramFailed if the program has
+        ended."""
         try:
             return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
             raise self._failed("is gone") from error
 
     def user_and_kernel_s(self) -> tuple[float, float]:
-        """Processor time so far in the program's own code, and in the kernel. Sampled by clock ticks, of 10 ms at
-        most."""
+        """Processor time so far in user mode, and in kernel mode. Sampled by clock ticks of at most 10 ms."""
         every = self._of_each(psutil.Process.cpu_times)
         return sum(times.user for times in every), sum(times.system for times in every)
 
     def memory_mib(self) -> float:
-        """Memory in MiB, each shared page divided among its users (on other systems than Linux: resident memory)."""
+        """Memory in MiB. A shared page is divided among its processes. Without Linux: resident memory."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Memory in MiB, shared pages counted whole, so that other programs do not change it.
+        """Resident memory in MiB. Shared pages count whole, so that other programs do not change this number.
 
-        A page that several of its own processes share is counted once for each of them.
+        A page that several processes of the server share counts once for each process.
         """
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
-        """Number of threads. Raises ProgramFailed if the program is gone."""
+        """Number of threads. Raises ProgramFailed if the program has ended."""
         return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:
-        """Number of open connections to the port. Raises ProgramFailed if the program is gone."""
+        """Number of open connections to the port of ``at``. Raises ProgramFailed if the program has ended."""
         every = self._of_each(lambda process: process.net_connections("tcp"))
         found = (one for of_one in every for one in of_one)
         return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
 
     def _of_each(self, ask: Callable[[psutil.Process], Seen]) -> list[Seen]:
-        """Value of each process. Raises ProgramFailed if a process is gone."""
+        """Result of ``ask`` for each process. Raises ProgramFailed if a process has ended."""
         try:
             return [ask(psutil.Process(pid)) for pid in self.pids]
         except psutil.Error as error:
             raise self._failed("is gone") from error
 
     def stop(self, timeout_s: float = STOP_S) -> None:
-        """Sends SIGTERM, and SIGKILL after ``timeout_s``. Blocks until the program is reaped. May be repeated.
+        """Sends SIGTERM, and SIGKILL after ``timeout_s``. Blocks until the program is reaped. Further calls do nothing.
 
-        Raises ProgramFailed unless it exits in time, with one of ``exits``.
+        Raises ProgramFailed unless the program exits in time with one of ``exits``.
         """
         if self._stderr.closed:
             return
@@ -228,12 +231,12 @@ class Program:
             self._close()
 
     def ended(self, timeout_s: float = STOP_S) -> str:
-        """Stops the program as ``stop`` does, and gives the output behind its first line, read while it ends."""
+        """Stops the program like ``stop``. Gives the program's output after its first line."""
         self._signal(signal.SIGTERM)
         try:
             said, _ = self._process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            said = b""  # it is told off below, as one that does not stop
+            said = b""  # ``stop`` raises below, since the program has not stopped
         self.stop(timeout_s)
         return said.decode("utf-8", "replace")
 
@@ -250,8 +253,7 @@ class Program:
             error.add_note(str(failed))
 
     def _signal(self, number: int) -> None:
-        """Sends a signal to all processes of the session: to a wrapper's own programs too. Does nothing where all are
-        gone."""
+        """Sends a signal to all processes of the program's session. Does nothing if all processes have ended."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
@@ -269,12 +271,13 @@ class Program:
         return self._failed(f"ended before {before}, with exit code {code}", kind)
 
     def _failed(self, what: str, kind: type[ProgramFailed] = ProgramFailed) -> ProgramFailed:
-        said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)  # not read: the offset is the program's too
+        said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)  # pread, since the program shares the file's offset
         return kind(self._command, what, said.decode("utf-8", "replace"))
 
 
 def _has_open(process: psutil.Process, port: int) -> bool:
-    """True where the process has a socket of the port. False for a process that is gone or may not be looked at."""
+    """True if the process has a socket with this port. False for an ended process, or one that this user may not
+    read."""
     try:
         return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
     except psutil.Error:
@@ -288,7 +291,7 @@ def _begun(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a session of its own, on these cores (None: any). Raises ProgramFailed."""
+    """Starts a program in a new session, on these cores. None: every core. Raises ProgramFailed."""
     try:
         with kept_to(cpus):
             return subprocess.Popen(
@@ -307,30 +310,33 @@ def _begun(
 
 @contextmanager
 def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
-    """Keeps this thread to these cores for the time of a block, and with it every program that the thread starts.
+    """Pins this thread to these cores for the time of a ``with`` block. Programs that this thread starts inherit the
+    cores.
 
-    None, or on a system that pins nothing: any core. Raises OSError for cores that are not there.
+    None, or a system without pinning: every core. Raises OSError for a missing core.
     """
     if cpus is None or not hasattr(os, "sched_setaffinity"):
         yield
         return
     before = os.sched_getaffinity(0)
     try:
-        os.sched_setaffinity(0, cpus)  # may block until a core is free, so that Ctrl-C is often heard right behind it
+        os.sched_setaffinity(0, cpus)  # may block until a core is free: KeyboardInterrupt often comes next
         yield
     finally:
         os.sched_setaffinity(0, before)
 
 
 class Running:
-    """A program that ends by itself. Made by ``running``; for the thread that made it."""
+    """A running program that ends by itself. Made by ``running``. For one thread."""
 
     def __init__(self, command: Sequence[str], process: subprocess.Popen[bytes], stderr: IO[bytes]) -> None:
-        self._command, self._process, self._stderr = command, process, stderr
+        self.command, self._process, self._stderr = command, process, stderr
 
     def has_ended(self, within_s: float) -> bool:
-        """True where the program has ended. Waits for its end up to ``within_s``. A program that prints over 64 KiB
-        does not end before it is read."""
+        """Waits up to ``within_s`` for the program's end. Gives True if the program has ended.
+
+        A program with over 64 KiB of unread output does not end.
+        """
         try:
             self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -338,18 +344,18 @@ class Running:
         return True
 
     def said(self, timeout_s: float) -> str:
-        """Output of the program, at its end. Blocks.
+        """Waits for the program's end. Gives the program's output. Blocks.
 
-        Raises ProgramFailed where it takes longer than ``timeout_s`` from now on, or does not exit with 0.
+        Raises ProgramFailed if the end does not come within ``timeout_s``, or if the exit code is not 0.
         """
         try:
             said, _ = self._process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as expired:
-            raise ProgramFailed(self._command, f"took over {timeout_s:g} s", "") from expired
+            raise ProgramFailed(self.command, f"took over {timeout_s:g} s", "") from expired
         if self._process.returncode:
             self._stderr.seek(0)
             told = self._stderr.read().decode("utf-8", "replace")
-            raise ProgramFailed(self._command, f"exit code {self._process.returncode}", told)
+            raise ProgramFailed(self.command, f"exit code {self._process.returncode}", told)
         return said.decode("utf-8", "replace")
 
 
@@ -360,10 +366,11 @@ def running(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Running]:
-    """A program on these cores (None: any), for the time of the block.
+    """Runs a program on these cores for the time of a ``with`` block. None: every core.
 
-    It is killed where the block ends before it, so by Ctrl-C, and with this process (``rpc/process/lifeline.py``).
-    ``variables`` are added to its environment. Raises ProgramFailed where it does not start.
+    The program is killed if the ``with`` block ends earlier, as after Ctrl-C, or if this process ends
+    (``rpc/process/lifeline.py``). ``variables`` are added to its environment. Raises ProgramFailed if the program does
+    not start.
     """
     with tempfile.TemporaryFile() as stderr:
         process = _begun(command, cpus, stderr, folder, variables)
@@ -373,7 +380,7 @@ def running(
         finally:
             if process.poll() is None:
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # the whole session: its children too
+                    os.killpg(process.pid, signal.SIGKILL)  # the whole session, with child processes
                 process.wait()
             process.stdout.close()
 
@@ -385,6 +392,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Output of a program, run to its end; see ``running``, and ``Running.said``. Blocks."""
+    """Runs a program to its end, and gives its output; see ``running`` and ``Running.said``. Blocks."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

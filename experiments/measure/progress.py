@@ -1,9 +1,10 @@
-"""Progress of a sweep, on standard error: on a terminal one line that is rewritten, elsewhere a line for each block.
+"""Progress of a sweep on standard error: a terminal has one line that is rewritten, a file has a line for each block.
 
-The first line comes before the first server starts, which takes seconds, or longer on a busy machine.
+The first line comes before the first server starts, since the start takes seconds, or longer on a busy machine.
 
-The time left is that of the blocks to come, each as long as the mean block so far: one time if the next look decides,
-one at most. Before the first block has ended no time is shown.
+The remaining time is the number of remaining blocks times the mean time of the blocks so far. Two times are shown: if
+the next look decides the sweep, and at most. The first block has no remaining time. A look is a number of blocks after
+which the sweep is judged.
 """
 
 import os
@@ -15,12 +16,12 @@ from experiments.design.sweep import Sweep
 
 
 class Progress:
-    """Shows how far a sweep is. For one thread."""
+    """Display of a sweep's progress. For one thread."""
 
     def __init__(
         self, sweep: Sweep, stream: TextIO, after_s: float = 0.0, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """``after_s``: duration of the measurements after the sweep."""
+        """``after_s`` is the time of the measurements after the sweep."""
         self._sweep = sweep
         self._stream = stream
         self._after_s = after_s
@@ -32,7 +33,7 @@ class Progress:
         self._seen = ""
 
     def began(self, done: int) -> None:
-        """Notes that a block begins, and the number of blocks done."""
+        """Shows the start of a block. ``done`` is the number of finished blocks."""
         self._done, self._began_s = done, self._clock_s()
         if self._rewrites:
             self._write(f"{self._place()}, starting servers{self._left(0.0)}{self._seen}")
@@ -40,12 +41,12 @@ class Progress:
             self.say(f"{self._place()}: starting servers")
 
     def within(self, share: float) -> None:
-        """Notes the share of the block that is done."""
+        """Shows the finished share of the block."""
         if self._rewrites:
             self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
 
     def ended(self, done: int, seen: str) -> None:
-        """Notes that a block has ended. ``seen``: the result of the blocks so far, in a few words."""
+        """Shows the end of a block. ``seen`` is the result of the blocks so far in a few words."""
         self._spent_s += self._clock_s() - self._began_s
         self._measured += 1
         self._done, self._seen = done, f" · {seen}" if seen else ""
@@ -55,12 +56,12 @@ class Progress:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Prints other words, on a line of their own."""
+        """Prints another text on a separate line."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")
         self._stream.flush()
 
     def clear(self) -> None:
-        """Takes the rewritten line away."""
+        """Clears the rewritten line."""
         if self._rewrites:
             self._write("")
 
@@ -70,7 +71,7 @@ class Progress:
         return f"block {self._done + 1} of {of}"
 
     def _left(self, share: float) -> str:
-        """Words for the time left, if the next look decides and at most."""
+        """Text of the remaining time: if the next look decides, and at most."""
         if not self._measured:
             return ""
         each_s = self._spent_s / self._measured
@@ -89,7 +90,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """``45 s`` or ``2:05 min``."""
+    """Text of a duration: ``45 s`` or ``2:05 min``."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02d} min"
 

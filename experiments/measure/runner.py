@@ -1,8 +1,8 @@
-"""Runs the blocks of a sweep, or of a run beside it, until they are enough. Keeps each block at once.
+"""Runs the blocks of a sweep, or of a run of another kind, until the caller stops. Writes each block at once.
 
-Functions of the caller decide if the run goes on, and if a block is run again: this module judges nothing. A block that
-was robbed of time is run again once, for at most a fifth of the sweep's blocks. Every attempt is kept, and the last one
-counts. An interrupted run can be resumed: whole blocks stay, and the next block begins.
+Functions of the caller decide if another block is needed, and if a block is repeated. This module judges nothing. A
+block that lost too much time to other processes is repeated once, for at most a fifth of the sweep's blocks. Every
+attempt is written, and the last attempt counts. An interrupted run can be resumed after its last whole block.
 """
 
 import time
@@ -15,14 +15,18 @@ from typing import Any, Generic, TypeVar
 
 import psutil
 
-from experiments.design.sweep import Sweep
+from experiments.design.slots import seed_of, starts
+from experiments.design.sweep import Slices, Sweep
 from experiments.kinds import Plan, kind_of
 from experiments.kinds.block import Block as KindBlock
 from experiments.kinds.prediction import FORETOLD_FILE
+from experiments.measure import slices, windows
 from experiments.measure.bench import Bench
+from experiments.measure.programs import kept_to
+from experiments.measure.slices import Watch
 from experiments.results import environment, files, rows
 from experiments.results.files import SWEPT, Form, Numbered
-from experiments.results.machine import cores
+from experiments.results.machine import calibrated_us, cores
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
 
@@ -32,29 +36,60 @@ B = TypeVar("B", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[B]):
-    """Questions that are asked while blocks are measured."""
+    """Functions of the caller, which are called while blocks are measured."""
 
     goes_on: Callable[[Sequence[B]], bool]
-    """Tells if more blocks are needed; for a sweep, at each declared look but the last."""
+    """True if another block is needed. Called for a sweep at each declared look but the last look."""
     began: Callable[[int], None]
-    """Called before a block, with the number of blocks done."""
+    """Called before a block, with the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
-    """True for a block that lost too much time to other processes, so that it is run again."""
+    """True for a block that must be repeated, since it lost too much time to other processes."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each block that counts, with all blocks done."""
+    """Called after each block that counts, with all blocks that count."""
     again: Callable[[B], None] = lambda _: None
-    """Called with a block that is run once more."""
+    """Called with a block before it is repeated."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each attempt, with all attempts that are kept."""
+    """Called after each attempt, with all attempts."""
+
+
+def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:
+    """Measures one block of a sweep. Blocks. ``watch`` is called at the end of each round.
+
+    Raises ProgramFailed if a server does not start or fails; Unavailable if a client of slices cannot connect or dies;
+    KeyboardInterrupt. A window whose clients cannot connect is kept as a failed window.
+    """
+    started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    with kept_to(bench.server_cores):
+        calibration_us = calibrated_us()
+    observe = slices.observe if isinstance(sweep.turns, Slices) else windows.observe
+    seen = observe(sweep, number, attempt, bench, watch)
+    first = starts(sweep, seed_of(sweep, number, attempt)) if sweep.starts_at_once else ()
+    return Block(
+        number=number,
+        attempt=attempt,
+        started_at=started_at,
+        duration_s=time.monotonic() - began_s,
+        pinned=bench.server_cores is not None,
+        calibration_us=calibration_us,
+        slices=seen.slices,
+        arms=seen.arms,
+        servers=seen.servers,
+        rounds=seen.rounds,
+        cores=len(cores()),
+        server_cores=bench.server_cores or (),
+        load_cores=bench.load_cores or (),
+        starts=[sweep.servers.index(key) for key in first],
+    )
 
 
 def run_sweep(
     sweep: Sweep, folder: Path, resume: bool, measure: Callable[[int, int], Block], asked: Asked[Block]
 ) -> tuple[Block, ...]:
-    """Measures the blocks of a sweep, and gives the blocks that count. ``measure`` makes a block by number and attempt.
+    """Measures the blocks of a sweep, and gives the blocks that count.
 
-    Raises UsageError where the folder holds another sweep, or a sweep without ``resume``; OSError where the folder
-    cannot be written. An error of ``measure`` ends the sweep, which can be resumed.
+    ``measure`` makes a block from its number and attempt. Raises UsageError if the folder has another sweep, or has a
+    sweep although ``resume`` is false; OSError if the folder cannot be written. An error of ``measure`` ends the sweep,
+    which can be resumed.
     """
 
     def goes_on(done: Sequence[Block]) -> bool:
@@ -69,9 +104,10 @@ def run_sweep(
 def run_beside(
     plan: Plan, folder: Path, resume: bool, on: Bench, began: Callable[[int], None]
 ) -> tuple[KindBlock[Any], ...]:
-    """Measures all blocks of a run of another kind. ``began`` is called before each block, with the number done.
+    """Measures all blocks of a run of another kind. ``began`` is called before each block, with the number of finished
+    blocks.
 
-    Raises as ``run_sweep``, and UsageError where the folder holds blocks of another machine.
+    Raises the errors of ``run_sweep``, and UsageError if the folder has blocks of another machine.
     """
     kind = kind_of(plan)
     observe = import_module(f"experiments.measure.{kind.name}").runs
@@ -111,7 +147,7 @@ def _run(
     while asked.goes_on(done):
         number = len(done) + 1
         asked.began(len(done))
-        # the last block was robbed, and its repetition was interrupted
+        # this block must be repeated, and its repetition was interrupted
         block = kept[-1] if kept and kept[-1].number == number else measured(number, 1)
         if asked.is_robbed(block) and repeated < repeats_max:
             asked.again(block)
@@ -124,7 +160,7 @@ def _run(
 
 
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
-    """Blocks of this plan that the folder holds. Begins the run where the folder has none."""
+    """Blocks of this plan in the folder. Begins the run in a folder without a plan."""
     if not (folder / form.plan_file).exists():
         _begin(form, plan, folder)
         return ()
@@ -133,15 +169,18 @@ def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]
         raise UsageError(f"--out {folder}", given, allowed)
     files.drop_torn(folder, form)
     if files.read_plan(folder, form) != plan:
-        allowed = "the very options that it was begun with (or another folder)"
+        allowed = "the options with which the run began (or another folder)"
         raise UsageError(f"--resume {folder}", f"another plan in {form.plan_file}", allowed)
     check_same(folder)
     return files.blocks_of(folder, form)
 
 
 def _begin(form: Form[P, Any], plan: P, folder: Path) -> None:
-    """Keeps the plan as the last file: with it the folder belongs to the run. A sweep has a folder of its own, beside
-    its predictions. A run of another kind may stand beside a sweep."""
+    """Begins a run. The plan is the last file that is written, and marks the folder as one of this run.
+
+    A sweep needs an empty folder, or a folder with its predictions. A run of another kind may use the folder of a
+    sweep.
+    """
     is_sweep = form.plan_file == files.SWEEP_FILE
     if is_sweep and not (folder / FORETOLD_FILE).exists():
         check_free(folder)
@@ -158,13 +197,13 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Refuses a folder that holds anything but a record of the machine. Raises UsageError."""
+    """Raises UsageError for a folder with other files than a record of the machine."""
     if folder.exists() and any(each.name != environment.ENVIRONMENT_FILE for each in folder.iterdir()):
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty one")
 
 
 def check_same(folder: Path) -> None:
-    """Refuses to add blocks of other code, versions or another machine. Raises UsageError."""
+    """Raises UsageError if the folder's blocks are of other code, other versions or another machine."""
     then, now = environment.load(folder), environment.look()
     for before, here in zip(then.decisive(), now.decisive(), strict=True):
         if before != here:

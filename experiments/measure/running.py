@@ -1,8 +1,8 @@
-"""A server that runs already: its processes, if they are on this machine and this user may read them.
+"""Finds the processes of a server that runs already on this machine, if this user may read these processes.
 
-``/proc/net/tcp`` has the sockets that listen, each with its inode. A process that has a socket open has a link to its
-inode in ``/proc/PID/fd``, which only the process's user and root may read. Left out: processes that the server has
-started and that do not listen; other systems than Linux, where nothing is found.
+``/proc/net/tcp`` lists the listening sockets, each with its inode. For each open socket, a process has a link with the
+inode in ``/proc/PID/fd``. Only the process's user and root may read this folder. Left out: processes of the server that
+do not listen; operating systems other than Linux, on which no process is found.
 """
 
 import os
@@ -22,7 +22,7 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 
 _LISTENS = "0A"
-"""State of a socket that listens (proc(5))."""
+"""State of a listening socket (proc(5))."""
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
@@ -33,14 +33,14 @@ _ANOTHERS = "the process that listens on {at} is not yours: run this as its user
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The processes that listen on an address; or, where there are none that can be read, the reason in words."""
+    """Processes that listen on an address. ``unread`` is the reason in words if no process can be read."""
 
     pids: tuple[int, ...]
     unread: str = ""
 
 
 class _Socket(NamedTuple):
-    """A socket that listens."""
+    """A listening socket."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class _Socket(NamedTuple):
 
 
 def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
-    """The processes that listen on an address. Takes some milliseconds."""
+    """Processes that listen on an address. Blocks for some milliseconds."""
     at = shown_address(address)
     hosts = _hosts(address)
     if not hosts:
@@ -61,8 +61,8 @@ def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
 
 
 def _hosts(address: Address) -> Collection[str]:
-    """Numeric hosts at which a listening socket accepts connections to ``address``; none if another machine has
-    ``address``."""
+    """Numeric hosts whose listening sockets accept connections to ``address``. Empty if ``address`` is on another
+    machine."""
     with suppress(OSError):
         own = {_plain(each.address) for every in psutil.net_if_addrs().values() for each in every}
         named = {_plain(str(found[4][0])) for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)}
@@ -72,7 +72,7 @@ def _hosts(address: Address) -> Collection[str]:
 
 
 def _sockets(proc: Path) -> Iterator[_Socket]:
-    """The sockets that listen here."""
+    """Listening sockets of this machine."""
     for name in ("tcp", "tcp6"):
         with suppress(OSError):  # a system without IPv6 has no such file
             for line in (proc / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
@@ -83,13 +83,13 @@ def _sockets(proc: Path) -> Iterator[_Socket]:
 
 
 def _host(digits: str) -> str:
-    """Host from the kernel's hexadecimal digits: words of four bytes, each in the processor's byte order."""
+    """Host from the kernel's hexadecimal digits, which are words of four bytes in the processor's byte order."""
     words = (int(word, 16).to_bytes(4, sys.byteorder) for word in re.findall("." * 8, digits))
     return _plain(str(ip_address(b"".join(words))))
 
 
 def _plain(host: str) -> str:
-    """Host without its zone (``%eth0``); an IPv4 address that is mapped into IPv6 as an IPv4 address."""
+    """Host without its zone (``%eth0``). An IPv4 address that is mapped into IPv6 becomes an IPv4 address."""
     host = host.partition("%")[0]
     with suppress(ValueError):
         number = ip_address(host)
@@ -98,16 +98,16 @@ def _plain(host: str) -> str:
 
 
 def _holding(inodes: Set[int], proc: Path) -> Iterator[int]:
-    """Processes that have one of these sockets open, among those that this user may read."""
+    """Ids of processes with one of these sockets, among the processes that this user may read."""
     for folder in proc.glob("[0-9]*/fd"):
         if not inodes.isdisjoint(_inodes(folder)):
             yield int(folder.parent.name)
 
 
 def _inodes(folder: Path) -> Iterator[int]:
-    """Inodes of the sockets that a process has open; none where the process is another user's, or has ended."""
+    """Inodes of a process's open sockets. Empty for another user's process, and for an ended process."""
     with suppress(OSError):
         for each in list(folder.iterdir()):
-            with suppress(OSError):  # it was closed meanwhile
+            with suppress(OSError):  # the file was closed meanwhile
                 if found := _SOCKET.fullmatch(os.readlink(each)):
                     yield int(found[1])

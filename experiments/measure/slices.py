@@ -1,8 +1,9 @@
-"""One block in slices: fresh servers, all alive; clients that hold a connection to each; slices by turns.
+"""Observes one block in slices. A slice is a short load of one arm, and an arm is a server under a load.
 
-The servers are started afresh, each arm is loaded once to warm its server and to see how soon it answers, then the
-slices are drawn and followed. What others took of the cores is read at each round's edges. Whatever happens, every
-process is ended. Left out: windows, which are in ``windows``; whether a block is run again, which is the runner's.
+All servers of the block start, and run through the whole block. Clients keep a connection to each server. First each
+arm has one load, which warms up its server and measures its response time. Then the slices are drawn at random, and are
+sent one after another. The time of other processes on the cores is read at the end of each round. All processes end
+with the block, even after an error. Left out: windows (``windows.py``); the decision to repeat a block (``runner.py``).
 """
 
 import tempfile
@@ -22,8 +23,7 @@ from experiments.design.arms import Arm, ServerKey
 from experiments.design.factors import FACTORS
 from experiments.design.slots import Slot, draw, seed_of, starts, warm_up
 from experiments.design.sweep import Slices, Sweep
-from experiments.measure.access import client_credentials
-from experiments.measure.bench import Bench, exits, running_at, server_command
+from experiments.measure.bench import Bench, client_credentials, exits, running_at, server_command
 from experiments.measure.fold import fold, mean_responses_s
 from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program
@@ -36,40 +36,40 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
 START_S = 0.05
-"""From telling the clients to the first slice: long enough for the last to have heard it."""
+"""Time in seconds between the order to the clients and the first slice. Every client has the order by then."""
 
 UPDATES_INTERVAL_S = 0.02
-"""Mean pause of the price updater, of its arm's own time: some fifty updates a second."""
+"""Mean pause of the price updater in seconds, within the slices of its arm: some fifty updates per second."""
 
 SHARED_S = 0.1
-"""Processor time that a share of it needs: some 25 ticks."""
+"""Smallest processor time in seconds of which a share is computed."""
 
 AT_WORK_SHARE = 0.01
-"""Of the processor time of a pool's threads: who has less has woken up in vain."""
+"""Smallest share of a pool's processor time of a thread that ran requests. A thread with less only woke up in vain."""
 
 Watch = Callable[[float], None]
-"""Is told which share of a block's slices is done, at each round's end."""
+"""Function that is called at the end of each round, with the finished share of the block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The servers of a block, by what makes them. Programs are those that were started here."""
+    """Servers of a block by their keys. ``programs`` has the servers that were started here."""
 
     addresses: Mapping[ServerKey, Address]
     programs: Mapping[ServerKey, Program]
     timelines: Mapping[ServerKey, Path]
     running: Mapping[ServerKey, tuple[int, ...]] = field(default_factory=dict)
-    """Processes of servers that ran already, as far as they can be read."""
+    """Process ids of servers that ran already, if this user may read the processes."""
 
     def pids(self, key: ServerKey) -> tuple[int, ...]:
-        """Processes whose processor time is the server's; none where it cannot be read. Raises ProgramFailed."""
+        """Ids of the server's processes. Empty if unknown. Raises ProgramFailed."""
         program = self.programs.get(key)
         return self.running.get(key, ()) if program is None else program.pids
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Part of a block that its slices or windows showed."""
+    """Observations of a block in slices or windows."""
 
     slices: SliceColumns
     arms: Sequence[ArmSeen]
@@ -78,9 +78,9 @@ class Observed:
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in slices. Blocks for as long as it takes.
+    """Observes a block in slices. Blocks.
 
-    Raises ProgramFailed where a server does not start or fails, Unavailable where a client cannot connect or dies.
+    Raises ProgramFailed if a server does not start or fails, Unavailable if a client cannot connect or dies.
     """
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as running:
         first = starts(sweep, seed_of(sweep, number, attempt))
@@ -110,13 +110,15 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
-    """The numbers of rounds that histograms leave out, as ratios do."""
+    """Numbers of the rounds that histograms and ratios leave out."""
     return left_out(sweep.limits, rounds, len(cores()))
 
 
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
-    """These servers, started and ready; they stop with ``running``, and write their timelines into a folder if there
-    is one. Raises ProgramFailed."""
+    """Starts these servers, and waits until all are ready. The servers stop with ``running``. Blocks.
+
+    The servers write timelines of their requests into ``timelines_in``; None: no timelines. Raises ProgramFailed.
+    """
     programs: dict[ServerKey, Program] = {}
     addresses: dict[ServerKey, Address] = {}
     timelines: dict[ServerKey, Path] = {}
@@ -137,7 +139,7 @@ def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelin
 
 
 def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple[TurnLoad, ...]:
-    """The load of every arm."""
+    """Loads of all arms, in the sweep's order."""
     return tuple(
         TurnLoad(
             load_plan(arm, servers.addresses[arm.server], bench, seed),
@@ -149,13 +151,13 @@ def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple
 
 
 def load_plan(arm: Arm, address: Address, bench: Bench, seed: int) -> LoadPlan:
-    """Load plan of an arm's clients. Raises UsageError for levels that do not go together."""
+    """Load plan of an arm's clients. Raises UsageError for an invalid combination of levels."""
     fields: dict[str, object] = {}
     for name, level in arm.setting.levels:
         fields |= FACTORS[name].plan(level)
     size = None if arm.setting["size"] is None else arm.setting.whole("size")
     if size is not None and arm.setting["mix"] != "echo":
-        raise UsageError("size", str(size), f"none where {arm.setting['mix']} is sent: its requests have their own")
+        raise UsageError("size", str(size), f"none with {arm.setting['mix']}, whose requests have sizes of their own")
     return LoadPlan(
         transport=arm.setting.text("transport"),
         address=address,
@@ -166,14 +168,15 @@ def load_plan(arm: Arm, address: Address, bench: Bench, seed: int) -> LoadPlan:
         cpus=bench.placed(dict(arm.setting.levels)).load_cores,
         request_types=(*request_types(arm.setting.whole("array_len"), size), *bench.request_types),
         credentials=client_credentials(dict(arm.setting.levels), bench.credentials),
-        **fields,  # type: ignore[arg-type]  # the factors' levels are of the fields' types: a test makes every one
+        **fields,  # type: ignore[arg-type]  # levels have the types of the fields: a test makes every field
     )
 
 
 def look(servers: Servers, key: ServerKey, before: Mapping[ServerKey, Mapping[int, float]]) -> ServerSeen | None:
-    """A server as it is now; None for one that was not started here. Raises ProgramFailed if it is gone.
+    """State of a server now. None for a server that was not started here. Raises ProgramFailed for an ended server.
 
-    ``before``: what ``executor_cpu_s`` said where the measured part began; a server that is not in it began with it.
+    ``before`` has the results of ``executor_cpu_s`` at the start of the measured part. A server without a result
+    started with this part.
     """
     program = servers.programs.get(key)
     if program is None:
@@ -185,18 +188,18 @@ def look(servers: Servers, key: ServerKey, before: Mapping[ServerKey, Mapping[in
 
 
 def executor_cpu_s(program: Program, key: ServerKey) -> dict[int, float]:
-    """The processor time of a server's executor so far."""
+    """Processor time in seconds of each thread of a server's executor so far, by the thread's id."""
     return threads_cpu_s(program.pids, str(dict(key[0]).get("executor")))
 
 
 def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
-    """Of each thread whose name in the kernel begins so, by its id: its processor time in ticks of 10 ms.
+    """Processor time of each thread whose name in the kernel begins with ``prefix``, by the thread's id.
 
-    A system that does not tell the names of threads has none.
+    The time is in seconds, and is counted in ticks of 10 ms. Empty on a system without names of threads.
     """
     cpu_s: dict[int, float] = {}
     for pid in pids:
-        with suppress(psutil.Error, OSError):  # a process or a thread that has ended
+        with suppress(psutil.Error, OSError):  # a process or a thread has ended
             cpu_s |= {
                 thread.id: thread.user_time + thread.system_time
                 for thread in psutil.Process(pid).threads()
@@ -206,7 +209,7 @@ def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
 
 
 def threads_at_work(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> int | None:
-    """Number of threads that ran requests between two readings; None: they computed too little to say."""
+    """Number of threads that ran requests between two readings. None for too little processor time."""
     spent_s = [cpu_s - before_s.get(thread, 0.0) for thread, cpu_s in after_s.items()]
     return sum(each >= AT_WORK_SHARE * sum(spent_s) for each in spent_s) if sum(spent_s) >= SHARED_S else None
 
@@ -217,7 +220,7 @@ def _looked(
     before: Mapping[ServerKey, tuple[float, float]],
     threads_before: Mapping[ServerKey, Mapping[int, float]],
 ) -> ServerSeen | None:
-    """As ``look``, with the kernel's share of the processor time since then."""
+    """State of a server as by ``look``, with the kernel's share of the processor time since ``before``."""
     seen = look(servers, key, threads_before)
     if seen is None:
         return None
@@ -228,7 +231,7 @@ def _looked(
 
 
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:
-    """The block's slices, on the clock; the first begins in a moment."""
+    """Slices of the block, with times on the clock. The first slice begins after ``START_S``."""
     assert isinstance(sweep.turns, Slices)
     slots = draw(sweep, sweep.turns, responses_s, seed_of(sweep, number, attempt))
     start_ns = _soon_ns()
@@ -236,9 +239,9 @@ def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int
 
 
 def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) -> list[float]:
-    """Each arm's mean response in s, once it has been loaded for a moment; 0 for one that answers nothing.
+    """Mean response time of each arm in seconds, under a short load. 0 for an arm without replies.
 
-    A call that outlasts its slice takes the time of those behind it: they are loaded again.
+    A call that is longer than its slice uses the time of the next slices. These arms are loaded again.
     """
     responses_s = [0.0] * len(loads)
     waiting, before = warm_up(sweep), len(loads) + 1
@@ -258,7 +261,7 @@ def _soon_ns() -> int:
 
 
 def _watched(slots: Sequence[Slot], watch: Watch, is_alone: bool) -> Iterator[RoundSeen]:
-    """Waits through the rounds, and reads what others took of the cores in each. ``is_alone``: see ``MachineWatch``."""
+    """State of the machine in each round. Blocks until the end of each round. ``is_alone``: see ``MachineWatch``."""
     ends = {slot.round: slot.turn.end_ns for slot in slots}
     _sleep_until(slots[0].turn.begin_ns)
     machine = MachineWatch(is_alone)
@@ -273,8 +276,8 @@ def _sleep_until(at_ns: int) -> None:
 
 
 def _stages(servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn]) -> Mapping[str, stages.StageSummary]:
-    """Stages that the arm's server stamped in the counted parts of its slices among these, by request type and of
-    all."""
+    """Stages of an arm's requests in the counted parts of these slices, by request type and for ``all``. Empty without
+    a timeline."""
     file = servers.timelines.get(sweep.arms[place].server)
     own = [turn for turn in turns if turn.load == place]
     if file is None or not own:

@@ -1,9 +1,9 @@
-"""One server by itself: memory, idle processor time, start-up to ready, and connections held.
+"""Observes standalone servers: start time, memory and idle processor time, with several numbers of held connections.
 
-The server is started as an arm's server is, on the same core. Its connections are those of the lean client, or of a
-library where the lean client does not speak the protocol. This process makes them, and has one call answered on each,
-so that the server has all its state of a connection. Then no requests are sent. Processor time is read from the
-server's own CPU clock in nanoseconds, so that a watch of seconds sees a thousandth of a core.
+The server starts like an arm's server, on the same core. This process opens the connections with the lean client, or
+with a library if the lean client lacks the protocol. Each connection has one answered call, so that the server has the
+whole state of the connection. Then no requests are sent. The processor time is read from the server's CPU clock in
+nanoseconds. So an observation of seconds can detect a thousandth of a core.
 """
 
 import time
@@ -19,7 +19,7 @@ from experiments.design.arms import Arm
 from experiments.kinds.block import Run
 from experiments.kinds.standalone import HeldSeen, LoneServer, StandalonePlan, StartSeen
 from experiments.measure.bench import Bench, server_command
-from experiments.measure.others import MachineWatch
+from experiments.measure.others import watched
 from experiments.measure.programs import Program, kept_to
 from experiments.measure.slices import load_plan
 from stock_service.rpc.errors import Unavailable, UsageError
@@ -27,28 +27,25 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions
 from stock_service.rpc.transports import load as load_transport
 
 SETTLE_S = 0.3
-"""Pause before the watch begins, after a start or the last call: by then threads that end a task are asleep."""
+"""Pause in seconds before an observation, after a start or the last call. Idle threads sleep after this time."""
 
 CALL_S = 10.0
-"""Longest time for connecting and the first call of a connection; a millisecond is usual."""
+"""Longest time in seconds for connecting and the first call of a connection. A millisecond is usual."""
 
 _SPARE = 64
-"""Connections that the server may have beside the held ones, and descriptors that this process needs for other
-things."""
+"""Number of further connections that the server allows, and of further file descriptors that this process needs."""
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
-    """Observes every server once, in random order. Blocks for as long as it takes.
+    """Observations of every server, in random order. Blocks.
 
-    Raises ProgramFailed where a server does not start or fails, a Fault where a connection or its call fails.
+    Raises ProgramFailed if a server does not start or fails, a Fault if a connection or its call fails.
     """
-    for place in plan.order(number):
-        machine = MachineWatch()
-        yield Run(place, _seen(plan.servers[place], plan.idle_s, bench), machine.seen())
+    return watched(plan.order(number), lambda place: _seen(plan.servers[place], plan.idle_s, bench))
 
 
 def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
-    """One start of a server, and its figures until it stopped."""
+    """Observation of one start of a server, until its end."""
     most = server.connections[-1]
     command = [*server_command(Arm(server.setting).server, bench.catalog)]
     if most + _SPARE > ServeOptions().connections_max:
@@ -65,12 +62,12 @@ def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
 
 
 Hold = Callable[[int], None]
-"""Function that holds a number of connections, each with one call answered. Raises a Fault."""
+"""Function that opens connections up to a number, each with one answered call. Raises a Fault."""
 
 
 @contextmanager
 def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[Hold]:
-    """Connections of the lean client, or of a library where the lean client lacks the protocol. Closed at the end."""
+    """Maker of held connections, which are closed at the end of the ``with`` block."""
     plan = replace(load_plan(Arm(server.setting), address, bench, seed=0), timeout_s=CALL_S)
     lean = load_transport(plan.transport).codec(address) is not None
     plan = replace(plan, client="lean" if lean else "library")
@@ -85,13 +82,13 @@ def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[Hol
                 request = next(requests)
                 outcome = request.check(connection.call(request.path, request.payload, CALL_S))
                 if outcome % TYPE_STEP >= FAULT_FIRST:
-                    raise Unavailable(f"a reply that is none to {request.path}")
+                    raise Unavailable(f"a wrong reply to {request.path}")
 
         yield hold
 
 
 def _watched(program: Program, hold: Hold, connections: int, idle_s: float) -> HeldSeen:
-    """Figures of the server while it holds this number of idle connections."""
+    """Observation of the server with this number of idle connections."""
     hold(connections)
     time.sleep(SETTLE_S)
     began_ns, cpu_s = time.perf_counter_ns(), program.cpu_s()

@@ -1,6 +1,7 @@
-"""Stress runs: a fresh server, a load client in C for each kind of request, all at once; then every key is read.
+"""Observes stress tests: one client in C for each kind of request, all at the same time, and then a read of every key.
 
-Our own client makes the last reads, in sequence on one connection. They measure nothing.
+Each test has a new server. Our own client reads the keys, one after another on one connection. These reads are not
+measured.
 """
 
 import json
@@ -12,41 +13,39 @@ from experiments.design.setting import Setting
 from experiments.kinds.block import Run
 from experiments.kinds.stress import FinalSeen, FinalState, KindSeen, StressKind, StressPlan, StressSeen
 from experiments.kinds.table import CLIENT
+from experiments.measure import http_load
 from experiments.measure.bench import Bench, server_command
-from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
-from experiments.measure.others import MachineWatch
+from experiments.measure.http_load import HttpAsk, HttpSeen
+from experiments.measure.others import watched
 from experiments.measure.programs import Program, ProgramFailed
 from stock_service.rpc.errors import NotFound
 from stock_service.rpc.transports import Address, Connection, load
 
 READ_S = 5.0
-"""Longest time for one read at the end; a millisecond is usual."""
+"""Longest time in seconds for one read at the end. A millisecond is usual."""
 
 
 def runs(plan: StressPlan, number: int, bench: Bench) -> Iterator[Run[StressSeen]]:
-    """Observes every server once, in random order. Blocks for as long as it takes.
+    """Observations of every server, in random order. Blocks.
 
-    Raises ProgramFailed where a server or a client does not start or fails, or where a request before the stress is not
-    answered; a Fault where the server cannot be read at the end.
+    Raises ProgramFailed if a server or a client does not start or fails, or if a request of ``before`` has no reply;
+    a Fault if the server cannot be read at the end.
     """
-    client = HttpLoad(bench.load_programs[CLIENT].program)
-    for place in plan.order(number):
-        machine = MachineWatch()
-        yield Run(place, _seen(plan, plan.servers[place], bench, client), machine.seen())
+    return watched(plan.order(number), lambda place: _seen(plan, plan.servers[place], bench))
 
 
-def _seen(plan: StressPlan, of: Setting, bench: Bench, client: HttpLoad) -> StressSeen:
-    command = server_command(Arm(of).server, bench.catalog)
+def _seen(plan: StressPlan, of: Setting, bench: Bench) -> StressSeen:
+    client, command = bench.load_programs[CLIENT].program, server_command(Arm(of).server, bench.catalog)
     with Program(command, bench.server_cores) as program:
         address = program.ready()
         for each in plan.before:
-            told = client.run(_ask(each, plan, address, bench))
+            told = http_load.run(client, _ask(each, plan, address, bench))
             if told.requests != each.requests:
                 raise ProgramFailed(command, f"{each.name}: {told.requests} of {each.requests} were answered", "")
-        with ExitStack() as stack:  # one thread, so that Ctrl-C ends all of them at once
+        with ExitStack() as stack:  # one thread, so that Ctrl-C ends all clients at once
             asked = [_ask(each, plan, address, bench) for each in plan.kinds]
-            running = [stack.enter_context(client.running(ask)) for ask in asked]
-            kinds = tuple(_kind(client.seen(each, ask)) for each, ask in zip(running, asked, strict=True))
+            running = [stack.enter_context(http_load.running(client, ask)) for ask in asked]
+            kinds = tuple(_kind(http_load.seen(each, ask)) for each, ask in zip(running, asked, strict=True))
         connection = load(of.text("transport")).connect(address, READ_S)
         try:
             final = tuple(final_seen(each, connection) for each in plan.final)
@@ -75,12 +74,12 @@ def _kind(seen: HttpSeen) -> KindSeen:
 
 
 def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
-    """Reads every key. A key is wrong where its value is of no turn, is not whole, or is missing."""
+    """Reads every key. A wrong key has the value of no turn, a part of a value, or no value."""
     right = 0
     for key in range(final.first_id, final.first_id + final.keys):
         try:
             found = json.loads(connection.call(final.request.replace("{id}", str(key)), b"", READ_S))
-        except (NotFound, ValueError):  # a missing key, or no JSON: its value is of no turn
+        except (NotFound, ValueError):  # a missing key, or no JSON
             continue
         states = (final.state.replace("{id}", str(key)).replace("{turn}", str(turn)) for turn in range(final.turns))
         right += found in map(json.loads, states)

@@ -1,24 +1,27 @@
-"""Cells by blocks: a fresh server, its loads one after the other, and its processor time and memory meanwhile.
+"""Observes the cells of a table: starts a server, loads it with one cell after another, and samples it meanwhile.
 
-The load client in C runs beside this process, which reads the server off every 10 ms. In a cell of a second or more it
-does so every 100 ms from there on. So the client's core, or where nothing is pinned any core, also has the reading:
-some 50 µs each. The main thread waits for the load, so that Ctrl-C ends it at once. Every reply is checked: the first
-one here, the others by the client, to which all of a cell must be the same.
+A sample has the server's processor time and memory. The load is a client in C. This process takes a sample every 10 ms,
+and after the first second of a cell every 100 ms. A sample takes some 50 µs on the client's core, or on any core
+without pinning. The main thread waits for the load, so that Ctrl-C ends the load at once. Every reply is checked: this
+process checks the first reply, and the client checks that all replies of a cell are equal.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 from clients.load.plan.outcomes import FAULT_FIRST, TYPE_STEP
 from clients.load.plan.workload import Request, Workload
 from experiments.design.arms import Arm
 from experiments.kinds.block import Run
 from experiments.kinds.table import CLIENT, SAMPLED_S, SHORT_S, SHORT_SAMPLED_S, Cell, CellSeen, TablePlan
+from experiments.measure import http_load
 from experiments.measure.bench import Bench, server_command
-from experiments.measure.http_load import HttpAsk, HttpLoad, HttpSeen
-from experiments.measure.others import MachineWatch
+from experiments.measure.http_load import HttpAsk, HttpSeen
+from experiments.measure.others import watched
 from experiments.measure.programs import Program
 from experiments.measure.slices import load_plan
 from stock_service.rpc.errors import Unavailable
@@ -26,23 +29,21 @@ from stock_service.rpc.transports import Address
 
 
 def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
-    """Observes every cell once. Blocks for as long as it takes.
+    """Observations of every cell, in random order. Blocks.
 
-    Raises ProgramFailed where a server does not start or fails, or the client does; Unavailable for a wrong reply.
+    Raises ProgramFailed if a server or the client does not start or fails; Unavailable for a wrong reply.
     """
-    load = HttpLoad(bench.load_programs[CLIENT].program)
     for places in plan.starts(number):
         first = plan.cells[places[0]]
         on = bench if first.pinned else replace(bench, server_cores=None, load_cores=None)
         with Program(server_command(Arm(first.setting).server, bench.catalog), on.server_cores) as program:
             address = program.ready()
-            for place in places:
-                machine = MachineWatch()
-                yield Run(place, _seen(plan.cells[place], program, address, on, load), machine.seen())
+            yield from watched(places, partial(_seen, plan.cells, program, address, on))
 
 
-def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpLoad) -> CellSeen:
-    """A server under a cell's load."""
+def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, place: int) -> CellSeen:
+    """Observation of a server under the load of one of these cells."""
+    cell = cells[place]
     request = Workload(load_plan(Arm(cell.setting.but(client="lean")), address, on, seed=0)).population[0]
     ask = HttpAsk(
         address,
@@ -55,7 +56,7 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
         cpus=on.load_cores,
     )
     cpu_s = program.cpu_s()
-    report, samples = _sampled(program, load, ask)
+    report, samples = _sampled(program, on.load_programs[CLIENT].program, ask)
     _check(request, report)
     return CellSeen(
         requests=report.requests,
@@ -78,17 +79,18 @@ def _seen(cell: Cell, program: Program, address: Address, on: Bench, load: HttpL
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A server at a moment."""
+    """State of a server at one time."""
 
     at_s: float
     cpu_s: float
     memory_mib: float
 
 
-def _sampled(program: Program, load: HttpLoad, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
-    """Runs the load, and reads the server off until it ends, from the first moment on at which it was at work."""
+def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
+    """Runs the load to its end, and samples the server. The first sample is the first one after the server has
+    computed."""
     samples: list[Sample] = []
-    with load.running(ask) as running:
+    with http_load.running(client, ask) as running:
         idle_s = program.cpu_s()
         every_s = SHORT_SAMPLED_S
         while not running.has_ended(every_s):
@@ -96,11 +98,11 @@ def _sampled(program: Program, load: HttpLoad, ask: HttpAsk) -> tuple[HttpSeen, 
             if sample.cpu_s > idle_s:
                 samples.append(sample)
                 every_s = SAMPLED_S if sample.at_s - samples[0].at_s >= SHORT_S else SHORT_SAMPLED_S
-        return load.seen(running, ask), thinned(samples)
+        return http_load.seen(running, ask), thinned(samples)
 
 
 def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """Samples that are ``SAMPLED_S`` apart or more, where they last for ``SHORT_S`` in all or more; else all."""
+    """All samples of a short cell. For a longer cell, samples at least ``SAMPLED_S`` apart."""
     if not samples or samples[-1].at_s - samples[0].at_s < SHORT_S:
         return samples
     kept = [samples[0]]
@@ -111,7 +113,7 @@ def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _check(request: Request, report: HttpSeen) -> None:
-    """Raises Unavailable where the replies were not what the request wants."""
+    """Raises Unavailable for wrong replies, or without replies."""
     if not report.requests or request.check(report.first_reply) % TYPE_STEP >= FAULT_FIRST:
         said = report.first_reply[:80].decode(errors="backslashreplace")
-        raise Unavailable(f"{request.path}: {report.requests} replies as they should be; the first was {said!r}")
+        raise Unavailable(f"{request.path}: {report.requests} correct replies; the first reply was {said!r}")

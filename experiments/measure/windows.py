@@ -1,10 +1,10 @@
-"""One block in windows by turns: for loads that a slice cannot serve.
+"""Observes one block in windows. A window is a load of one arm with clients of its own, and is longer than a slice.
 
-Open loops, whose queues must settle; connections made anew for each request; a worker for each connection; over 64
-connections; load programs that are none of our client, and peers' own clients. A window's clients and connections are
-made before it and end with it, the load client's own way. Every server of the block stays up meanwhile. Where a sweep
-says so (``Windows.in_turn``), only those of the window's group are up. The order is drawn as that of slices is, and the
-block that comes out is the same.
+Windows are for loads that slices cannot measure: open loops, whose queues must settle; a new connection for each
+request; a worker for each connection; over 64 connections; other load programs than our client; clients of peers. The
+clients start and connect before the window, and end with the window. All servers of the block run meanwhile. With
+``Windows.in_turn``, only the servers of the window's group run. The random order and the form of the block are the same
+as with slices.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ from stock_service.rpc.transports import Address
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One request type in a window."""
+    """Requests of one type in a window."""
 
     response: Times
     outcomes: Mapping[str, int]
@@ -62,42 +62,42 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One window, as its load and the counters of this machine observed it."""
+    """Observation of one window, from its load and from the counters of this machine."""
 
     parts: Mapping[str, Part]
-    """By request type; none where the load could not run."""
+    """Parts by request type. Empty if the load could not run."""
     window: Window | None
-    """None where the load could not run."""
+    """None if the load could not run."""
     duration_ns: int
     requests: int
-    """Requests answered, those of the warm-up included where the load counts them."""
+    """Number of answered requests. Includes the warm-up if the load reports these requests."""
     server_cpu_ns: int
     client_cpu_ns: int
     wire_bytes: int = 0
     unrecorded: int = 0
-    """Requests begun and never written down."""
+    """Number of requests that began and were never recorded."""
 
     def times(self, request: str) -> Times:
-        """Response times of one request type, or of all."""
+        """Response times of one request type, or of ``all``."""
         return total([part.response for name, part in self.parts.items() if request in (name, ALL)])
 
     @property
     def fate(self) -> int:
-        """Fate, as a slice has it."""
+        """Fate of the window, with the values of a slice's fate."""
         if self.window is None:
             return FAILED
         return KEPT if self.times(ALL).count else SILENT
 
 
 Place = tuple[int, int, int]
-"""Round, appearance and arm of a window."""
+"""Round, appearance and index of the arm of a window."""
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in windows. Blocks for as long as it takes.
+    """Observes a block in windows. Blocks.
 
-    Raises ProgramFailed where a server does not start or fails; KeyboardInterrupt. A window whose clients cannot
-    connect is kept as one that failed.
+    Raises ProgramFailed if a server does not start or fails; KeyboardInterrupt. A window whose clients cannot connect
+    is kept as a failed window.
     """
     assert isinstance(sweep.turns, Windows)
     seed = seed_of(sweep, number, attempt)
@@ -127,7 +127,7 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def _columns(places: Sequence[Place], seen: Sequence[Seen]) -> SliceColumns:
-    """Columns of a block, a value for each window."""
+    """Columns of a block, with a value for each window."""
     types = [*sorted({name for each in seen for name in each.parts}), ALL]
     times = {name: [each.times(name) for each in seen] for name in types}
     durations_ns = [each.duration_ns for each in seen]
@@ -149,7 +149,7 @@ def _columns(places: Sequence[Place], seen: Sequence[Seen]) -> SliceColumns:
 
 @contextmanager
 def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, ServerSeen | None]) -> Iterator[Servers]:
-    """These servers while they are needed; what each is like in the end is put into ``after``."""
+    """Runs these servers for the time of a ``with`` block. ``after`` gets the state of each server at its end."""
     with ExitStack() as running:
         servers = started(keys, bench, running)
         yield servers
@@ -157,7 +157,7 @@ def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, Serv
 
 
 def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -> Seen:
-    """Runs one window of an arm."""
+    """Runs one window of an arm. Blocks."""
     at, pids, of = servers.addresses[arm.server], servers.pids(arm.server), arm.setting
     if of["client"] == PEER_CLIENT:
         return _peer_window(of, at, turns, bench, pids)
@@ -171,10 +171,10 @@ def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -
 
 
 def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with our own client.
+    """Runs one window with our own client. Blocks.
 
-    Where other hosts send, the load's processor time is that of the busiest core of any host. Bytes are as if
-    they could not be read. Raises Refused where a host did not do its share.
+    If other hosts send, the load's processor time is that of the busiest core of any host, and the bytes are unknown.
+    Raises Refused if a host did not send its share.
     """
     cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()
     hosts: Sequence[HostSeen] = ()
@@ -182,10 +182,10 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
         if bench.hosts is None:
             result = fleet.run(plan)
         else:
-            from experiments.measure.hosts import sent  # which needs Dask
+            from experiments.measure.hosts import sent  # needs Dask
 
             result, hosts = sent(plan, bench.hosts)
-    except Fault:  # no client could connect: the window is kept as failed, and shown
+    except Fault:  # no client could connect: the window is kept as a failed window
         result = None
     spent_ns, sent_bytes = processes_cpu_ns(pids) - cpu_ns, 0 if bench.hosts else loopback_bytes() - carried
     duration_ns = round(plan.duration_s * 1e9)
@@ -206,11 +206,10 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 
 
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with a program that is not our client.
+    """Runs one window with a load program that is not our client. Blocks. Raises ProgramFailed.
 
-    Bytes count as not read. The server's processor time includes the warm-up: where the program does not say how many
-    requests it made in all, that time counts as not read, too. The program says its own processor time. Raises
-    ProgramFailed.
+    The bytes are unknown. The server's processor time includes the warm-up. So this time is unknown if the program does
+    not report the number of all requests. The program reports its own processor time.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]
@@ -222,8 +221,8 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
     reading = program.load(replace(ask, deadline_s=deadline_s, rate_hz=plan.rate_hz, arrivals=plan.arrivals))
     spent_ns = 0 if reading.all_requests is None else processes_cpu_ns(pids) - cpu_ns
     times = reading.times
-    assert times is not None, "a program that says no single time"
-    if reading.reply is not None and sent.check(reading.reply) % TYPE_STEP >= FAULT_FIRST:  # all others were the same
+    assert times is not None, "a program without the times of its requests"
+    if reading.reply is not None and sent.check(reading.reply) % TYPE_STEP >= FAULT_FIRST:  # all replies are equal
         reading, times = replace(reading, requests=0, errors=reading.errors + reading.requests), Times()
     errors = {"failed": reading.errors, "never_sent": reading.never_sent}
     sent_hz = (reading.requests + reading.errors) / plan.duration_s
@@ -239,12 +238,11 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
 
 
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with the client of a peer.
+    """Runs one window with the client of a peer. Blocks. Raises Absent and ProgramFailed.
 
-    The times are of the calls behind each client's first, and so are the clients' rates and processor time, where the
-    program says them. Whether a rate was kept is seen where the program says when it sent: by a constant schedule from
-    its first call on. The server's processor time is of all calls, and of connecting. Bytes are as if they could not be
-    read. Raises Absent and ProgramFailed.
+    The times leave out the first call of each client. The clients' rates and processor time do so too, if the program
+    reports them. If the program reports the times of its sends, the sends are compared with a constant schedule from
+    the first call. The server's processor time includes all calls and connecting. The bytes are unknown.
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
@@ -276,7 +274,7 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
 
 def arm_seen(arm: int, places: Sequence[Place], seen: Sequence[Seen], robbed: Collection[int]) -> ArmSeen:
-    """One arm, of its windows. Of those in rounds that were robbed of time, only the errors count."""
+    """One arm, from its windows. Windows of rounds in ``robbed`` only count with their errors."""
     own = [(one, round_ in robbed) for (round_, _, of), one in zip(places, seen, strict=True) if of == arm]
     parts = [_errors_alone(one.parts) if is_robbed else one.parts for one, is_robbed in own if one.parts]
     names = dict.fromkeys(name for each in parts for name in each)
@@ -305,8 +303,7 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 
 def effective(times: Times, windows: Sequence[Times]) -> float:
-    """Number of independent requests that these are worth for the 99th percentile: windows are clusters. 0 for
-    none."""
+    """Effective sample size of these requests for the 99th percentile, with windows as clusters. 0 without requests."""
     if not times.count:
         return 0.0
     _, highest, counts = times.buckets()

@@ -13,8 +13,8 @@ from clients.load.record.result import ALL, LoadResult, RequestResult
 from clients.load.run import fleet, priority
 from experiments.design.sweep import Sweep
 from experiments.measure.bench import CATALOG, bench
-from experiments.measure.blocks import measure
 from experiments.measure.programs import Program, ProgramFailed
+from experiments.measure.runner import measure_block
 from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.queue_server import Options
@@ -86,7 +86,7 @@ def known(value: float | None) -> float:
 
 def measured(sweep: Sweep, number: int) -> Block:
     """Measures a block of a sweep, as studies are measured. Blocks. Raises ProgramFailed, or a Fault of connecting."""
-    return measure(sweep, number, 1, bench(CATALOG), lambda _: None)
+    return measure_block(sweep, number, 1, bench(CATALOG))
 
 
 Started = AbstractContextManager[tuple[Program, Address]]

@@ -8,7 +8,7 @@ from experiments.design.arms import Arm, Group
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import CATALOG, bench
-from experiments.measure.blocks import measure
+from experiments.measure.runner import measure_block
 from experiments.peers import is_built, peer_of, why_absent
 from experiments.results.observed import ALL, KEPT
 
@@ -39,7 +39,7 @@ def test_a_peer_is_an_arm(of: Setting) -> None:
             pytest.fail(why_absent(name))
         pytest.skip(why_absent(name))
     sweep = Sweep("study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(calls=20))
-    block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    block = measure_block(sweep, 1, 1, bench(CATALOG))
     clients = of.whole("clients")
     assert block.slices.fate == [KEPT]
     assert block.slices.requests == [20 * clients]

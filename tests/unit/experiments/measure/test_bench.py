@@ -17,8 +17,8 @@ from experiments.design.slots import COUNTED_S_MAX
 from experiments.design.sweep import Slices, Windows
 from experiments.judge import gates
 from experiments.measure.bench import CATALOG, bench, exits, server_command
-from experiments.measure.blocks import measure
 from experiments.measure.load_programs import Ask, LoadProgram, Reading, load_programs
+from experiments.measure.runner import measure_block
 from experiments.measure.slices import load_plan
 from experiments.peers import Absent
 from experiments.results import rows
@@ -128,7 +128,7 @@ def test_connections_without_a_reply_are_counted_in_each_window() -> None:
     base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
     arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
     sweep = on_servers(Windows(0.05, 0.2), *arms)
-    kept, anew = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
+    kept, anew = measure_block(sweep, 1, 1, bench(CATALOG)).arms
     assert [window.starved_clients for window in kept.windows] == [2]
     assert [window.starved_clients for window in anew.windows] == [0]
     assert kept.answered["all"].times.count
@@ -196,7 +196,7 @@ def test_a_size_is_of_the_echos_message() -> None:
     of = read("sockets service=echo mix=echo size=10000")
     plan = load_plan(Arm(of), ("127.0.0.1", 1), bench(CATALOG), 7)
     assert {len(request.payload) for request in Workload(plan).population} == {10_000}
-    with pytest.raises(UsageError, match="size: got '10000', allowed: none where lookup is sent"):
+    with pytest.raises(UsageError, match="size: got '10000', allowed: none with lookup"):
         load_plan(Arm(read("sockets size=10000")), ("127.0.0.1", 1), bench(CATALOG), 7)
 
 
@@ -217,7 +217,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
     patient = Slices(lead_s=0.03, reserve_s=0.06)  # other programs may run beside this test
     sweep = on_servers(patient, *arms, rounds=4)
     told: list[float] = []
-    block = measure(sweep, 1, 1, bench(CATALOG), told.append)
+    block = measure_block(sweep, 1, 1, bench(CATALOG), told.append)
     assert told == [0.25, 0.5, 0.75, 1.0]
     assert len(block.slices.arm) == 16
     assert len(block.rounds) == 4
@@ -245,7 +245,7 @@ def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
     slow = setting(service=server, transport="sockets", client="lean", mix="echo")
     arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
     sweep = on_servers(Slices(), *arms)
-    columns = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices
+    columns = measure_block(sweep, 1, 1, bench(CATALOG)).slices
     lengths = dict(zip(columns.arm, columns.counted_ns, strict=True))
     assert lengths == {0: COUNTED_S_MAX * 1e9, 1: COUNTED_S_MAX * 1e9, 2: 20_000_000}
 
@@ -268,7 +268,7 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
         arm = Arm(read(f"{transport} client={name} connections=3 mix={path.lower()}"))
         sweep = on_servers(Windows(0.05, 0.5), arm, rounds=2)
         on = bench(CATALOG, load_programs={name: LoadProgram(Path(), noted)})
-        block = measure(sweep, 1, 1, on, lambda _: None)
+        block = measure_block(sweep, 1, 1, on)
     assert [(ask.connections, ask.path.rpartition("/")[2], ask.duration_s) for ask in asked] == [(3, path, 0.5)] * 2
     assert block.slices.fate == [KEPT, KEPT]
     assert min(block.slices.counts["all"]) > 3
@@ -289,7 +289,7 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
     nothing = LoadProgram(Path(), lambda *_: Reading(0, 0.0, 0.0, 0.0, errors=3, times=Times()))
     arm = Arm(read("sockets client=c"))
     sweep = on_servers(Windows(0.05, 0.1), arm, rounds=2)
-    block = measure(sweep, 1, 1, bench(CATALOG, load_programs={"c": nothing}), lambda _: None)
+    block = measure_block(sweep, 1, 1, bench(CATALOG, load_programs={"c": nothing}))
     assert block.slices.fate == [SILENT, SILENT]
     assert block.arms[0].answered["all"].errors == {"failed": 6}
     assert [refusal.gate for refusal in gates.errors(sweep.limits, arm, block.arms[0])] == [4]
@@ -306,7 +306,9 @@ def test_a_load_program_is_told_what_calls_hold() -> None:
 
     words = "grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent deadline_ms=90 rate_hz=80"
     sweep = on_servers(Windows(0.05, 0.1), Arm(read(words)))
-    block = measure(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": LoadProgram(Path(), noted)}), lambda _: None)
+    block = measure_block(
+        sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": LoadProgram(Path(), noted)}), lambda _: None
+    )
     assert [(ask.connections, ask.in_flight, ask.headers) for ask in asked] == [(4, 16, "traceparent")]
     assert [(ask.deadline_s, ask.rate_hz, ask.arrivals) for ask in asked] == [(0.09, 80.0, "poisson")]
     (window,) = block.arms[0].windows

@@ -20,10 +20,10 @@ from experiments.design.arms import Arm
 from experiments.design.setting import setting
 from experiments.design.sweep import Windows
 from experiments.measure.bench import CATALOG, bench
-from experiments.measure.blocks import measure
-from experiments.measure.http_load import HttpAsk, HttpLoad
+from experiments.measure.http_load import HttpAsk, run
 from experiments.measure.load_programs import LoadProgram, c_http, load_programs
 from experiments.measure.programs import ProgramFailed
+from experiments.measure.runner import measure_block
 from experiments.results.observed import ALL, KEPT, SILENT
 from stock_service.rpc.transports import Address
 from tests.unit.experiments.blocks import on_servers
@@ -32,12 +32,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, r
 
 
 @pytest.fixture(scope="module")
-def load() -> Iterator[HttpLoad]:
+def load() -> Iterator[Path]:
     """The program, built once."""
     with load_programs(("c-http",)) as built:
         program = built["c-http"]
         assert isinstance(program, LoadProgram)
-        yield HttpLoad(program.program)
+        yield program.program
 
 
 @contextmanager
@@ -74,10 +74,12 @@ def server(
             serving.join()
 
 
-def test_every_request_is_counted(load: HttpLoad) -> None:
+def test_every_request_is_counted(load: Path) -> None:
     """Requests of the warm-up count apart; bytes are of whole requests and replies; the times fill the load's time."""
     with server(b"{}") as (address, asked):
-        seen = load.run(HttpAsk(address, "PUT /a/{id}", '{"id":{id}}', connections=2, requests=40, warm_up=5, per_id=2))
+        seen = run(
+            load, HttpAsk(address, "PUT /a/{id}", '{"id":{id}}', connections=2, requests=40, warm_up=5, per_id=2)
+        )
     assert (seen.requests, seen.errors, seen.all_requests, len(asked)) == (40, 0, 45, 45)
     assert seen.first_reply == b"{}"
     assert seen.received_bytes == 40 * len(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
@@ -88,39 +90,39 @@ def test_every_request_is_counted(load: HttpLoad) -> None:
     assert 0 < seen.cpu_s <= seen.elapsed_s * 1.01, "one thread took more than all of the load's time"
 
 
-def test_what_counts_begins_behind_the_warm_up(load: HttpLoad) -> None:
+def test_what_counts_begins_behind_the_warm_up(load: Path) -> None:
     """The counted requests begin after the end of the last warm-up request. Else warm-up requests would take counted
     time."""
     answered_ns: list[int] = []
     with server(b"{}", answered_ns=answered_ns) as (address, _):
-        seen = load.run(HttpAsk(address, "GET /", connections=5, requests=40, warm_up=20))
+        seen = run(load, HttpAsk(address, "GET /", connections=5, requests=40, warm_up=20))
     assert (seen.requests, len(answered_ns)) == (40, 60)
     assert answered_ns[19] < seen.began_ns < answered_ns[20]
     assert seen.response_us <= 5 * seen.total_s * 1e6 / seen.requests, "Little's law"
 
 
-def test_every_time_is_kept_whole(load: HttpLoad, tmp_path: Path) -> None:
+def test_every_time_is_kept_whole(load: Path, tmp_path: Path) -> None:
     """Every time is kept whole, in ns of 64 bits."""
     with server(b"{}") as (address, _):
-        seen = load.run(HttpAsk(address, "GET /", requests=30, warm_up=3), tmp_path / "times")
+        seen = run(load, HttpAsk(address, "GET /", requests=30, warm_up=3), tmp_path / "times")
     times_ns = np.fromfile(tmp_path / "times", dtype=np.int64)
     assert len(times_ns) == 30
     assert times_ns.mean() / 1000 == pytest.approx(seen.response_us, abs=0.01)
 
 
-def test_a_connection_that_cannot_begin_is_an_error(load: HttpLoad) -> None:
+def test_a_connection_that_cannot_begin_is_an_error(load: Path) -> None:
     """A connection that cannot begin is an error of its request. A hundred of them end the program with the reason."""
     nobody = "255.255.255.255", 9  # an address that TCP refuses before it sends anything
-    assert load.run(HttpAsk(nobody, "GET /", requests=7)).errors == 7
+    assert run(load, HttpAsk(nobody, "GET /", requests=7)).errors == 7
     with pytest.raises(ProgramFailed, match="100 connections could not begin"):
-        load.run(HttpAsk(nobody, "GET /", requests=1000))
+        run(load, HttpAsk(nobody, "GET /", requests=1000))
 
 
-def test_a_broken_pipe_does_not_end_it(load: HttpLoad) -> None:
+def test_a_broken_pipe_does_not_end_it(load: Path) -> None:
     """The signal of a write to a closed connection comes while it waits for a reply."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         at = ":".join(map(str, listening.getsockname()))
-        command = [str(load.program), "--address", at, "--request", "GET /", "--requests", "1"]
+        command = [str(load), "--address", at, "--request", "GET /", "--requests", "1"]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
             connection, _ = listening.accept()
             with connection:
@@ -132,40 +134,40 @@ def test_a_broken_pipe_does_not_end_it(load: HttpLoad) -> None:
     assert b'"requests": 1' in said
 
 
-def test_the_key_is_filled_in(load: HttpLoad) -> None:
+def test_the_key_is_filled_in(load: Path) -> None:
     """Into path, body and expected reply; each key as often as asked, and each time with its turn."""
     with server(*(b"is %d" % (each // 2) for each in range(7, 17))) as (address, asked):
         ask = HttpAsk(address, "PUT /a/{id}", "{turn} of {id}", requests=6, first_id=3, per_id=2, expect="is {id}")
-        seen = load.run(ask)
+        seen = run(load, ask)
     sent = [(each.split(b" ")[1], each.rpartition(b"\r\n\r\n")[2]) for each in asked]
     assert sent == [(b"/a/%d" % key, b"%d of %d" % (turn, key)) for key in (3, 4, 5) for turn in (0, 1)]
     assert (seen.requests, seen.errors) == (3, 3), "the server counts in halves from another number"
 
 
-def test_another_reply_is_an_error(load: HttpLoad) -> None:
+def test_another_reply_is_an_error(load: Path) -> None:
     """Than the first one; and so is any other status than 200."""
     with server(b"a", b"a", b"b", b"a") as (address, _):
-        assert (seen := load.run(HttpAsk(address, "GET /", requests=10))).errors == 1
+        assert (seen := run(load, HttpAsk(address, "GET /", requests=10))).errors == 1
         assert seen.requests == 9
     with server(b"a", status=b"404 Not Found") as (address, _):
-        seen = load.run(HttpAsk(address, "GET /", requests=10))
+        seen = run(load, HttpAsk(address, "GET /", requests=10))
     assert (seen.requests, seen.errors, seen.throughput_hz, seen.response_us) == (0, 10, 0, 0)
 
 
-def test_a_connection_that_breaks_is_an_error(load: HttpLoad) -> None:
+def test_a_connection_that_breaks_is_an_error(load: Path) -> None:
     """A connection that breaks is an error: no server listens there."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = listening.getsockname()
-    assert load.run(HttpAsk(address, "GET /", requests=3)).errors == 3
+    assert run(load, HttpAsk(address, "GET /", requests=3)).errors == 3
 
 
-def test_bad_options_end_it(load: HttpLoad) -> None:
+def test_bad_options_end_it(load: Path) -> None:
     """Options with neither a number of requests nor a time end the program."""
     with pytest.raises(ProgramFailed, match="--requests or --seconds"):
-        load.run(HttpAsk(("127.0.0.1", 1), "GET /"))
+        run(load, HttpAsk(("127.0.0.1", 1), "GET /"))
 
 
-def test_it_drives_an_arm_in_windows(load: HttpLoad) -> None:
+def test_it_drives_an_arm_in_windows(load: Path) -> None:
     """Replies are checked by the first; the server's processor time is of all requests, and the client's is there."""
     base = setting(service="entity", transport="http1", client="c-http", connections=3, connection="per-request")
     arms = tuple(Arm(base.but(mix=mix)) for mix in ("get", "put"))
@@ -173,8 +175,8 @@ def test_it_drives_an_arm_in_windows(load: HttpLoad) -> None:
     echo = shlex.join([sys.executable, *served.split()])
     other = Arm(base.but(service=echo, mix="get"))
     sweep = on_servers(Windows(0.05, 0.3), *arms, other)
-    block = measure(
-        sweep, 1, 1, bench(CATALOG, load_programs={"c-http": LoadProgram(load.program, c_http)}), lambda _: None
+    block = measure_block(
+        sweep, 1, 1, bench(CATALOG, load_programs={"c-http": LoadProgram(load, c_http)}), lambda _: None
     )
     fates = dict(zip(block.slices.arm, block.slices.fate, strict=True))
     assert fates == {0: KEPT, 1: KEPT, 2: SILENT}

@@ -8,7 +8,7 @@ from experiments.design.arms import Arm, Group
 from experiments.design.setting import setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import CATALOG, bench
-from experiments.measure.blocks import measure
+from experiments.measure.runner import measure_block
 from experiments.results.observed import KEPT
 from tests.unit.experiments.blocks import BESIDE_OTHERS, on_servers
 
@@ -24,7 +24,7 @@ def test_each_group_has_its_own_servers_while_it_stands() -> None:
     groups = (Group((loads[0], loads[1])), Group((loads[2],)))
     turns = Windows(warm_up_s=0.05, duration_s=0.1, in_turn=True)
     sweep = Sweep("try", "try", groups, (), 1, (1,), turns=turns, limits=BESIDE_OTHERS)
-    block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    block = measure_block(sweep, 1, 1, bench(CATALOG))
     assert block.slices.fate == [KEPT] * 3
     assert sorted(block.slices.arm) == [0, 1, 2]
     threads = [each.threads if each else 0 for each in block.servers]
@@ -41,5 +41,5 @@ def test_a_server_that_is_free_is_pinned_to_no_core() -> None:
     apart, free = on.placed({"placement": "apart"}), on.placed({"placement": "free"})
     assert (apart, free.server_cores, free.load_cores) == (on, None, None)
     sweep = on_servers(Windows(0.05, 0.1, in_turn=True), Arm(ECHO.but(placement="free")))
-    block = measure(sweep, 1, 1, replace(on, server_cores=None), lambda _: None)
+    block = measure_block(sweep, 1, 1, replace(on, server_cores=None))
     assert block.slices.fate == [KEPT]

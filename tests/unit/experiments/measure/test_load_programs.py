@@ -119,7 +119,7 @@ def test_our_own_programs_say_it_themselves(kind: Callable[[Path, Ask], Reading]
         assert reading.all_requests == 8
     else:
         assert reading == Reading(5, 5.0, 7.0, 9.0, errors=1)
-    with pytest.raises(ProgramFailed, match="no report"):
+    with pytest.raises(ProgramFailed, match="not a report"):
         said("rubbish")
 
 

@@ -16,8 +16,8 @@ from experiments.judge import gates
 from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.measure import cold, peer_clients
 from experiments.measure.bench import CATALOG, bench, server_command
-from experiments.measure.blocks import measure
 from experiments.measure.programs import Program, ProgramFailed
+from experiments.measure.runner import measure_block
 from experiments.peers import Peer
 from experiments.results.observed import ALL, KEPT
 from stock_service.rpc.errors import UsageError
@@ -69,7 +69,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_window_has_the_calls_behind_the_first() -> None:
     """All count as requests of the server's processor time."""
     sweep = on_servers(Windows(calls=50), Arm(OF), rounds=2)
-    block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    block = measure_block(sweep, 1, 1, bench(CATALOG))
     assert block.slices.fate == [KEPT, KEPT]
     assert block.slices.requests == [50, 50]
     assert block.slices.counts == {"quick": [49, 49], ALL: [49, 49]}
@@ -87,7 +87,7 @@ def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) 
     """A client that says its clocks is believed: rates are of its own wall clock, and not of the sum of its calls."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT + TOGETHER))
     sweep = on_servers(Windows(calls=50), Arm(OF))
-    block = measure(sweep, 1, 1, bench(CATALOG), lambda _: None)
+    block = measure_block(sweep, 1, 1, bench(CATALOG))
     assert (block.slices.active_ns, block.slices.client_cpu_ns) == ([500_000_000], [2_000_000])
     (window,) = block.arms[0].windows
     assert (window.answered_hz, window.clients_hz) == (98, [100])
@@ -97,7 +97,7 @@ def test_a_rate_says_how_many_calls_a_window_has() -> None:
     """With a rate a window has the calls that are due in it."""
     of = OF.but(rate_hz=100.0)
     sweep = on_servers(Windows(duration_s=0.2), Arm(of))
-    assert measure(sweep, 1, 1, bench(CATALOG), lambda _: None).slices.requests == [20]
+    assert measure_block(sweep, 1, 1, bench(CATALOG)).slices.requests == [20]
 
 
 TIMED = CLIENT.replace(
@@ -110,7 +110,7 @@ def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("experiments.peers.PEERS", planted(TIMED))
     of = OF.but(rate_hz=100.0)
     sweep = on_servers(Windows(duration_s=0.08), Arm(of))
-    (arm,) = measure(sweep, 1, 1, bench(CATALOG), lambda _: None).arms
+    (arm,) = measure_block(sweep, 1, 1, bench(CATALOG)).arms
     (window,) = arm.windows
     assert window.rate_hz == 100.0
     assert window.sent_hz == pytest.approx(1000 / 11)
@@ -149,7 +149,7 @@ def test_a_client_that_makes_too_few_calls_is_refused(missing: int, monkeypatch:
 def test_lines_that_are_no_times_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that are not times are refused with their text."""
     monkeypatch.setattr("experiments.peers.PEERS", planted("print('nonsense')"))
-    assert "no JSON of a time" in refused(OF)
+    assert "not JSON of a report" in refused(OF)
 
 
 def refused(of: Setting) -> str:
@@ -161,7 +161,7 @@ def refused(of: Setting) -> str:
 
 def test_a_level_that_a_peer_does_not_have_is_refused() -> None:
     """Rather than measured as if it had it."""
-    with pytest.raises(UsageError, match="workers: got '4', allowed: its default with the peer planted"):
+    with pytest.raises(UsageError, match="workers: got '4', allowed: the default, since the peer planted"):
         server_command(Arm(OF.but(workers=4)).server, CATALOG)
 
 

@@ -76,7 +76,7 @@ def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
     # A server of ours that has not got the entity: any other service of the same transport.
     other = f"{sys.executable} -m experiments.services serve echo --transport http1 --port 0"
     plan = TablePlan("study", "part", (Cell(BASE.but(service=other), 5),), (), 1)
-    with pytest.raises(Unavailable, match="GET /entities/1: 0 replies as they should be"):
+    with pytest.raises(Unavailable, match="GET /entities/1: 0 correct replies"):
         tuple(table.runs(plan, 1, on))
 
 

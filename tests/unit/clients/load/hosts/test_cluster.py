@@ -28,7 +28,7 @@ from experiments.design.arms import Arm, Group
 from experiments.design.setting import setting
 from experiments.design.sweep import Sweep, Windows
 from experiments.measure.bench import CATALOG, Hosts, bench
-from experiments.measure.blocks import measure
+from experiments.measure.runner import measure_block
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import shown_address
 from tests.cluster import SCHEDULER, Cluster, wait_for
@@ -95,7 +95,7 @@ def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
     arm = Arm(setting(clients=3, mix="trade"))
     sweep = Sweep("try", "try", (Group((arm,)),), (), 2, (1,), turns=Windows(0.1, 0.5), limits=BESIDE_OTHERS)
     on = replace(bench(CATALOG), hosts=Hosts(scheduler(hosts), "127.0.0.1", HOSTS))
-    block = measure(sweep, 1, 1, on, lambda _: None)
+    block = measure_block(sweep, 1, 1, on)
     (seen,) = block.arms
     assert [[host.name for host in window.hosts] for window in seen.windows] == [list(HOSTS)] * 2
     each = [host for window in seen.windows for host in window.hosts]
@@ -111,7 +111,7 @@ def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
     assert [each.foreign_ticks for each in block.rounds] == [None, None]
     lacking = replace(on, hosts=Hosts(scheduler(hosts), "127.0.0.1", (*HOSTS, "third")))
     with pytest.raises(Refused, match="host third is gone"):
-        measure(sweep, 1, 1, lacking, lambda _: None)
+        measure_block(sweep, 1, 1, lacking)
 
 
 def in_window_ns(host: LoadResult) -> Nanoseconds:
