@@ -186,14 +186,7 @@ FACTORS: Mapping[str, Factor] = {
     each.name: each
     for each in (
         Factor("service", "server", SERVED, "stock", "service of the server", wire=True),
-        Factor(
-            "language",
-            "server",
-            one_of(*LANGUAGES),
-            PYTHON,
-            "programming language of the server",
-            wire=True,
-        ),
+        Factor("language", "server", one_of(*LANGUAGES), PYTHON, "programming language of the server", wire=True),
         Factor("transport", "server", one_of(*PROTOCOLS), "sockets", "transport of the requests", wire=True),
         Factor(
             "executor",
@@ -205,13 +198,7 @@ FACTORS: Mapping[str, Factor] = {
             fault=one_thread,
         ),
         Factor(
-            "workers",
-            "server",
-            whole(1, 1024),
-            8,
-            "threads that run requests",
-            _option("--workers"),
-            fault=few_threads,
+            "workers", "server", whole(1, 1024), 8, "threads that run requests", _option("--workers"), fault=few_threads
         ),
         Factor(
             "processes",
@@ -318,13 +305,7 @@ FACTORS: Mapping[str, Factor] = {
         ),
         Factor("size", "load", SIZE, _own_size, "bytes of a message; none: the request type's own size", wire=True),
         Factor(
-            "updater",
-            "load",
-            YES_NO,
-            False,
-            "yes: a price updater sends at the same time",
-            wire=True,
-            fault=no_update,
+            "updater", "load", YES_NO, False, "yes: a price updater sends at the same time", wire=True, fault=no_update
         ),
         Factor(
             "client",

@@ -4,7 +4,7 @@ A level is a value of a factor, such as ``grpc`` of the factor ``transport``.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Level = str | int | float | bool | None
 
@@ -61,35 +61,29 @@ def one_of(*names: str) -> Kind:
 
 def whole(low: int, high: int, none: bool = False) -> Kind:
     """Kind of levels that are whole numbers. With ``none``, the level None is also allowed."""
-
-    def parse(text: str) -> Level:
-        if none and text == "none":
-            return None
-        if not low <= (value := int(text)) <= high:
-            raise ValueError(text)
-        return value
-
-    return Kind(parse, f"a whole number from {low} to {high}" + ", or none" * none, f"{low}..{high}" + "|none" * none)
+    kind = Kind(int, f"a whole number from {low} to {high}", f"{low}..{high}")
+    return _within(low, high, none, kind)
 
 
 def number(low: float, high: float, none: bool = False) -> Kind:
     """Kind of levels that are numbers. With ``none``, the level None is also allowed."""
+    kind = Kind(float, f"a number from {low:g} to {high:g}", f"{low:,g}..{high:,.0f}".replace(",", ""))
+    return _within(low, high, none, kind)
+
+
+def _within(low: float, high: float, none: bool, kind: Kind) -> Kind:
+    """The kind of numbers, limited to a range; with ``none`` also the level None."""
 
     def parse(text: str) -> Level:
         if none and text == "none":
             return None
-        if not low <= (value := float(text)) <= high:
+        value = kind.parse(text)
+        if not (isinstance(value, (int, float)) and low <= value <= high):
             raise ValueError(text)
         return value
 
-    allowed = f"a number from {low:g} to {high:g}" + (", or none" if none else "")
-    return Kind(parse, allowed, f"{low:,g}..{high:,.0f}".replace(",", "") + "|none" * none)
+    return Kind(parse, kind.allowed + ", or none" * none, kind.levels + "|none" * none)
 
 
-def _parse_yes_no(text: str) -> Level:
-    if text not in ("yes", "no"):
-        raise ValueError(text)
-    return text == "yes"
-
-
-YES_NO = Kind(_parse_yes_no, "yes, no", "yes|no")
+_YES_OR_NO = one_of("yes", "no")
+YES_NO = replace(_YES_OR_NO, parse=lambda text: _YES_OR_NO.parse(text) == "yes")

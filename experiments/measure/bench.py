@@ -40,8 +40,6 @@ from stock_service.trading.catalog_file import load as load_catalog
 CATALOG = Path(__file__).with_name("catalog.toml")
 """File of the default stocks, whose volume limits no run reaches."""
 
-_NONE: Mapping[str, LoadProgram] = MappingProxyType({})
-
 _ADDRESS = re.compile(r"\S+:\d+")
 
 
@@ -94,7 +92,7 @@ def stocks_of(catalog: Path) -> tuple[str, ...]:
 def bench(
     catalog: Path,
     request_types: tuple[RequestType, ...] = (),
-    load_programs: Mapping[str, LoadProgram] = _NONE,
+    load_programs: Mapping[str, LoadProgram] = MappingProxyType({}),
     seed: int | None = None,
 ) -> Bench:
     """A bench on this machine. ``seed`` selects the cores; None: the first two cores."""

@@ -227,8 +227,11 @@ class Program:
             if code not in self._exits:
                 raise self._failed(f"exit code {code}")
         finally:
-            self._kill()
-            self._close()
+            self._signal(signal.SIGKILL)
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._stderr.close()
 
     def ended(self, timeout_s: float = STOP_S) -> str:
         """Stops the program like ``stop``. Gives the program's output after its first line."""
@@ -256,15 +259,6 @@ class Program:
         """Sends a signal to all processes of the program's session. Does nothing if all processes have ended."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-
-    def _kill(self) -> None:
-        self._signal(signal.SIGKILL)
-        self._process.wait()
-
-    def _close(self) -> None:
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._stderr.close()
 
     def _ended(self, before: str, code: int) -> ProgramFailed:
         kind = ProgramRefused if code == USAGE_EXIT else ProgramFailed

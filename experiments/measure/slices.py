@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import psutil
@@ -88,14 +89,13 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
         loads = turn_loads(sweep, servers, bench, seed=sweep.seed * 1000 + number * 10 + attempt)
         with TurnClients(loads) as clients:
             responses_s = _responses_s(sweep, loads, clients)
-            before = {key: program.user_and_kernel_s() for key, program in servers.programs.items()}
-            threads_before = {key: executor_cpu_s(program, key) for key, program in servers.programs.items()}
+            before = {key: Spent.so_far(program, key) for key, program in servers.programs.items()}
             slots = _drawn(sweep, responses_s, number, attempt)
             turns = [slot.turn for slot in slots]
             clients.begin(turns)
             rounds = list(_watched(slots, watch, not servers.addresses.keys() - servers.programs.keys()))
             reports = clients.gather()
-            seen = [_looked(servers, key, before, threads_before) for key in sweep.servers]
+            seen = [look(servers, key, before.get(key)) for key in sweep.servers]
         running.close()  # servers write their timelines as they stop
         order = [(slot.round, slot.appearance) for slot in slots]
         robbed = robbed_rounds(sweep, rounds)
@@ -172,24 +172,39 @@ def load_plan(arm: Arm, address: Address, bench: Bench, seed: int) -> LoadPlan:
     )
 
 
-def look(servers: Servers, key: ServerKey, before: Mapping[ServerKey, Mapping[int, float]]) -> ServerSeen | None:
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Processor time of a server so far, in seconds."""
+
+    user_s: float
+    kernel_s: float
+    executor_s: Mapping[int, float]
+    """Time of each thread of the server's executor, by the thread's id."""
+
+    @classmethod
+    def so_far(cls, program: Program, key: ServerKey) -> Self:
+        """Processor time of a running server. Raises ProgramFailed for an ended server."""
+        return cls(*program.user_and_kernel_s(), threads_cpu_s(program.pids, str(dict(key[0]).get("executor"))))
+
+
+def look(servers: Servers, key: ServerKey, before: Spent | None = None) -> ServerSeen | None:
     """State of a server now. None for a server that was not started here. Raises ProgramFailed for an ended server.
 
-    ``before`` has the results of ``executor_cpu_s`` at the start of the measured part. A server without a result
-    started with this part.
+    ``before`` has the processor time at the start of the measured part. None: the server started with this part, and
+    the kernel's share is not needed.
     """
     program = servers.programs.get(key)
     if program is None:
         return None
     connections = program.connections(servers.addresses[key])
-    threads, memory_mib = program.threads(), program.memory_mib()
-    at_work = threads_at_work(before.get(key, {}), executor_cpu_s(program, key))
-    return ServerSeen(threads, connections, memory_mib, len(program.pids), at_work=at_work)
-
-
-def executor_cpu_s(program: Program, key: ServerKey) -> dict[int, float]:
-    """Processor time in seconds of each thread of a server's executor so far, by the thread's id."""
-    return threads_cpu_s(program.pids, str(dict(key[0]).get("executor")))
+    threads, memory_mib, now = program.threads(), program.memory_mib(), Spent.so_far(program, key)
+    at_work = threads_at_work({} if before is None else before.executor_s, now.executor_s)
+    seen = ServerSeen(threads, connections, memory_mib, len(program.pids), at_work=at_work)
+    if before is None:
+        return seen
+    kernel_s = now.kernel_s - before.kernel_s
+    spent_s = now.user_s - before.user_s + kernel_s
+    return replace(seen, kernel_share=kernel_s / spent_s) if spent_s >= SHARED_S else seen
 
 
 def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
@@ -212,22 +227,6 @@ def threads_at_work(before_s: Mapping[int, float], after_s: Mapping[int, float])
     """Number of threads that ran requests between two readings. None for too little processor time."""
     spent_s = [cpu_s - before_s.get(thread, 0.0) for thread, cpu_s in after_s.items()]
     return sum(each >= AT_WORK_SHARE * sum(spent_s) for each in spent_s) if sum(spent_s) >= SHARED_S else None
-
-
-def _looked(
-    servers: Servers,
-    key: ServerKey,
-    before: Mapping[ServerKey, tuple[float, float]],
-    threads_before: Mapping[ServerKey, Mapping[int, float]],
-) -> ServerSeen | None:
-    """State of a server as by ``look``, with the kernel's share of the processor time since ``before``."""
-    seen = look(servers, key, threads_before)
-    if seen is None:
-        return None
-    user_s, kernel_s = (
-        now - then for now, then in zip(servers.programs[key].user_and_kernel_s(), before[key], strict=True)
-    )
-    return replace(seen, kernel_share=kernel_s / (user_s + kernel_s)) if user_s + kernel_s >= SHARED_S else seen
 
 
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:

@@ -153,7 +153,7 @@ def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, Serv
     with ExitStack() as running:
         servers = started(keys, bench, running)
         yield servers
-        after |= {key: look(servers, key, {}) for key in keys}
+        after |= {key: look(servers, key) for key in keys}
 
 
 def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -> Seen:

@@ -103,6 +103,9 @@ class Environment:
 
 def look() -> Environment:
     """Environment of this machine now. Blocks for some 0.5 s."""
+    clock_source = _read(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
+    status = _git("status", "--porcelain", "--untracked-files=no")
+    changes = _git("diff", "HEAD", "--binary", "--no-ext-diff")
     return Environment(
         machine=platform.machine(),
         cpu_model=_cpu_info("model name") or platform.processor() or UNKNOWN,
@@ -113,14 +116,14 @@ def look() -> Environment:
         memory_mib=psutil.virtual_memory().total >> 20,
         system=_system(),
         kernel=f"{platform.system()} {platform.release()}",
-        clock=_clock(),
+        clock=f"{time.get_clock_info('perf_counter').implementation}, {clock_source}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
         gil=getattr(sys, "_is_gil_enabled", lambda: True)(),  # from Python 3.13
         packages={name: fingerprint.version_of(name, UNKNOWN) for name in PACKAGES},
         commit=_git("rev-parse", "HEAD") or UNKNOWN,
-        dirty=_dirty(),
+        dirty=None if status is None else bool(status),
         before=busy(),
-        changes=_changes(),
+        changes=None if changes is None else hashlib.sha256(changes.encode()).hexdigest(),
         languages=_languages(),
         interfaces=_interfaces(),
         power=_power(),
@@ -216,11 +219,6 @@ def _system() -> str:
         return platform.platform()
 
 
-def _clock() -> str:
-    source = _read(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
-    return f"{time.get_clock_info('perf_counter').implementation}, {source}"
-
-
 def _languages() -> dict[str, str]:
     """Version line of each language's compiler. Missing compilers are left out."""
     probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.build and peer.needs}
@@ -242,16 +240,6 @@ def _interfaces() -> tuple[str, ...] | None:
 def _power() -> str:
     battery = psutil.sensors_battery()
     return "battery" if battery is not None and battery.power_plugged is False else "mains"
-
-
-def _dirty() -> bool | None:
-    status = _git("status", "--porcelain", "--untracked-files=no")
-    return None if status is None else bool(status)
-
-
-def _changes() -> str | None:
-    changes = _git("diff", "HEAD", "--binary", "--no-ext-diff")
-    return None if changes is None else hashlib.sha256(changes.encode()).hexdigest()
 
 
 def _git(*arguments: str) -> str | None:

@@ -215,8 +215,8 @@ def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
         if of_line != digest(line):
             raise UsageError(f"{file} line {number}", "a block that was edited", AS_WRITTEN)
         if of_plan != plan:
-            limits = _edited_limits(folder) if form.plan_file == SWEEP_FILE else ""
-            given = f"a plan that was edited after block {number}{limits}"
+            limits = other_limits(read_sweep(folder)) if form.plan_file == SWEEP_FILE else []
+            given = f"a plan that was edited after block {number}" + (f", with {', '.join(limits)}" if limits else "")
             raise UsageError(str(plan_file), given, "the plan that the blocks were measured with")
         try:
             blocks.append(msgspec.json.decode(line, type=form.block, dec_hook=_decoded))
@@ -290,12 +290,6 @@ def other_limits(sweep: Sweep) -> list[str]:
     """Limits of a sweep that differ from this version's limits, in words."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
-
-
-def _edited_limits(folder: Path) -> str:
-    """Limits of an edited folder's sweep that differ from this version's limits, as the end of a sentence."""
-    found = other_limits(read_sweep(folder))
-    return f", with {', '.join(found)}" if found else ""
 
 
 def digest(content: bytes) -> bytes:

@@ -65,8 +65,8 @@ def counts_text(counts: Mapping[str, int]) -> str:
 def _of_request(block: Block, arm: int, request: str, answered: Answered, connections: int) -> dict[str, Cell]:
     """Columns of one request type of an arm."""
     of = answered.times.distribution()
-    kept = [ns for ns, each, fate in _slices(block, block.slices.counted_ns) if each == arm and fate == KEPT]
-    counted_s = sum(kept) / 1e9
+    columns = zip(block.slices.counted_ns, block.slices.arm, block.slices.fate, strict=True)
+    counted_s = sum(ns for ns, each, fate in columns if each == arm and fate == KEPT) / 1e9
     throughput_hz = answered.times.count / counted_s if counted_s else None
     return {
         "count": answered.times.count,
@@ -112,10 +112,6 @@ def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
         "slices_kept": len(own) - len(lost),
         "slices_lost": counts_text({fate: lost.count(fate) for fate in dict.fromkeys(lost)}),
     }
-
-
-def _slices(block: Block, column: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    return zip(column, block.slices.arm, block.slices.fate, strict=True)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -66,10 +66,10 @@ def test_every_service_is_served_and_every_transport_serves_one(name: str, trans
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_leaks")
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", ["sockets", "grpc_aio"])
 def test_the_stock_service_is_served_beside_them(transport: str, tmp_path: Path) -> None:
-    """The stock service is served beside the studies' services, with its own options, those of every server, and extra
-    work. Its locks are in the timeline."""
+    """The stock service has its own options, the options of every server, and extra work, on threads and on a loop.
+    Its locks are in the timeline. ``results/test_fingerprint.py`` serves stocks on every transport."""
     catalog, file = tmp_path / "catalog.toml", tmp_path / "timeline"
     catalog.write_text('[[stocks]]\nname = "Only"\nprice = 1.50\nvolume_limit = 5\n')
     command = [sys.executable, "-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]

@@ -1,7 +1,9 @@
 """The bench: the command of an arm's server, and a whole block on real servers."""
 
 import signal
+import socket
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -283,11 +285,17 @@ def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -
     assert (row["client_cpu_share"], row["wire_bytes"]) == (None, None)
 
 
-@pytest.mark.slow
-def test_a_window_without_a_reply_is_lost_and_counted() -> None:
-    """The machine stood still, or every request failed: the block goes on, and has the errors."""
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """Levels of a server that runs already, and that no load program asks."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"service=127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_window_without_a_reply_is_lost_and_counted(nobody: str) -> None:
+    """A window without a reply is silent. The block goes on, and has the errors."""
     nothing = LoadProgram(Path(), lambda *_: Reading(0, 0.0, 0.0, 0.0, errors=3, times=Times()))
-    arm = Arm(read("sockets client=c"))
+    arm = Arm(read(f"sockets client=c {nobody}"))
     sweep = on_servers(Windows(0.05, 0.1), arm, rounds=2)
     block = measure_block(sweep, 1, 1, bench(CATALOG, load_programs={"c": nothing}))
     assert block.slices.fate == [SILENT, SILENT]
@@ -295,8 +303,7 @@ def test_a_window_without_a_reply_is_lost_and_counted() -> None:
     assert [refusal.gate for refusal in gates.errors(sweep.limits, arm, block.arms[0])] == [4]
 
 
-@pytest.mark.slow
-def test_a_load_program_is_told_what_calls_hold() -> None:
+def test_a_load_program_is_told_what_calls_hold(nobody: str) -> None:
     """A load program gets the content of calls, and the calls at once. The client's processor time is in the block."""
     asked: list[Ask] = []
 
@@ -305,10 +312,8 @@ def test_a_load_program_is_told_what_calls_hold() -> None:
         return Reading(1, 9.0, 9.0, 9.0, 2, Times(), 0.5, 2, never_sent=3, late_us_p99=70.0)
 
     words = "grpc_static client=grpc-go connections=4 in_flight=16 headers=traceparent deadline_ms=90 rate_hz=80"
-    sweep = on_servers(Windows(0.05, 0.1), Arm(read(words)))
-    block = measure_block(
-        sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": LoadProgram(Path(), noted)}), lambda _: None
-    )
+    sweep = on_servers(Windows(0.05, 0.1), Arm(read(f"{words} {nobody}")))
+    block = measure_block(sweep, 1, 1, bench(CATALOG, load_programs={"grpc-go": LoadProgram(Path(), noted)}))
     assert [(ask.connections, ask.in_flight, ask.headers) for ask in asked] == [(4, 16, "traceparent")]
     assert [(ask.deadline_s, ask.rate_hz, ask.arrivals) for ask in asked] == [(0.09, 80.0, "poisson")]
     (window,) = block.arms[0].windows

@@ -175,9 +175,7 @@ def test_it_drives_an_arm_in_windows(load: Path) -> None:
     echo = shlex.join([sys.executable, *served.split()])
     other = Arm(base.but(service=echo, mix="get"))
     sweep = on_servers(Windows(0.05, 0.3), *arms, other)
-    block = measure_block(
-        sweep, 1, 1, bench(CATALOG, load_programs={"c-http": LoadProgram(load, c_http)}), lambda _: None
-    )
+    block = measure_block(sweep, 1, 1, bench(CATALOG, load_programs={"c-http": LoadProgram(load, c_http)}))
     fates = dict(zip(block.slices.arm, block.slices.fate, strict=True))
     assert fates == {0: KEPT, 1: KEPT, 2: SILENT}
     for place, arm in enumerate(block.slices.arm):

@@ -1,16 +1,20 @@
 """Windows whose servers start in turn: measured on real servers, which are there for their group alone."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import ClassVar, Self
 
 import pytest
 
 from experiments.design.arms import Arm, Group
 from experiments.design.setting import setting
 from experiments.design.sweep import Sweep, Windows
-from experiments.measure.bench import CATALOG, bench
+from experiments.measure import slices
+from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.runner import measure_block
 from experiments.results.observed import KEPT
-from tests.unit.experiments.blocks import BESIDE_OTHERS, on_servers
+from stock_service.rpc.transports import Address
+from tests.unit.experiments.blocks import BESIDE_OTHERS
 
 ECHO = setting(service="echo", mix="echo", client="lean", connections=2)
 
@@ -33,13 +37,29 @@ def test_each_group_has_its_own_servers_while_it_stands() -> None:
     assert min(block.slices.server_cpu_ns) > 0
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(60)
-def test_a_server_that_is_free_is_pinned_to_no_core() -> None:
-    """A server with placement free is pinned to no core, and neither is its load. On one core there is no choice."""
-    on = bench(CATALOG)
-    apart, free = on.placed({"placement": "apart"}), on.placed({"placement": "free"})
-    assert (apart, free.server_cores, free.load_cores) == (on, None, None)
-    sweep = on_servers(Windows(0.05, 0.1, in_turn=True), Arm(ECHO.but(placement="free")))
-    block = measure_block(sweep, 1, 1, replace(on, server_cores=None))
-    assert block.slices.fate == [KEPT]
+class Noted:
+    """A program that notes its cores instead of starting."""
+
+    pinned: ClassVar[list[tuple[int, ...] | None]] = []
+
+    def __init__(self, _: Sequence[str], cpus: tuple[int, ...] | None, __: Sequence[int]) -> None:
+        self.pinned.append(cpus)
+
+    def ready(self) -> Address:
+        return "127.0.0.1", 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_a_server_that_is_free_is_pinned_to_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server with placement free has no core of its own, and neither has its load. Others are pinned."""
+    monkeypatch.setattr(slices, "Program", Noted)
+    on = Bench(CATALOG, (0,), (1,))
+    arms = [Arm(ECHO.but(placement=each)) for each in ("free", "apart")]
+    with ExitStack() as running:
+        slices.started([arm.server for arm in arms], on, running)
+    assert Noted.pinned == [None, (0,)]
+    assert [slices.load_plan(arm, ("127.0.0.1", 1), on, 1).cpus for arm in arms] == [None, (1,)]

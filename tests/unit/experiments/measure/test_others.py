@@ -111,7 +111,7 @@ def test_what_cannot_be_told_is_not_told(tmp_path: Path) -> None:
 def test_a_real_neighbour_is_seen() -> None:
     """An orphan that computes is foreign; a child that computes is not, though it has ended."""
     watch = MachineWatch()
-    busy = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"]
+    busy = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.25: pass"]
     subprocess.run(busy, check=True)
     beside_child = watch.seen()
     pid = int(subprocess.check_output(["sh", "-c", '"$@" >/dev/null 2>&1 & echo $!', "sh", *busy]))
@@ -120,6 +120,6 @@ def test_a_real_neighbour_is_seen() -> None:
     beside_neighbour = watch.seen()
     assert beside_child.foreign_ticks is not None
     assert beside_neighbour.foreign_ticks is not None
-    others = len(cores()) * beside_child.duration_s * 100 - 40  # whatever else this machine does
+    others = len(cores()) * beside_child.duration_s * 100 - 20  # whatever else this machine does
     assert beside_child.foreign_ticks < others
-    assert beside_neighbour.foreign_ticks > 40
+    assert beside_neighbour.foreign_ticks > 20

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.design.arms import ServerKey
 from experiments.measure.programs import Program
-from experiments.measure.slices import SHARED_S, Servers, executor_cpu_s, look, threads_at_work, threads_cpu_s
+from experiments.measure.slices import SHARED_S, Servers, Spent, look, threads_at_work, threads_cpu_s
 from stock_service.rpc.concurrency.executor import tell_name
 
 PREFIX = "planted"
@@ -60,6 +60,9 @@ class Measured:
     def connections(self, _: object) -> int:
         return 1
 
+    def user_and_kernel_s(self) -> tuple[float, float]:
+        return 1.0, 1.0
+
     threads = memory_mib = lambda _: 1
 
 
@@ -70,7 +73,7 @@ def test_a_server_is_looked_at_from_where_its_measured_part_began() -> None:
     program = cast(Program, Measured())
     servers = Servers({key: ("127.0.0.1", 1)}, {key: program}, {})
     with pool(0.1, 0.1):
-        seen, since = look(servers, key, {}), look(servers, key, {key: executor_cpu_s(program, key)})
+        seen, since = look(servers, key), look(servers, key, Spent.so_far(program, key))
     assert seen is not None
     assert since is not None
     assert (seen.at_work, since.at_work) == (2, None)
