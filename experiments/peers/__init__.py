@@ -4,11 +4,11 @@ A peer's server keeps the process contract of ``stock_service/rpc/process/servin
 describes its service and its client's measurement. ``make peers`` builds the peers that this machine can build, each
 into a folder of its own under ``BUILT``. A peer counts as built if it was built from the present sources.
 
-A peer in Python runs from its sources. Two Python peers use our own servers. The greeter's peer has a client to be
-compared. The stock service's peer runs our server on a free-threaded Python, if this machine has such a Python
-(``python/free_threaded.py``). ``python/epoll_server.py`` is a server of our protocol that uses only our messages. The
-socket APIs in Python have a server and a client of their own (``python/echo_server.py``). gRPC servers of other
-projects are packages, which ``make grpc-servers`` installs.
+A peer is a server of another language or project. A peer in Python runs from its sources. Two Python peers use our own
+servers. The greeter's peer has a client to be compared. The stock service's peer runs our server on a free-threaded
+Python, if this machine has such a Python (``python/free_threaded.py``). ``python/epoll_server.py`` is a server of our
+protocol that uses only our messages. The socket APIs in Python have a server and a client of their own
+(``python/echo_server.py``). gRPC servers of other projects are packages, which ``make grpc-servers`` installs.
 
 This module starts no peer. This module imports only the project's errors, so that every module may import it.
 """
@@ -42,7 +42,7 @@ STRANGERS = ("grpcio", "grpcio-aio", "pygrpc-native", "connectrpc-wsgi", "connec
 """The greeter on gRPC servers of others in Python: ``experiments/services/grpc_servers.py``."""
 
 PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0")
-"""Command of the stock service written as grpcio's examples write a server, with nothing of ours."""
+"""Command of the stock service in the style of grpcio's examples, without our code."""
 
 _PROBE_S = 30.0
 """Longest time for a tool to print its version."""
@@ -295,7 +295,7 @@ def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE
 
 
 def client_takes(served: tuple[str, str, str], factor: str) -> bool:
-    """True where the client of a peer takes a factor's level; ``served``: the peer's service, language and
+    """True if the client of a peer has an option for this factor. ``served`` has the peer's service, language and
     transport."""
     own = (each for each in PEERS.values() if (each.serves, each.language, each.transport) == served)
     return any(f"{{{factor}}}" in word for each in own for word in each.client)

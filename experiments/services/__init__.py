@@ -1,4 +1,4 @@
-"""The studies' own services. Each runs on every transport, as the stock service does."""
+"""Services of the studies. Each service runs on every transport, like the stock service."""
 
 from importlib import import_module
 from typing import cast
@@ -6,13 +6,13 @@ from typing import cast
 from stock_service.rpc.service import Service
 
 STOCK = "stock"
-"""The stock service itself, which the same command serves."""
+"""Name of the stock service, which the same command serves."""
 
 NULL = "null"
-"""No service: the load client's null server, which answers every request with the same reply."""
+"""Name of the load client's null server, which has no service and answers every request with an equal reply."""
 
 PLAIN = "plain-grpcio"
-"""The stock service written as in grpcio's examples: a peer in Python, without any part of our server."""
+"""Name of the stock service in the style of grpcio's examples: a peer in Python without any code of our server."""
 
 SERVICES: dict[str, str] = {
     "echo": "experiments.services.echo:echo",
@@ -24,7 +24,7 @@ SERVICES: dict[str, str] = {
 """Every service by the name that ``python -m experiments.services serve`` takes, and the function that makes it."""
 
 OURS = (STOCK, *SERVICES)
-"""Our own services, by name."""
+"""Names of our own services."""
 
 STATEFUL = ("entity",)
 """Services that keep values in their process, so that only one process may serve them."""

@@ -1,9 +1,9 @@
 """``python -m experiments.services serve NAME --transport T …`` serves a service for the experiments; ``list`` prints
 the services.
 
-The command keeps the process contract and takes the options of every server here. ``stock`` is the stock service
-itself, which also takes the options on stocks. So all arms of an experiment are started in the same way, and can do
-extra work.
+The command keeps the process contract (``stock_service/rpc/process/serving.py``) and has the options of every server
+here. ``stock`` is the stock service, which also has the options on stocks. So one command starts the servers of all
+arms of an experiment, with extra work on demand. An arm is a server under a load.
 """
 
 import sys
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _add_work(parser: Parser) -> None:
-    """Adds options of the extra work that every request does."""
+    """Adds the options of extra work in every request."""
     for name, text in (
         ("--io-ms", "waits so many milliseconds in every request, off the processor"),
         ("--cpu-ms", "computes so many milliseconds in every request, holding the interpreter (GIL)"),

@@ -4,7 +4,7 @@
 |---|---|---|
 | get | shared | shared |
 | put of a known id | shared | alone |
-| put of a new id | alone | none: nobody else is in the map |
+| put of a new id | alone | none, since no other thread uses the map |
 
 So a put of a new id waits for all other requests. Requests for different known ids do not wait for each other. The
 map's lock is always taken first. Left out: removing an entity.
@@ -49,8 +49,7 @@ class Entry:
 
 
 class EntityStore:
-    """Entities by id. Any thread may call any method. A call waits only while another thread holds a lock that the call
-    needs."""
+    """Entities by id. Any thread may call any method. A call waits only for locks that other threads hold."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class EntityStore:
             self.put(entity)
 
     def get(self, id: int) -> Entity | None:  # noqa: A002  # the field's name
-        """The entity as the last put stored it; None where no entity has the id."""
+        """The entity of the last put with this id. None for an unknown id."""
         with self._map_lock.reader:
             entry = self._entries.get(id)
             if entry is None:
@@ -87,7 +86,7 @@ class EntityStore:
             return self._add(entity)
 
     def _add(self, entity: Entity) -> bool:
-        """Stores an entity whose id was missing a moment ago. The caller holds the map's lock alone."""
+        """Stores an entity whose id was missing before. The caller holds the map's lock alone."""
         entry = self._entries.get(entity.id)
         if entry is not None:  # another put of the same id came first
             _write(entry, entity)

@@ -5,8 +5,8 @@ The ratio of the throughputs of ``grpc_aio`` and of this server is the cost of o
     python -m experiments compare grpc_aio 'python -m experiments.services.grpc_aio_pattern' --transport grpc_aio \\
         --load library --connections 8
 
-A coroutine answers each method. The stocks are the same as in our servers. Left out: limits, and waiting for accepted
-requests, since SIGTERM ends the server at once.
+A coroutine answers each method. The server has the stocks of our servers. SIGTERM ends the server at once. Left out:
+limits, and a wait for accepted requests.
 """
 
 import asyncio

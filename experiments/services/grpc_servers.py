@@ -1,11 +1,11 @@
 """``python -m experiments.services.grpc_servers NAME`` serves the greeter on another project's gRPC server, as its
 guide shows it.
 
-The study ``python_grpc_servers`` compares these servers with ``grpc_static``. A pool has eight threads. A server that
-has TLS or connection ages gets ``--tls-cert`` and ``--age-s``. Other servers run without TLS and connection ages, which
-the command ``keeps`` detects. ``keeps`` also calls the service ``TRIAL``. This program prints ``ready HOST:PORT``.
-SIGTERM ends this program; calls under way end first, if the server supports this. Left out: connectrpc on uvicorn,
-which has only HTTP/1.1 and so no gRPC.
+The study ``python_grpc_servers`` compares these servers with ``grpc_static``. A pool has eight threads. The options
+``--tls-cert`` and ``--age-s`` set TLS and an age of connections, if the server supports these. Another server ignores
+these options, which the command ``experiments.measure.keeps`` detects. This command also calls the service ``TRIAL``.
+The program prints ``ready HOST:PORT``. SIGTERM ends the program. Calls that have begun end first, if the server
+supports this. Left out: connectrpc on uvicorn, which has only HTTP/1.1 and so no gRPC.
 """
 
 import argparse
@@ -51,13 +51,13 @@ class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
 
 
 def waited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Replies after a wait. The reply has the number of seconds."""
+    """Replies after a wait of ``request.name`` seconds. The reply has the seconds until the call's deadline."""
     time.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 
 
 async def awaited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Replies after a wait, on an event loop."""
+    """Replies after a wait of ``request.name`` seconds, on an event loop."""
     await asyncio.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 

@@ -1,7 +1,7 @@
 """``python -m experiments.services.servicer --transport T …`` serves a servicer of gRPC's generated code, unchanged.
 
-``add_GreeterServicer_to_server`` adds the servicer to ``Added``, as to a server of grpcio. The other parts are the same
-as in every server here. The adapter covers the needs of the study ``python_grpc_servers``: methods with one request and
+``add_GreeterServicer_to_server`` adds the servicer to ``Added``, as to a server of grpcio. All other parts are those of
+our servers. The adapter covers the needs of the study ``python_grpc_servers``: methods with one request and
 one or several replies, and the parts of ``grpc.ServicerContext`` that concern the method's own call. Left out:
 interceptors, and status codes that our faults lack.
 """

@@ -7,8 +7,8 @@ A request's work is the sum of three kinds of work. Each kind loads a server in 
 - ``hash_ms``: computing in C, which releases the interpreter. Each core can compute for one thread at the same time. An
   event loop cannot serve other calls meanwhile.
 
-Computing is measured by the thread's own processor clock, which stops while other threads run. So two threads that
-share a core take twice as long. The best of several tries at start-up gives the machine's speed. Bytecode runs for
+The thread's own processor clock measures the computing, and stops while other threads run. So two threads on one core
+take twice as long. The best of several tries at start-up gives the machine's speed. Bytecode runs for
 about half of the remaining time, and then reads the clock again. The computing takes the asked time, and some µs more.
 The kernel's part of these µs is a dozen readings of the clock. A hash is over the number of bytes that took the asked
 time at start-up, within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
@@ -99,7 +99,7 @@ def bytes_hashed_in(ms: float) -> int:
 
 
 def _least_ms(piece: Callable[[], None]) -> float:
-    """This thread's processor time for a piece of work: the shortest of several tries."""
+    """This thread's processor time for a piece of work: the shortest time of several tries."""
 
     def taken_ms() -> float:
         began_ns = time.thread_time_ns()

@@ -1,8 +1,8 @@
 """Requests that the load client sends to the studies' services, and the checks of their replies.
 
-A load client repeats the requests that it has drawn. So the first ``entity-put-new`` of an id stores a new id, and a
-later put stores a known id. The reply tells if the id was new, and both replies are OK. A newly started server lacks
-all of these ids.
+A load client draws requests, and repeats these requests. So the first ``entity-put-new`` of an id stores a new id, and
+a later put stores a known id. The reply states if the id was new, and both replies are valid. A new server lacks all of
+these ids.
 """
 
 import json
@@ -31,10 +31,10 @@ _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
 
 
 _NAME = "world"
-"""Name that the original's client greets."""
+"""Name that the client of gRPC's examples greets."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
-"""Array that textbooks sort."""
+"""Array of seven numbers that textbooks sort."""
 
 ARRAYS = 16
 """Number of different arrays of one length that are sent."""
@@ -53,7 +53,7 @@ Reply = TypeVar("Reply", bound=Message)
 
 
 def decoded(kind: type[Reply], reply: bytes) -> Reply:
-    """A reply as its message. Raises InternalFault for bytes that are not such a message."""
+    """Message of a reply. Raises InternalFault for bytes that are not a message of this kind."""
     try:
         return kind.FromString(reply)
     except DecodeError as error:
@@ -83,7 +83,7 @@ def arrays(length: int, seed: int = 0) -> list[list[int]]:
 
 
 def sort_requests(given: Iterable[Iterable[int]]) -> tuple[RequestType, RequestType]:
-    """``merge`` and ``quick``: sort these arrays by either algorithm. Peers' clients have the same names for them."""
+    """Request types ``merge`` and ``quick``, which sort these arrays. Clients of peers use the same two names."""
     sent = [list(values) for values in given]
     expected = frozenset(tuple(sorted(values)) for values in sent)
     merge = tuple(sort_pb2.MergeSortRequest(values=values).SerializeToString() for values in sent)
@@ -99,7 +99,7 @@ def _sorted(
     expected: frozenset[tuple[int, ...]],
     reply: bytes,
 ) -> int:
-    """OK for one of the arrays that are sent, in order. Raises InternalFault for another array."""
+    """OK for a sent array in ascending order. Raises InternalFault for another array."""
     values = tuple(decoded(kind, reply).values)
     if values not in expected:
         raise InternalFault(f"{len(values)} values that are none of the arrays that were sent, in order")

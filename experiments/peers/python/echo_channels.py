@@ -40,7 +40,7 @@ class Channel(Protocol):
         """Sends a message. Raises Gone."""
 
     def receive(self) -> bytes | None:
-        """The next message; None if no message comes in time. Raises Gone."""
+        """The next message. None if no message comes in time. Raises Gone."""
 
     def close(self) -> None:
         """Closes the channel. Returns when the sent messages are on their way."""

@@ -2,7 +2,7 @@
 
     python -m experiments.peers.python.epoll_server --port 0
 
-This server does the same as the server in C (``experiments/peers/c/stock_server.c``), in Python and with protobuf's
+This server is like the server in C (``experiments/peers/c/stock_server.c``), but in Python and with protobuf's
 messages. The server has no pool, no lock, no queue, no deadlines, no limit but a frame's size, and no code of our
 server. The cost of these parts is the difference between our server and this server. The server answers Lookups of the
 default four stocks. Any other method gets the fault UNIMPLEMENTED. A connection whose peer does not read its replies is

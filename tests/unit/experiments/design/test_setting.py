@@ -1,4 +1,4 @@
-"""Settings and factors: their text, their defaults, and refusals in one line."""
+"""Settings and factors: texts, defaults, and refusals in one line."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from stock_service.rpc.transports import TRANSPORTS, load
 
 
 def levels(kind: Kind) -> st.SearchStrategy[Level]:
-    """Levels of a kind, drawn by the text that names them: ``a|b``, ``1..64``, ``0..1000|none``, ``yes|no``."""
+    """Strategy for levels of a kind, from its description: ``a|b``, ``1..64``, ``0..1000|none``, ``yes|no``."""
     if kind is YES_NO:
         return st.booleans()
     named, drawn = kind.levels.split("|"), list[st.SearchStrategy[Level]]()
@@ -30,14 +30,14 @@ WORDS: dict[str, st.SearchStrategy[Level]] = {
     "service": st.sampled_from(("stock", "echo", "./server --port 0", "python -c 'print(\"ready h:1\")'", "a=b  c")),
     "mix": st.sampled_from(("lookup", "trade", "lookup=0.5,trade=0.5", "echo")),
 }
-"""Levels of factors whose levels are words of many forms."""
+"""Strategies for factors whose levels are free texts."""
 
 LEVELS = {name: WORDS[name] if name in WORDS else levels(factor.kind) for name, factor in FACTORS.items()}
 
 
 @given(st.fixed_dictionaries({}, optional=LEVELS))
 def test_a_setting_reads_back_from_its_text(levels: dict[str, Level]) -> None:
-    """Every setting reads back from its text with the same levels, of the same types."""
+    """Reading the text of a setting gives equal levels of equal types."""
     made = setting(**levels)
     again = read(str(made))
     assert again == made
@@ -45,7 +45,7 @@ def test_a_setting_reads_back_from_its_text(levels: dict[str, Level]) -> None:
 
 
 def test_executor_and_dispatch_are_the_transports_own_unless_said() -> None:
-    """Executor and dispatch follow a later change of the transport, unless they were set."""
+    """A change of the transport changes executor and dispatch, unless these were set."""
     for transport in TRANSPORTS:
         assert setting(transport=transport)["executor"] == load(transport).DEFAULT_EXECUTOR
     assert read("sockets").but(transport="grpc") == read("grpc")
@@ -55,14 +55,14 @@ def test_executor_and_dispatch_are_the_transports_own_unless_said() -> None:
 
 
 def test_a_text_says_the_transport_and_what_is_not_at_its_default() -> None:
-    """A text has the transport and the levels off their defaults, in the table's order."""
+    """The text of a setting has the transport and the levels off their defaults, in the order of ``FACTORS``."""
     assert str(read("clients=5 workers=4 transport=grpc locking=mutex")) == "grpc workers=4 clients=5"
     assert str(read("")) == "sockets"
     assert str(setting(service="./server --port 0")) == "sockets service='./server --port 0'"
 
 
 def test_a_level_that_equals_the_default_is_the_default() -> None:
-    """An equal one of another type would have another text."""
+    """A level of another type that equals the default becomes the default. Else the setting would have another text."""
     assert setting(updater=0, cpu_ms=0, clients=True) == setting()
     assert str(setting(updater=0)) == "sockets"
     assert setting(updater=0)["updater"] is False
@@ -90,7 +90,7 @@ def test_a_level_that_equals_the_default_is_the_default() -> None:
     ],
 )
 def test_bad_words_are_refused_in_one_line(text: str, said: str) -> None:
-    """Bad words are refused in one line with the given and the allowed values."""
+    """Invalid words are refused in one line with the given and the allowed values."""
     with pytest.raises(UsageError) as refused:
         read(text)
     assert str(refused.value).startswith(said)
@@ -98,18 +98,18 @@ def test_bad_words_are_refused_in_one_line(text: str, said: str) -> None:
 
 
 def test_a_factor_that_there_is_not_is_refused() -> None:
-    """An unknown factor is refused by its name, beside all known factors."""
+    """An unknown factor is refused with its name and all known factors."""
     with pytest.raises(UsageError, match="got 'colour', allowed: these factors: service, language, transport"):
         setting(colour="red")
 
 
 def test_what_is_not_said_is_as_in_the_base() -> None:
-    """Words win over it."""
+    """A factor without a word has its level in the base. A word overrides the base."""
     assert read("workers=3", {"clients": 5, "workers": 4}) == setting(clients=5, workers=3)
 
 
 def test_server_and_load_share_the_factors_out() -> None:
-    """Each is of one of them."""
+    """Every factor belongs either to the server or to the load."""
     one = read("grpc clients=5 workers=4")
     assert sorted((*one.of("server"), *one.of("load"))) == sorted(one.levels)
     assert dict(one.of("server"))["workers"] == 4

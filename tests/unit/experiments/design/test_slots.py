@@ -1,4 +1,4 @@
-"""The drawn order of a block: groups side by side, chance in the order, long enough for slow arms."""
+"""The random order of a block: neighbours in a group, chance in the order, long slices for slow arms."""
 
 import math
 from collections import Counter
@@ -26,12 +26,12 @@ OF = Sweep(
 
 
 def drawn(response_s: float = 1e-4, seed: str = "1", rounds_of: Sweep = OF) -> tuple[Slot, ...]:
-    """A block's slots, every arm as fast."""
+    """Slices of a block whose arms all have this response time."""
     return draw(rounds_of, Slices(), [response_s] * len(rounds_of.arms), seed)
 
 
 def test_slices_follow_one_another() -> None:
-    """Each begins where the one before it ends, and its parts are in order."""
+    """Each slice begins at the end of the slice before it, and the parts of a slice are in order."""
     slots = drawn()
     assert slots[0].turn.begin_ns == 0
     for one, other in pairwise(slots):
@@ -42,7 +42,7 @@ def test_slices_follow_one_another() -> None:
 
 
 def test_all_is_drawn_from_seed_number_and_attempt() -> None:
-    """The same seed, number and attempt draw the same starts and order. A change of one draws others."""
+    """Equal seeds, numbers and attempts give equal starts and orders. A change of one value gives other orders."""
     of = replace(OF, groups=tuple(Group((Arm(read("sockets"), copy),)) for copy in range(8)), seed=4)
     drawn_for = {
         (seed, number, attempt): seed_of(replace(of, seed=seed), number, attempt)
@@ -58,7 +58,7 @@ def test_all_is_drawn_from_seed_number_and_attempt() -> None:
 
 
 def test_a_groups_arms_stand_side_by_side() -> None:
-    """Slices of one appearance are neighbours, in one round, each arm once."""
+    """Slices of one appearance are neighbours in one round, with each arm once."""
     slots = drawn()
     places: dict[int, list[int]] = {}
     for place, slot in enumerate(slots):
@@ -70,7 +70,7 @@ def test_a_groups_arms_stand_side_by_side() -> None:
 
 
 def test_groups_stand_as_often_as_they_are_to() -> None:
-    """``times`` in every ``every``-th round."""
+    """A group appears ``times`` times in every ``every``-th round."""
     slots = drawn()
     sizes = Counter((slot.round, slot.appearance) for slot in slots)
     for number in range(OF.rounds):
@@ -80,7 +80,7 @@ def test_groups_stand_as_often_as_they_are_to() -> None:
 
 
 def test_chance_orders_groups_and_arms() -> None:
-    """Either of two arms is first about as often. A seed gives one order, another seed another."""
+    """Each of two arms is first about equally often. Another seed gives another order."""
     assert drawn() == drawn()
     assert drawn() != drawn(seed="2")
     firsts: Counter[int] = Counter()
@@ -97,7 +97,7 @@ def test_chance_orders_groups_and_arms() -> None:
 
 @pytest.mark.parametrize("response_s", [0.0, 1e-5, 1e-3, 3e-3, 0.01, 0.1])
 def test_a_slow_arm_has_longer_slices(response_s: float) -> None:
-    """Twenty of its mean responses are counted, behind three, but never more than a quarter of a second."""
+    """The parts of a slow arm's slice last 3, 20 and 6 mean response times. The counted part has a longest time."""
     turn = drawn(response_s)[0].turn
     counted_s = (turn.last_ns - turn.first_ns) / 1e9
     assert counted_s == pytest.approx(min(COUNTED_S_MAX, max(0.02, COUNTED_RESPONSES * response_s)))
@@ -106,14 +106,14 @@ def test_a_slow_arm_has_longer_slices(response_s: float) -> None:
 
 
 def test_each_arm_has_its_own_length() -> None:
-    """A slow neighbour makes no fast arm's slice longer."""
+    """A slow arm does not lengthen the slices of a fast arm."""
     response_s = [1e-4, 2e-3, 1e-4]
     lengths = {(slot.turn.load, slot.turn.last_ns - slot.turn.first_ns) for slot in draw(OF, Slices(), response_s, "1")}
     assert lengths == {(0, 20_000_000), (1, 40_000_000), (2, 20_000_000)}
 
 
 def test_every_arm_is_warmed_once() -> None:
-    """Every arm is warmed once, in order, and none reaches into the next one's time."""
+    """Every arm has one warm-up, in order, and the warm-ups do not overlap."""
     turns = [slot.turn for slot in warm_up(OF)]
     assert [turn.load for turn in turns] == [0, 1, 2]
     for one, other in pairwise(turns):
@@ -123,7 +123,7 @@ def test_every_arm_is_warmed_once() -> None:
 
 
 def test_a_block_of_slow_arms_has_fewer_rounds() -> None:
-    """A block of slow arms has fewer whole rounds, and at least four."""
+    """A block of slow arms has fewer rounds, all of them whole, and at least four."""
     slices = Slices(block_s=10.0)
     for response_s, rounds in ((1e-4, OF.rounds), (0.01, 5), (0.1, 4)):
         slots = draw(OF, slices, [response_s] * 3, "1")

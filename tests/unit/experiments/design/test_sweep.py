@@ -1,4 +1,4 @@
-"""Sweeps: what could not be judged is refused before it is measured."""
+"""Sweeps: a sweep that could not be judged is refused before the measurement."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, ratio, 
 
 
 def family(tests: int, name: str = "headline") -> tuple[Comparison, ...]:
-    """This number of comparisons of one pair of arms."""
+    """A family of this number of comparisons of one pair of arms."""
     return tuple(ratio(name=f"{name} {number}", family=name) for number in range(tests))
 
 
 @pytest.mark.parametrize(("looks", "most"), [((10, 14, 20), 8), ((10, 14), 12), ((10,), 25), ((6,), 1), ((14,), 409)])
 def test_the_first_look_can_decide_every_family(looks: tuple[int, ...], most: int) -> None:
-    """The largest family that it can is taken; one test more is refused: family × 2^(1−n) < level."""
+    """The first look must be able to decide every family: family × 2^(1−n) < level. One test more is refused."""
     assert most * 2.0 ** (1 - looks[0]) < 0.05 / len(looks) <= (most + 1) * 2.0 ** (1 - looks[0])
     assert sweep(*family(most), looks=looks).families == {"headline": most}
     with pytest.raises(ValueError, match=f"family headline of {most + 1} tests: {looks[0]} blocks cannot decide it"):
@@ -25,7 +25,7 @@ def test_the_first_look_can_decide_every_family(looks: tuple[int, ...], most: in
 
 
 def test_families_are_each_their_own() -> None:
-    """Each family is bounded by itself: one that is too large is refused beside a small one. Growth counts twice."""
+    """Each family has its own bound: a large family is refused even with a small family. Growth counts as two tests."""
     with pytest.raises(ValueError, match="family further"):
         sweep(*family(8), *family(9, "further"))
     five = Arm(read("sockets clients=5"))
@@ -36,33 +36,33 @@ def test_families_are_each_their_own() -> None:
 
 
 def test_a_sweep_of_few_blocks_has_no_verdicts_and_any_family() -> None:
-    """A sweep of few blocks has no verdicts, so that its families may be of any size."""
+    """A sweep of few blocks has no verdicts, and so its families may have any size."""
     assert not sweep(*family(50), looks=(2,)).has_verdicts
     assert sweep(looks=(6,)).has_verdicts
 
 
 @pytest.mark.parametrize("looks", [(), (10, 10), (14, 10), (0, 10)])
 def test_looks_ascend(looks: tuple[int, ...]) -> None:
-    """Looks ascend from 1."""
+    """Looks must ascend, from 1."""
     with pytest.raises(ValueError, match="allowed: ascending, from 1"):
         sweep(looks=looks)
 
 
 def test_looks_are_no_more_than_can_be_tested() -> None:
-    """The sign-flip test is exact, and so has a bound."""
+    """Looks have a largest number of blocks, since the exact sign-flip test would take too long."""
     assert sweep(looks=(BLOCKS_MAX,)).has_verdicts
     with pytest.raises(ValueError, match="41 blocks, allowed: up to 40"):
         sweep(looks=(10, BLOCKS_MAX + 1))
 
 
 def test_compared_arms_stand_in_one_group() -> None:
-    """Side by side, or they share no noise."""
+    """Compared arms must share a group, since only neighbours share the noise of the machine."""
     with pytest.raises(ValueError, match="its arms stand in no group together"):
         Sweep("try", "try", (Group((SOCKETS,)), Group((GRPC,))), (ratio(),), 10, (10,))
 
 
 def test_servers_alive_are_bounded() -> None:
-    """The number of servers alive is bounded. Loads of one server are not further servers."""
+    """The number of servers that run at the same time is bounded. Several loads of one server count once."""
     arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
     loads = [Arm(read(f"sockets workers=1 clients={number}")) for number in range(2, 6)]
     kept = Sweep("try", "try", tuple(Group((arm,)) for arm in arms[:-1] + loads), (), 1, (10,))
@@ -72,7 +72,7 @@ def test_servers_alive_are_bounded() -> None:
 
 
 def test_servers_that_start_in_turn_are_alive_for_their_group_alone() -> None:
-    """Servers that start in turn are alive for their group alone, so that a sweep may have more of them."""
+    """Servers that start with their group may be more than the bound."""
     arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
     groups = tuple(Group((arm,)) for arm in arms)
     assert Sweep("try", "try", groups, (), 1, (10,), turns=Windows(in_turn=True)).alive == 1
@@ -81,13 +81,13 @@ def test_servers_that_start_in_turn_are_alive_for_their_group_alone() -> None:
 
 
 def test_every_round_has_a_group() -> None:
-    """A round without a group is refused: it would have no time, and rounds would be counted wrong."""
+    """A round without a group is refused, since rounds would be counted wrong."""
     with pytest.raises(ValueError, match="rounds without any group"):
         Sweep("try", "try", (Group((SOCKETS, GRPC), every=2),), (ratio(),), 10, (10,))
 
 
 def test_pairs_are_counted_over_all_appearances() -> None:
-    """Pairs are counted in every group that has both arms, as often as it is in a round."""
+    """Pairs are counted in every group with both arms, for each appearance of the group."""
     groups = (Group((SOCKETS, GRPC), times=3), Group((GRPC, SOCKETS), every=4), Group((SOCKETS,)))
     of = Sweep("try", "try", groups, (ratio(),), 10, (10,))
     assert pairs(of, ratio()) == 30 + 3

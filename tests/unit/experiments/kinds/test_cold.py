@@ -12,7 +12,8 @@ CELLS = tuple(ColdCell(each, calls, runs) for each in (SOCKETS, GRPC) for calls,
 
 
 def test_a_block_has_every_cell_as_often_in_an_order_of_its_own() -> None:
-    """Drawn from the seed, so that it can be repeated; two numbers of calls share a server."""
+    """A block has every cell as often as planned, in a random order of its seed and number. Cells may share a
+    server."""
     plan = ColdPlan("study", "part", CELLS, blocks=2)
     orders = [plan.order(number) for number in (1, 2)]
     assert [Counter(order) for order in orders] == [{0: 9, 1: 2, 2: 9, 3: 2}] * 2
@@ -32,7 +33,7 @@ def test_a_block_has_every_cell_as_often_in_an_order_of_its_own() -> None:
     ],
 )
 def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float | str | bool]) -> None:
-    """A load of more than one client is refused: a cold run is one fresh client's calls in sequence."""
+    """A load of more than one client or connection, an open loop, and an updater are refused."""
     with pytest.raises(ValueError, match="one client"):
         ColdPlan("study", "part", (ColdCell(SOCKETS.but(**levels), 1),), 1)
 
@@ -49,7 +50,6 @@ def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float
     ],
 )
 def test_what_could_not_be_run_is_refused(cells: tuple[ColdCell, ...], blocks: int, said: str) -> None:
-    """A plan without cells, with a cell twice, without runs or calls, or with more servers than a block has is
-    refused."""
+    """A plan without cells, blocks, runs or calls, with a cell twice, or with too many servers is refused."""
     with pytest.raises(ValueError, match=said):
         ColdPlan("study", "part", cells, blocks)

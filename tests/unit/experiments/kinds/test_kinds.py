@@ -1,4 +1,4 @@
-"""Kinds of run: files are read back as written and known where they were edited; a line adds a kind."""
+"""Kinds of run: files can be read back, and one line adds a kind."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ RUNS: Sequence[tuple[Plan, Sequence[object]]] = (
 
 @pytest.mark.parametrize(("plan", "blocks"), RUNS, ids=[kind_of(plan).name for plan, _ in RUNS])
 def test_a_run_is_read_back_as_it_was_written(tmp_path: Path, plan: Plan, blocks: Sequence[Any]) -> None:
-    """The plan, with every setting and ratio, and every block."""
+    """Reading a run gives an equal plan and equal blocks."""
     keep(tmp_path, plan, blocks)
     assert kept(tmp_path) == {kind_of(plan).name: (plan, tuple(blocks))}
 
@@ -43,8 +43,7 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path: Path, plan: Plan, blocks
     "written", [b'{"format": 1}', b'{"format": 1, "study": "s"}', b'{"format": 2}', b"{}", b"nothing"]
 )
 def test_a_file_that_is_no_such_plan_is_refused(tmp_path: Path, written: bytes) -> None:
-    """A file that is not such a plan is refused by its name: without a plan's fields, of another version, or of other
-    content."""
+    """A file without a plan's fields, of another version, or of other content is refused with its name."""
     (tmp_path / "cold.json").write_bytes(written)
     with pytest.raises(UsageError, match=r"cold\.json"):
         KINDS["cold"].load(tmp_path)
@@ -52,41 +51,41 @@ def test_a_file_that_is_no_such_plan_is_refused(tmp_path: Path, written: bytes) 
 
 @dataclass(frozen=True, slots=True)
 class Pings:
-    """The plan of that kind."""
+    """Plan of the new kind."""
 
     servers: tuple[Setting, ...]
     blocks: int
 
     @property
     def lasts_s(self) -> float:
-        """A second a block."""
+        """One second for each block."""
         return float(self.blocks)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """The servers as they stand."""
+        """Places of the servers, in order."""
         return tuple(range(len(self.servers)))
 
 
 @dataclass(frozen=True, slots=True)
 class Pinged:
-    """Every ping of all blocks."""
+    """Number of pings of all blocks."""
 
     pings: int
 
 
 def observed(plan: Pings, number: int, _: Bench) -> Iterator[Run[int]]:
-    """For each server as many pings as the block's number."""
+    """Each server has as many pings as the number of the block."""
     return (Run(place, number) for place in plan.order(number))
 
 
 def judged(_: Pings, blocks: Sequence[Block[int]], __: Limits) -> Pinged:
-    """The sum of pings."""
+    """The sum of all pings."""
     return Pinged(sum(run.seen for block in blocks for run in block.runs))
 
 
 @pytest.mark.slow
 def test_a_line_adds_a_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind is run, resumed, kept, judged for a study's part, and verified, by its line in the table."""
+    """A new kind can be run, resumed, written, judged for a study's part and verified, by its line in the table."""
     for room, name, does in (("measure", "runs", observed), ("judge", "judged", judged)):
         module = ModuleType(f"experiments.{room}.pings")
         setattr(module, name, does)

@@ -1,4 +1,4 @@
-"""A prediction, as it is kept."""
+"""Files of predictions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,8 @@ NEVER = of_demands(setting(workers=1, rate_hz=1000.0), DEMANDS, cores=1)
 
 
 def test_it_reads_back_to_six_digits(tmp_path: Path) -> None:
-    """A prediction reads back to six digits, with its time. An infinite time stays infinite, and a second writing is
-    equal."""
+    """Reading a prediction gives its time, and its numbers to six digits. An infinite time stays infinite. Writing the
+    prediction again gives an equal file."""
     prediction.save(tmp_path, (ONE, NEVER), AT)
     written_at, (one, never) = prediction.load(tmp_path)
     assert written_at == AT
@@ -32,7 +32,7 @@ def test_it_reads_back_to_six_digits(tmp_path: Path) -> None:
 
 
 def test_one_that_was_edited_is_refused(tmp_path: Path) -> None:
-    """A prediction that was put right afterwards is none."""
+    """A prediction that was edited is refused."""
     prediction.save(tmp_path, (ONE,), AT)
     file = tmp_path / prediction.FORETOLD_FILE
     file.write_text(file.read_text().replace('"useful_workers": ', '"useful_workers": 1'))

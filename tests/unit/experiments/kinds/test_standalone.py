@@ -1,4 +1,4 @@
-"""Plans of servers alone: refusals, and the order of servers."""
+"""Plans of standalone servers: refusals, and the order of servers."""
 
 import pytest
 
@@ -9,7 +9,7 @@ SOCKETS, GRPC = setting(transport="sockets"), setting(transport="grpc")
 
 
 def test_every_repetition_has_every_server_in_an_order_of_its_own() -> None:
-    """Drawn from the seed, so that it can be repeated."""
+    """Every block has every server, in a random order of its seed and number."""
     plan = StandalonePlan("study", "part", (LoneServer(SOCKETS, (10, 20)), LoneServer(GRPC)), 20, 1.0)
     orders = [plan.order(number) for number in range(1, 21)]
     assert set(orders) == {(0, 1), (1, 0)}
@@ -17,7 +17,7 @@ def test_every_repetition_has_every_server_in_an_order_of_its_own() -> None:
 
 
 def test_a_server_is_looked_at_without_connections_first() -> None:
-    """A server is watched without connections first, then with each number of connections."""
+    """A server is observed first without connections, then with each number of connections."""
     assert LoneServer(SOCKETS, (10, 20)).connections == (0, 10, 20)
     assert LoneServer(GRPC).connections == (0,)
 
@@ -38,6 +38,6 @@ def test_a_server_is_looked_at_without_connections_first() -> None:
 def test_what_could_not_be_looked_at_is_refused(
     servers: tuple[LoneServer, ...], repetitions: int, idle_s: float
 ) -> None:
-    """Nothing, a server twice, connections that do not grow, or longer than a server keeps an idle connection."""
+    """A plan without servers, blocks or time, with a server twice, wrong connections or too long a time is refused."""
     with pytest.raises(ValueError, match=r"allowed|at least"):
         StandalonePlan("study", "part", servers, repetitions, idle_s)

@@ -1,4 +1,4 @@
-"""Cells: shared processes, their order, and refusals."""
+"""Cells of a table: shared server processes, random order, and refusals."""
 
 import pytest
 
@@ -7,15 +7,15 @@ from tests.unit.experiments.cells_seen import BASE, CELLS, FEW, FREE, MANY, PUT,
 
 
 def test_cells_that_differ_in_the_request_alone_share_a_process() -> None:
-    """Cells that differ in the request alone share a process. Another pool, other connections or other cores are
-    another start."""
+    """Cells with different requests share a server process. Another pool, other connections or other cores need
+    another process."""
     assert FEW.start == PUT.start
     others = (MANY, FREE, Cell(FEW.setting.but(connections=10), 100))
     assert len({each.start for each in (FEW, *others)}) == 4
 
 
 def test_the_order_is_drawn_anew_for_each_block() -> None:
-    """Each block has every cell once, with a start's cells together. The same seed gives the same order."""
+    """Each block has every cell once, with the cells of a start together. Equal seeds give equal orders."""
     of = plan()
     orders = [of.starts(number) for number in range(1, 20)]
     for number, order in enumerate(orders, 1):
@@ -45,6 +45,6 @@ def test_the_order_is_drawn_anew_for_each_block() -> None:
 def test_what_could_not_be_measured_is_refused(
     cells: tuple[Cell, ...], ratios: tuple[CellRatio, ...], blocks: int
 ) -> None:
-    """The table is refused when it is made."""
+    """A table with invalid cells, ratios or blocks is refused."""
     with pytest.raises(ValueError):  # noqa: PT011  # each message names what was given
         TablePlan("study", "part", cells, ratios, blocks)

@@ -1,4 +1,4 @@
-"""Earlier runs are kept once each. A run knows only earlier runs on such a machine."""
+"""Earlier runs: each run is kept once, and only earlier runs on an equal machine count."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ RUN = EarlierRun("2026-01-02T03:04:05+00:00", "v1", "EPYC", 2, {"one": Ratio(-1.
 
 
 def test_runs_are_kept_once_and_in_order(tmp_path: Path) -> None:
-    """Runs that the file has stay; a run that is kept again replaces itself."""
+    """A file has each run once, in the order of time. A damaged file is refused."""
     file = tmp_path / earlier.EARLIER_FILE
     assert earlier.load(file) == ()
     first = replace(RUN, began_at="2026-01-01T00:00:00+00:00")
@@ -27,7 +27,7 @@ def test_runs_are_kept_once_and_in_order(tmp_path: Path) -> None:
 
 
 def test_a_run_knows_those_before_it_on_such_a_machine() -> None:
-    """A run knows neither itself, nor a later one, nor one on another processor."""
+    """The same run, a later run, and a run on another processor are not earlier runs."""
     now = environment.look()
     here = replace(RUN, cpu_model=now.cpu_model, cores=now.cores)
     assert here.is_before(now)
@@ -37,5 +37,5 @@ def test_a_run_knows_those_before_it_on_such_a_machine() -> None:
 
 
 def test_the_runs_of_the_studies_can_be_read() -> None:
-    """The studies' kept runs can be read, and one study has enough for a deviation."""
+    """The kept runs of the studies can be read. One study has enough runs for a deviation."""
     assert {name for name in STUDIES if len(earlier.of_study(name)) > 10} == {"stock"}

@@ -1,4 +1,4 @@
-"""The machine of a sweep, as it is kept."""
+"""Environments: the record of the machine of a sweep."""
 
 import shutil
 from dataclasses import asdict, replace
@@ -14,7 +14,7 @@ from tests.unit.experiments.show.test_report import MACHINE
 
 @pytest.mark.slow
 def test_a_compiler_that_is_here_says_its_version() -> None:
-    """A present compiler gives its version in its own words, by the language of its peers. Absent ones are left out."""
+    """An installed compiler gives its version line, by its language. Missing compilers are left out."""
     found = look().languages
     assert ("go" in found) == (shutil.which("go") is not None)
     assert all(any(letter.isdigit() for letter in said) and "\n" not in said for said in found.values())
@@ -22,7 +22,7 @@ def test_a_compiler_that_is_here_says_its_version() -> None:
 
 @pytest.mark.slow
 def test_a_file_from_before_a_field_reads_as_not_known(tmp_path: Path) -> None:
-    """A file from before a field reads as unknown, so that no recording is thrown away for it."""
+    """A field that an older file lacks is read as unknown, so that every recording stays readable."""
     old = asdict(look())
     for name in ("languages", "interfaces", "power", "processes", "sources"):
         del old[name]
@@ -33,8 +33,7 @@ def test_a_file_from_before_a_field_reads_as_not_known(tmp_path: Path) -> None:
 
 
 def test_sources_that_changed_meanwhile_are_marked(tmp_path: Path) -> None:
-    """Sources that changed meanwhile are marked at every end of a measurement in a folder. The machine's state is added
-    at the first."""
+    """The first end of a measurement adds the machine's state. Every end marks the sources that have changed."""
     began = fingerprint.taken()
     row = "experiments/measure/catalog.toml"
     save(replace(MACHINE, after=None, sources=began | {row: "before"}), tmp_path)

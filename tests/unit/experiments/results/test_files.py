@@ -1,4 +1,4 @@
-"""A sweep's folder: it reads back, an edited one is refused, and the rest of a crash is dropped."""
+"""Files of a sweep: reading back, refusals of edited files, and the rest of a crash."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ MEANS = dict.fromkeys(WHOLE.arms, 100.0)
 
 
 def seen(one: Block) -> str:
-    """A block as text, equal for equal blocks: histograms have no equality of their own."""
+    """Text of a block. Equal blocks have equal texts, but histograms have no equality."""
     return str(msgspec.json.encode(one, enc_hook=files._encoded))
 
 
@@ -57,14 +57,14 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("turns", [Slices(0.05, 0.004, 0.01), Windows(0.2, 3.0)])
 def test_a_sweep_reads_back(tmp_path: Path, turns: Slices | Windows) -> None:
-    """A sweep reads back the same, with its limits and its copies of arms."""
+    """Reading a sweep gives an equal sweep, with its limits and copies of arms."""
     sweep = replace(WHOLE, turns=turns, timeline=True)
     files.write_plan(tmp_path, files.SWEPT, sweep)
     assert files.read_sweep(tmp_path) == sweep
 
 
 def test_blocks_read_back(folder: Path) -> None:
-    """Blocks read back in order with all values, so that they are judged alike."""
+    """Reading blocks gives equal blocks in order, with an equal judgement."""
     blocks = files.read_blocks(folder)
     assert [seen(each) for each in blocks] == [seen(block(WHOLE, MEANS, number)) for number in (1, 2)]
     before = judge(WHOLE, [block(WHOLE, MEANS, number) for number in (1, 2)])
@@ -75,8 +75,7 @@ def test_blocks_read_back(folder: Path) -> None:
 
 
 def test_a_factor_that_an_old_file_does_not_have_is_at_its_default(folder: Path) -> None:
-    """A factor that an old file lacks is at its default, also one that follows from the transport. So no recording has
-    to be thrown away."""
+    """A factor that an older file lacks is read with its default, which may depend on the transport."""
     file = folder / files.SWEEP_FILE
     document = json.loads(file.read_text(encoding="utf-8"))
     for arm in document["arms"]:
@@ -103,7 +102,7 @@ def test_a_factor_that_an_old_file_does_not_have_is_at_its_default(folder: Path)
 def test_a_sweep_that_cannot_be_read_is_refused_in_one_line(
     folder: Path, change: Callable[[dict[str, object]], object], said: str
 ) -> None:
-    """A sweep that cannot be read is refused in one line, another version's by its number."""
+    """A sweep that cannot be read is refused in one line. Another version is refused with its number."""
     file = folder / files.SWEEP_FILE
     file.write_text(json.dumps(change(json.loads(file.read_text(encoding="utf-8")))), encoding="utf-8")
     with pytest.raises(UsageError) as refused:
@@ -113,7 +112,7 @@ def test_a_sweep_that_cannot_be_read_is_refused_in_one_line(
 
 
 def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
-    """A folder without a sweep is refused by the missing file. Without blocks there is none."""
+    """A folder without a sweep is refused with the name of the missing file. A folder without blocks has no blocks."""
     with pytest.raises(UsageError, match=r"a folder without sweep\.json"):
         files.read_sweep(tmp_path)
     assert files.read_blocks(tmp_path) == ()
@@ -125,7 +124,7 @@ def lines(folder: Path) -> list[bytes]:
 
 
 def test_an_edited_line_is_refused(folder: Path) -> None:
-    """A digit, whichever; the line is named."""
+    """A block with an edited digit is refused with its line."""
     first, second = lines(folder)
     edited = second.replace(b'"calibration_us":2000.0', b'"calibration_us":1000.0')
     assert edited != second
@@ -135,14 +134,14 @@ def test_an_edited_line_is_refused(folder: Path) -> None:
 
 
 def test_a_block_of_another_sweep_is_refused(folder: Path) -> None:
-    """The sweep's definition is a part of the signature. Edited limits are named."""
+    """An edited plan is refused with the edited limits, since every line has a digest of the plan."""
     files.write_plan(folder, files.SWEPT, replace(WHOLE, limits=replace(LIMITS, errors_share=0.5)))
     with pytest.raises(UsageError, match="got 'a plan that was edited after block 1, with errors_share"):
         files.read_blocks(folder)
 
 
 def test_what_a_crash_cut_off_is_dropped(folder: Path) -> None:
-    """Wherever it cut: whole blocks stay, and the next is written behind them."""
+    """A crash at any byte keeps all whole blocks. The next block follows these blocks."""
     file = folder / files.BLOCKS_FILE
     content = file.read_bytes()
     files.append_block(folder, block(WHOLE, MEANS, 3))
@@ -156,7 +155,7 @@ def test_what_a_crash_cut_off_is_dropped(folder: Path) -> None:
 
 
 def test_damage_before_the_end_is_no_torn_end(folder: Path) -> None:
-    """The damage is said, and nothing is dropped."""
+    """Damage before the last block is refused, and the file stays unchanged."""
     file = folder / files.BLOCKS_FILE
     content = bytearray(file.read_bytes())
     content[len(content) // 4] ^= 0xFF
@@ -169,7 +168,7 @@ def test_damage_before_the_end_is_no_torn_end(folder: Path) -> None:
 
 
 def test_the_last_attempt_of_a_block_counts(folder: Path) -> None:
-    """The last attempt of each block counts, in the blocks' order."""
+    """Only the last attempt of each block counts, in the order of the blocks."""
     files.append_block(folder, block(WHOLE, MEANS, 1, attempt=2))
     blocks = files.read_blocks(folder)
     assert [(each.number, each.attempt) for each in blocks] == [(1, 1), (2, 1), (1, 2)]

@@ -57,7 +57,7 @@ print(*sys.modules, sep="\\n")
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources, to be changed."""
+    """A copy of the sources, which tests may change."""
     root = tmp_path_factory.mktemp("copy")
     for files in files_of().values():
         for name in files:
@@ -67,7 +67,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(root: Path, name: str, before: str, after: str) -> dict[str, str]:
-    """The fingerprint where a file has another text, which it then loses again."""
+    """Fingerprint with a change in one file. The change is undone afterwards."""
     file = root / name
     kept = file.read_text(encoding="utf-8")
     assert before in kept
@@ -79,7 +79,7 @@ def changed(root: Path, name: str, before: str, after: str) -> dict[str, str]:
 
 
 def modules(printed: str) -> set[str]:
-    """Files of this project among modules that are named at the ends of lines."""
+    """Files of this project's modules that are named at the ends of lines."""
     names = re.findall(r"((?:stock_service|clients|experiments)(?:\.\w+)*)$", printed, re.MULTILINE)
     paths = {name.replace(".", "/") for name in names}
     found = (f"{path}/__init__.py" if (ROOT / path).is_dir() else f"{path}.py" for path in paths)
@@ -87,14 +87,14 @@ def modules(printed: str) -> set[str]:
 
 
 def unlisted(loaded: set[str], arm: str) -> list[str]:
-    """Files that were loaded and that neither count for the arm nor are known not to run."""
+    """Loaded files that neither count for the arm nor are in ``LOADED_ONLY``."""
     rows = files_of()
     own = {name for row in counted(read(arm)) for name in rows.get(row, ())}
     return sorted(name for name in loaded - own if not re.fullmatch("|".join(LOADED_ONLY), name))
 
 
 def test_every_file_has_its_row_or_a_reason() -> None:
-    """A new file of the service, the load client or a peer is given its place."""
+    """Every file of the service, the load client and the peers has a row, or is in ``NO_ARMS``."""
     tracked = subprocess.run(
         ["git", "ls-files", "stock_service", "clients", "experiments/services", "experiments/peers"],
         cwd=ROOT,
@@ -111,7 +111,7 @@ def test_every_file_has_its_row_or_a_reason() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_what_a_server_and_a_client_load_counts(transport: str, tmp_path: Path) -> None:
-    """All files that a server and a client load count, except the known ones that the arm does not run."""
+    """Every file that a server or a client loads counts for its arm, or is in ``LOADED_ONLY``."""
     serve = ["-m", "experiments.services", "serve", "stock", "--transport", transport, "--port", "0"]
     serve += ["--store", f"sqlite:{tmp_path / 'store'}"]
     with subprocess.Popen(
@@ -135,8 +135,8 @@ def test_what_a_server_and_a_client_load_counts(transport: str, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_change_touches_the_arms_that_run_it(copy: Path) -> None:
-    """A change of a transport touches its own arms; of an executor, the arms that have it; of the store, the arms with
-    one."""
+    """A change of a transport affects the arms on this transport. A change of an executor or of the store affects the
+    arms with this part."""
     now = taken(copy)
     rows = {
         "stock_service/rpc/transports/http1/requests.py": ("http1",),
@@ -159,7 +159,7 @@ def test_a_change_touches_the_arms_that_run_it(copy: Path) -> None:
 
 
 def test_a_docstring_a_comment_and_the_layout_do_not_count(copy: Path) -> None:
-    """A docstring, a comment and the layout do not count, and a number does."""
+    """A change of a docstring, a comment or the layout does not count. A change of a number counts."""
     name = f"{SOCKETS}/__init__.py"
     now = taken(copy)
     assert changed(copy, name, "The sockets transport", "Another text") == now
@@ -181,13 +181,14 @@ def test_a_docstring_a_comment_and_the_layout_do_not_count(copy: Path) -> None:
 def test_a_program_of_others_counts_for_the_arms_that_run_on_it(
     program: str, arms: tuple[str, ...], others: tuple[str, ...]
 ) -> None:
-    """Messages in JSON; header blocks of gRPC on our server core and in the lean client."""
+    """Another project's program counts only for the arms that run on this program."""
     assert taken()[program] != ABSENT
     assert {arm for arm in (*arms, *others) if program in counted(read(arm))} == set(arms)
 
 
 def test_a_change_during_a_run_is_of_no_version(copy: Path) -> None:
-    """A changed row is of neither version, and an unchanged row of both. A second look gives the same."""
+    """A row that changed during a run matches no version, and another row matches both. A second call changes
+    nothing."""
     began = taken(copy)
     name, arm = f"{SOCKETS}/frames.py", [read("sockets")]
     assert lasting(began, copy) == began
@@ -205,7 +206,7 @@ def test_a_change_during_a_run_is_of_no_version(copy: Path) -> None:
 
 
 def test_what_differs_is_named(copy: Path) -> None:
-    """A folder, or a program with both versions; nothing that does not count for the arm."""
+    """Differences are named by the folder, or by the program with both versions, if they count for the arm."""
     now = taken(copy)
     other = changed(copy, f"{SOCKETS}/frames.py", "import", "import os\nimport") | {"grpcio": "0.1"}
     assert differing(now, other, [read("sockets")]) == (SOCKETS,)

@@ -1,4 +1,4 @@
-"""Rows: a tidy line for each block, arm and request type, that says what the block holds."""
+"""Rows: one row for each block, arm and request type, with the values of the block."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ MEANS = {SOCKETS: 100.0, GRPC: 400.0}
 
 
 def test_every_arm_and_request_type_of_every_block_has_a_row() -> None:
-    """Every column in each, and ``all`` of an arm last."""
+    """Every block, arm and request type has a row with every column. The row of ``all`` is the arm's last row."""
     read_back = list(csv.DictReader(io.StringIO(table(OF, [block(OF, MEANS, 1), block(OF, MEANS, 2)]))))
     assert [(row["block"], row["arm"], row["request"]) for row in read_back] == [
         (number, arm, request) for number in "12" for arm in ("sockets", "grpc") for request in ("lookup", "all")
@@ -28,13 +28,13 @@ def test_every_arm_and_request_type_of_every_block_has_a_row() -> None:
 
 
 def test_a_rows_factors_read_back_as_its_setting() -> None:
-    """A row's factors read back as its setting, for every arm."""
+    """The factors of a row give the setting of its arm."""
     for row, arm in zip(list(rows(OF, block(OF, MEANS)))[::2], OF.arms, strict=True):
         assert read(" ".join(f"{name}={row[name]}" for name in FACTORS)) == arm.setting
 
 
 def test_a_row_says_what_was_seen() -> None:
-    """A row has the values of requests, slices, server and machine."""
+    """A row has values of requests, slices, server and machine."""
     own = next(rows(OF, block(OF, MEANS)))
     assert own["count"] == 15 * 200
     assert own["response_us_mean"] == pytest.approx(100)
@@ -47,13 +47,13 @@ def test_a_row_says_what_was_seen() -> None:
 
 
 def test_n_over_x_is_of_all_requests() -> None:
-    """Connections ÷ throughput: what Little's law makes of it."""
+    """``n_over_x_us`` is connections ÷ throughput (Little's law), for all requests together."""
     by_request = {row["request"]: row["n_over_x_us"] for row in rows(OF, block(OF, MEANS)) if row["arm"] == "sockets"}
     assert by_request == {"lookup": None, "all": pytest.approx(100)}
 
 
 def test_lost_slices_are_counted_by_their_fate_and_have_no_time() -> None:
-    """Lost slices are counted by their fate, and have no time. Throughput is over the kept slices."""
+    """Lost slices are counted by their fate. The throughput is over the kept slices."""
     one = block(OF, MEANS)
     own = [place for place, arm in enumerate(one.slices.arm) if arm == 0]
     fate = list(one.slices.fate)
@@ -64,7 +64,7 @@ def test_lost_slices_are_counted_by_their_fate_and_have_no_time() -> None:
 
 
 def test_what_was_not_measured_is_an_empty_cell() -> None:
-    """A server that was not ours to look at, a lateness that a closed loop does not have, an arm without replies."""
+    """A value that was not measured is an empty cell. Values of windows are their maximum or their sum."""
     one = replace(block(OF, MEANS), servers=[])
     line = next(csv.DictReader(io.StringIO(table(OF, [one]))))
     assert (line["server_threads"], line["late_us_p99"]) == ("", "")

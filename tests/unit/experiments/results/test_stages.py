@@ -1,4 +1,4 @@
-"""A timeline's stages: its file read, the stages summed up, and every misfit found."""
+"""Stages of a timeline: reading the file, the means, and every violation."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ FOREVER_NS = 1 << 62
 
 LOCKED = [1_000, 3_000, 4_000, 9_000, 5_000, 10_000, 12_000, 0, 1]
 FREE = [2_000, 3_000, 0, 0, 0, 7_000, 8_000, 1, 2]
-"""Two sound requests, in nanoseconds: one waits for a lock for 5 µs, and one takes none."""
+"""Two valid requests, in nanoseconds: one request waits 5 µs for a lock, and the other takes no lock."""
 
 
 def stages(*rows: Sequence[int], methods: Sequence[str] = ("/a", "/b"), left_out: int = 0) -> Stages:
@@ -28,17 +28,18 @@ def stages(*rows: Sequence[int], methods: Sequence[str] = ("/a", "/b"), left_out
 
 
 def changed(row: Sequence[int], **values: int) -> list[int]:
-    """A row with some columns otherwise."""
+    """A row with other values in some columns."""
     return [values.get(name, value) for name, value in zip(COLUMNS, row, strict=True)]
 
 
 def violations(*rows: Sequence[int]) -> int:
-    """The number of requests in violation."""
+    """Number of violations among these requests."""
     return summary(stages(*rows), 0, FOREVER_NS)[ALL].violations
 
 
 def test_what_a_server_wrote_is_read(tmp_path: Path) -> None:
-    """Every column, the methods, and how many were left out; a request that was only ending is not there."""
+    """A file gives every column, the methods, and the number of left-out requests. A request without its row is left
+    out."""
     timeline = Timeline(3, iter(range(10, 100)).__next__)
     timeline.method_number("/a")
     stamper = timeline.local.stamper
@@ -67,7 +68,7 @@ def test_what_a_server_wrote_is_read(tmp_path: Path) -> None:
 
 
 def test_an_empty_timeline_is_read(tmp_path: Path) -> None:
-    """The timeline of a server without requests is read: no requests, and no summary."""
+    """The timeline of a server without requests has no requests and no summary."""
     Timeline(3).write(tmp_path / "t")
     read = load(tmp_path / "t")
     assert len(read.accepted_ns) == 0
@@ -82,7 +83,7 @@ def archive(path: Path, about: object, stamps: bytes) -> None:
 
 
 def test_a_timeline_of_another_format_is_refused(tmp_path: Path) -> None:
-    """Another format, or other columns: ValueError with the file's name, not a wrong figure."""
+    """A file of another format or with other columns is refused with its name."""
     path = tmp_path / "t"
     about = {"format": 1, "columns": list(COLUMNS), "methods": [], "left_out": 0}
     np.save(tmp_path / "good.npy", np.zeros((2, 9), np.int64))
@@ -98,7 +99,7 @@ def test_a_timeline_of_another_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_stages_are_between_their_stamps() -> None:
-    """Stages of a request, computed by hand. Without a lock the service is all from the start."""
+    """Means of the stages equal the values that were computed by hand. A request without a lock has no preparation."""
     by_method = summary(stages(LOCKED, FREE), 0, FOREVER_NS)
     assert list(by_method) == ["/a", "/b", ALL]
     names = ("queue_wait", "preparation", "lock_wait", "service", "reply", "total")
@@ -111,21 +112,22 @@ def test_stages_are_between_their_stamps() -> None:
 
 
 def test_a_request_belongs_to_when_it_was_accepted() -> None:
-    """The start is inside, the end is not, however long the request took; a method not called has no entry."""
+    """A request belongs to an interval by its acceptance, from the start and before the end. A method without requests
+    has no entry."""
     found = stages(*(changed(FREE, accepted=accepted) for accepted in (999, 1_000, 1_999, 2_000)))
     assert {name: one.count for name, one in summary(found, 1_000, 2_000).items()} == {"/b": 2, ALL: 2}
     assert summary(found, 5_000, 6_000) == {}
 
 
 def test_unknown_methods_are_together() -> None:
-    """Methods that the service does not have are counted under one name."""
+    """Methods that the service does not have share one name."""
     found = summary(stages(LOCKED, changed(FREE, method=NO_METHOD)), 0, FOREVER_NS)
     assert {name: one.count for name, one in found.items()} == {"/a": 1, "unknown": 1, ALL: 2}
 
 
 @pytest.mark.parametrize("column", ["accepted", "dequeued", "asked", "acquired", "handled", "replied"])
 def test_a_missing_stamp_is_found(column: str) -> None:
-    """A request without one of its stamps is in violation. A lock that was not taken is no violation."""
+    """A request without one of its stamps is a violation. A request without a lock is not."""
     assert violations(LOCKED, changed(LOCKED, **{column: 0}), FREE) == 1
 
 
@@ -141,25 +143,25 @@ def test_a_missing_stamp_is_found(column: str) -> None:
     ],
 )
 def test_stamps_in_the_wrong_order_are_found(row: list[int]) -> None:
-    """A stage that would be negative, such as with the lock of an earlier request, is a violation, however short."""
+    """A request with a negative stage is a violation."""
     assert violations(row, LOCKED) == 1
 
 
 def test_what_the_stages_lack_is_found() -> None:
-    """The time between two locks is in no stage: 50 µs are allowed, and more are not."""
+    """Up to 50 µs of a request may be in no stage, such as the time between two locks. More is a violation."""
     longer = changed(LOCKED, acquired=59_000, handled=60_000, replied=62_000)
     assert violations(changed(longer, waited=5_000)) == 0
     assert violations(changed(longer, waited=4_999)) == 1
 
 
 def test_violations_are_counted_by_method() -> None:
-    """Violations are counted among the requests in the window, by method and in all."""
+    """Violations are counted by method and for all methods."""
     found = summary(stages(LOCKED, changed(LOCKED, handled=0), FREE, FREE), 0, FOREVER_NS)
     assert [found[name].violations for name in ("/a", "/b", ALL)] == [1, 0, 1]
 
 
 def test_a_window_that_was_not_kept_to_its_end_is_refused() -> None:
-    """A window beyond the kept requests is refused: a summary would be of some requests only."""
+    """An interval beyond the kept requests is refused, since its summary would lack requests."""
     full = stages(LOCKED, FREE, left_out=1)
     assert summary(full, 0, 2_000)[ALL].count == 1
     with pytest.raises(ValueError, match="1 requests were left out"):
