@@ -1,4 +1,4 @@
-"""Real servers by themselves and under cold runs: everything that a plan asks for is seen, and nothing is left."""
+"""Standalone servers and cold runs on real servers: every place of the plan is observed, and no process remains."""
 
 from collections import Counter
 
@@ -18,8 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize(("transport", "service"), [("sockets", "echo"), ("grpc", "stock")])
 def test_a_server_by_itself_is_seen_with_every_number_of_connections(transport: str, service: str) -> None:
-    """A server alone has figures of its start, and of memory and processor time with every number of connections, for
-    any service."""
+    """A standalone server has its start time, and memory and processor time with every number of connections."""
     of = setting(transport=transport, service=service, mix="lookup" if service == "stock" else "echo")
     plan = StandalonePlan("study", "part", (LoneServer(of, (3, 20)),), 1, 0.05)
     (run,) = standalone.runs(plan, 1, bench(CATALOG))
@@ -35,7 +34,7 @@ def test_a_server_by_itself_is_seen_with_every_number_of_connections(transport: 
 
 
 def test_a_cold_block_has_every_run() -> None:
-    """Each cell as often as planned, all calls answered; the warming run is not among them."""
+    """Each cell runs as often as planned, with all calls answered. Warm-up runs do not count."""
     fleet.warm()
     sockets, grpc = (setting(transport=each) for each in ("sockets", "grpc"))
     cells = (ColdCell(sockets, 1, 2), ColdCell(sockets, 5), ColdCell(grpc, 5))

@@ -1,4 +1,4 @@
-"""The bench: the command of an arm's server, and a whole block on real servers."""
+"""The bench: commands of servers, credentials and load plans. Also blocks of a sweep on real servers."""
 
 import signal
 import socket
@@ -33,14 +33,14 @@ from tests.unit.experiments.blocks import on_servers
 
 
 def words(text: str) -> list[str]:
-    """Words of the server's command, behind the module."""
+    """Words of the server's command after ``python -m``."""
     command = list(server_command(Arm(read(text)).server, CATALOG))
     assert command[:2] == [sys.executable, "-m"]
     return command[2:]
 
 
 def test_the_stock_service_is_served_as_the_setting_says() -> None:
-    """The command has the server's levels off their defaults, and no level of the load."""
+    """The command has the server's levels off their defaults, and no levels of the load."""
     plain = ["experiments.services", "serve", "stock", "--transport", "grpc", "--port", "0"]
     plain += ["--cpus", "none", "--catalog", str(CATALOG), "--store", "memory"]
     assert words("grpc") == plain
@@ -49,14 +49,13 @@ def test_the_stock_service_is_served_as_the_setting_says() -> None:
 
 
 def test_a_server_of_ours_listens_where_it_is_told() -> None:
-    """A server of ours listens at the given address, in the clear, so that a load from other hosts reaches it."""
+    """Our server listens at the given address without TLS, so that other hosts can reach the server."""
     command = server_command(Arm(read("sockets service=echo")).server, CATALOG, listen="192.0.2.9")
     assert " --transport sockets --host 192.0.2.9 --insecure --port 0" in " ".join(command)
 
 
 def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() -> None:
-    """Every server with a store has its own, in one folder on the working folder's disk, which goes when the program
-    ends."""
+    """Every server with a store has a new file, in one folder inside the working folder."""
     stores = [Path(words("sockets store=sqlite")[-1].removeprefix("sqlite:")) for _ in range(2)]
     assert stores[0] != stores[1]
     assert stores[0].parent == stores[1].parent
@@ -65,8 +64,8 @@ def test_every_server_has_a_store_of_its_own_where_the_setting_asks_for_one() ->
 
 
 def test_who_asks_for_a_token_or_speaks_tls_is_loaded_by_clients_that_have_it() -> None:
-    """Clients of a server that asks for a token or speaks TLS get credentials, made for the run. Servers of others, and
-    load programs in C, get none."""
+    """Clients of a server with a token or TLS get new credentials. A user's own server has the given credentials. Load
+    programs in C and peers are refused."""
 
     def asked(text: str, given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
         on = replace(bench(CATALOG), credentials=given)
@@ -90,21 +89,21 @@ def test_who_asks_for_a_token_or_speaks_tls_is_loaded_by_clients_that_have_it() 
     "text", ["grpc service=./theirs", "grpc", "grpc language=go", "grpc access=tls", "http1 access=token"]
 )
 def test_metadata_is_sent_to_every_server_alike(text: str) -> None:
-    """A side without it would have smaller requests, and seem quicker."""
+    """Clients send metadata to every server. Else one side would have smaller requests, and seem faster."""
     given = ClientCredentials(authority=Path("their-ca.pem"), metadata=(("x-tenant", "1"),))
     on = replace(bench(CATALOG), credentials=given)
     assert load_plan(Arm(read(text)), ("127.0.0.1", 1), on, 7).credentials.metadata == given.metadata
 
 
 def test_another_service_is_served_by_its_own_program() -> None:
-    """Which has no stocks; a slowed one computes longer."""
+    """The command of another service has no stocks. Extra work is an option."""
     served = ["experiments.services", "serve", "echo", "--transport", "sockets", "--port", "0", "--cpus", "none"]
     assert words("sockets service=echo mix=echo") == served
     assert words("sockets service=echo cpu_ms=12.5") == [*served, "--cpu-ms", "12.5"]
 
 
 def test_a_plain_grpcio_server_is_a_service_with_a_pool_alone() -> None:
-    """A plain grpcio server takes a pool of the setting's size, and no other option."""
+    """A plain grpcio server has an option for the size of its pool, and no other option."""
     assert words("grpc service=plain-grpcio workers=5") == [
         "experiments.peers.python.stock_server",
         *("--port", "0", "--workers", "5"),
@@ -115,7 +114,7 @@ def test_a_plain_grpcio_server_is_a_service_with_a_pool_alone() -> None:
 
 
 def test_somebody_elses_server_has_no_options_of_ours() -> None:
-    """A generated servicer on our own server has them all."""
+    """Another project's server has no options of ours. A generated servicer on our server has all options."""
     assert words("grpc service=grpclib mix=say-hello") == ["experiments.services.grpc_servers", "grpclib"]
     for text in ("grpc service=grpclib workers=4", "grpc_static service=grpclib"):
         with pytest.raises(UsageError, match="grpclib"):
@@ -126,7 +125,7 @@ def test_somebody_elses_server_has_no_options_of_ours() -> None:
 
 @pytest.mark.slow
 def test_connections_without_a_reply_are_counted_in_each_window() -> None:
-    """Where a connection holds its thread, two of 3 connections starve on a pool of 1, on kept lanes and new ones."""
+    """If a connection keeps its thread, two of three connections starve on a pool of one. New connections do not."""
     base = "sockets workers=1 dispatch=connection io_ms=5 connections=3"
     arms = tuple(Arm(read(text)) for text in (base, f"{base} connection=per-request"))
     sweep = on_servers(Windows(0.05, 0.2), *arms)
@@ -137,12 +136,12 @@ def test_connections_without_a_reply_are_counted_in_each_window() -> None:
 
 
 def test_the_null_server_is_a_server_too() -> None:
-    """The null server is on the setting's transport, without an option of ours."""
+    """The null server has the setting's transport, and no other option."""
     assert words("grpc service=null") == ["clients.load.run.null_server", "--transport", "grpc"]
 
 
 def test_a_peer_serves_the_stocks_of_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer of the stock service gets the bench's stocks. Another peer gets none."""
+    """A peer of the stock service gets the file of the bench's stocks. Another peer gets no file."""
     monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
     for text, stocks in (
         ("grpc language=go", ["--catalog", str(CATALOG)]),
@@ -152,7 +151,7 @@ def test_a_peer_serves_the_stocks_of_the_bench(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_cores_are_drawn_by_the_seed() -> None:
-    """The seed draws a core each for server and load. The same seed draws the same."""
+    """The seed selects one core for servers and one for the load. Equal seeds select equal cores."""
     drawn = {seed: bench(CATALOG, seed=seed) for seed in range(20)}
     pairs = {(on.server_cores, on.load_cores) for on in drawn.values()}
     assert {on.server_cores for on in drawn.values()} == {on.load_cores for on in drawn.values()}
@@ -162,13 +161,13 @@ def test_cores_are_drawn_by_the_seed() -> None:
 
 @pytest.mark.parametrize(("placement", "given"), [("apart", "none"), ("free", "none"), ("auto", "auto")])
 def test_only_a_server_that_places_itself_keeps_to_a_core(placement: str, given: str) -> None:
-    """Only a server with placement auto keeps to a core of its choice. Others are where the bench puts them."""
+    """Only a server with placement auto chooses its core."""
     said = words(f"sockets placement={placement}")
     assert said[said.index("--cpus") + 1] == given
 
 
 def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
-    """Every level of the load is a field of the plan, so that ``load_plan`` may pass it unchanged."""
+    """Every factor of the load sets a field of the plan, with a few named exceptions."""
     arm = Arm(
         read(
             "grpc clients=3 connections=2 connection=per-request mix=lookup=1,trade=3 "
@@ -186,7 +185,7 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
 
 
 def test_an_array_length_is_what_a_load_sorts() -> None:
-    """An array length gives payloads with arrays of this length."""
+    """Payloads have arrays of the given length."""
     arm = Arm(read("grpc service=sort mix=merge array_len=50"))
     plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), 7)
     (merge,) = (each for each in plan.request_types if each.name == "merge")
@@ -194,7 +193,7 @@ def test_an_array_length_is_what_a_load_sorts() -> None:
 
 
 def test_a_size_is_of_the_echos_message() -> None:
-    """A size is that of the echo's message. Requests with their own size refuse it."""
+    """A size is the size of the echo's message. Other request types refuse a size."""
     of = read("sockets service=echo mix=echo size=10000")
     plan = load_plan(Arm(of), ("127.0.0.1", 1), bench(CATALOG), 7)
     assert {len(request.payload) for request in Workload(plan).population} == {10_000}
@@ -206,7 +205,7 @@ def test_a_size_is_of_the_echos_message() -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.alone
 def test_a_block_is_measured_on_real_servers() -> None:
-    """On real servers slices are kept, every request is answered, and no gate refuses, for all arms."""
+    """On real servers every arm has kept slices and answered requests, and no gate but gate 3 refuses an arm."""
     arms = [
         Arm(read(text))
         for text in (
@@ -242,7 +241,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
-    """Calls that outlast the whole warm-up make slices longer. Arms behind them are measured as usual."""
+    """Calls that are longer than the whole warm-up make slices longer. Later arms are measured as usual."""
     server = f"{sys.executable} -m experiments.services serve echo --transport sockets --port 0 --io-ms 100"
     slow = setting(service=server, transport="sockets", client="lean", mix="echo")
     arms = (Arm(slow), Arm(slow, 1), Arm(read("sockets service=echo mix=echo client=lean")))
@@ -256,7 +255,7 @@ def test_slices_are_as_long_as_servers_of_others_answer_slowly() -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("name", "transport", "path"), [("c", "sockets", "Trade"), ("h2load", "grpc", "Lookup")])
 def test_a_load_program_sends_in_windows(name: str, transport: str, path: str) -> None:
-    """The program's word on requests is in the block; a fact it does not record is as if it could not be read."""
+    """The block has the load program's requests. A value that the program does not report is unknown."""
     with load_programs((name,)) as found:
         program = found[name]
         if isinstance(program, Absent):
@@ -304,7 +303,7 @@ def test_a_window_without_a_reply_is_lost_and_counted(nobody: str) -> None:
 
 
 def test_a_load_program_is_told_what_calls_hold(nobody: str) -> None:
-    """A load program gets the content of calls, and the calls at once. The client's processor time is in the block."""
+    """A load program gets the levels of its calls. The block has the values that the program reports."""
     asked: list[Ask] = []
 
     def noted(_: Path, ask: Ask) -> Reading:
@@ -324,12 +323,12 @@ def test_a_load_program_is_told_what_calls_hold(nobody: str) -> None:
 
 
 def test_a_transport_of_peers_alone_is_refused_with_the_peers() -> None:
-    """A transport that only peers speak is refused with the peers, before a server starts."""
+    """A transport that no peer of this service speaks is refused with the names of all peers."""
     with pytest.raises(UsageError, match="no peer in python serves stock on net-rpc; there are go-sort-net-rpc"):
         words("net-rpc")
 
 
 def test_only_somebodys_command_may_be_ended_by_the_signal() -> None:
-    """Ours handle SIGTERM, and exit with 0."""
+    """Our servers must exit with 0 after SIGTERM. A user's command may be ended by the signal."""
     assert exits(Arm(setting(service="python3 server.py", transport="grpc")).server) == (0, -signal.SIGTERM, 143)
     assert exits(Arm(read("grpc")).server) == exits(Arm(read("sockets service=echo")).server) == (0,)

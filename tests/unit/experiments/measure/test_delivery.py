@@ -1,6 +1,6 @@
-"""Delivery runs: the receiver's report is read, and refused where it is not of the sent messages.
+"""Delivery runs: the reports of receiver and sender are read, and reports that contradict each other are refused.
 
-The peer here is two small scripts, planted under the name of one in Go. The server takes lines, and counts them.
+The peer is two small scripts under the name of a peer in Go. The server receives lines, and counts the lines.
 """
 
 import sys
@@ -48,7 +48,7 @@ OF = setting(service="sort", language="go", transport="net-rpc", client="peer", 
 
 
 def told(of: DeliveryCell, monkeypatch: pytest.MonkeyPatch, lost: int = 0) -> Delivered:
-    """A receiver's report on a cell, of a server that miscounts by some bytes."""
+    """Observation of a cell, by a server that miscounts by ``lost`` bytes."""
     server = SERVER.replace("LOST", str(lost))
     client = CLIENT.replace("{", "{{").replace("}", "}}")
     words = sys.executable, "-c", client, "{address}", "{pattern}"
@@ -64,12 +64,12 @@ def told(of: DeliveryCell, monkeypatch: pytest.MonkeyPatch, lost: int = 0) -> De
 
 @pytest.mark.usefixtures("no_leaks")
 def test_both_sides_tell_of_the_same_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each leaves its first out; more than a pipe holds is read."""
+    """Both sides leave out their first message. A report that is longer than a pipe's buffer is read."""
     assert told(DeliveryCell(OF.but(rate_hz=10.0), 2), monkeypatch) == Delivered((10, 10), 19, 95, 950, 19, 133)
 
 
 def test_one_way_only_the_receiver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One way only the receiver reports. Without a rate it times no message, and counts all."""
+    """Without replies only the receiver reports. Without a rate the receiver counts messages, and times none."""
     assert told(DeliveryCell(OF.but(pattern="one-way"), 1), monkeypatch) == Delivered((10,), 0, 0, 0, 0, 0)
 
 
@@ -79,13 +79,13 @@ def test_one_way_only_the_receiver_tells(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_does_not_fit_together_is_refused(
     seconds: int, lost: int, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Messages in part, and seconds that are missing."""
+    """Reports of incomplete messages and of missing seconds are refused."""
     with pytest.raises(ProgramFailed, match=fault):
         told(DeliveryCell(OF.but(rate_hz=10.0), seconds), monkeypatch, lost)
 
 
 def test_a_server_that_does_not_stop_tells_nothing() -> None:
-    """The server is reported as any that does not stop."""
+    """A server that ignores SIGTERM is refused."""
     stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print('ready h:5', flush=True); signal.pause()"
     program = Program([sys.executable, "-S", "-E", "-c", stubborn])
     program.first_line(10)

@@ -1,4 +1,4 @@
-"""Folding: which requests count, what becomes of a slice, and what the requests of a slice are worth."""
+"""Folding: requests that count, fates of slices, and effective sample sizes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ OK, UNAVAILABLE = 1, FAULT_FIRST + 14
 
 
 def load(clients: int = 1, mix: Sequence[str] = ("lookup",), connections: int = 1, updates: bool = False) -> TurnLoad:
-    """A load of that many clients."""
+    """A load with this number of clients."""
     plan = LoadPlan(
         "sockets",
         ("127.0.0.1", 1),
@@ -41,14 +41,14 @@ def load(clients: int = 1, mix: Sequence[str] = ("lookup",), connections: int = 
 
 @dataclass
 class Wrote:
-    """A connection's records, request by request: sent and done in µs, and the outcome."""
+    """Records of a connection. A request has its send and its reply in µs, and its outcome."""
 
     requests: list[tuple[float, float, int]] = field(default_factory=list)
     lost: int = 0
-    """Begun and not written down."""
+    """Number of requests that began and were not recorded."""
 
     def closed_loop(self, turn: Turn, response_us: float, think_us: float = 0.0, outcome: int = OK) -> "Wrote":
-        """Requests one behind the other, from a turn's begin until all counted ones are answered."""
+        """Adds requests one after another, from a turn's begin until all counted requests are answered."""
         now_us = turn.begin_ns / US
         while now_us * US < turn.last_ns:
             self.requests.append((now_us, now_us + response_us, outcome))
@@ -56,14 +56,14 @@ class Wrote:
         return self
 
     def taken(self) -> Requests:
-        """Records as arrays."""
+        """The records as arrays."""
         sent, done, outcomes = zip(*self.requests, strict=True) if self.requests else ((), (), ())
         sent_ns, done_ns = (np.array([round(each * US) for each in column], dtype=np.int64) for column in (sent, done))
         return Requests(0, sent_ns, done_ns, np.array(outcomes, dtype=np.uint8), len(outcomes) + self.lost)
 
 
 def report(client: int, *connections: Wrote, cpu_ns: int = 0) -> TurnRecords:
-    """A process's."""
+    """Records of a client process."""
     clock = np.full(len(TURNS), cpu_ns, dtype=np.int64)
     return TurnRecords(client, tuple(each.taken() for each in connections), clock, 2 * clock, 3 * clock)
 
@@ -71,12 +71,12 @@ def report(client: int, *connections: Wrote, cpu_ns: int = 0) -> TurnRecords:
 def folded(
     reports: Sequence[TurnRecords], loads: Sequence[TurnLoad] = (load(), load()), robbed: Sequence[int] = ()
 ) -> tuple[SliceColumns, list[ArmSeen]]:
-    """The three turns above, the last of them in a round of its own."""
+    """Slices and arms of ``TURNS``, whose last turn is in a second round."""
     return fold([(0, 0), (0, 0), (1, 1)], TURNS, loads, reports, robbed)
 
 
 def usual(response_us: float = 10.0, think_us: float = 0.0) -> Wrote:
-    """A connection that sends in every turn."""
+    """Records of a connection that sends in every turn."""
     wrote = Wrote()
     for turn in TURNS:
         wrote.closed_loop(turn, response_us, think_us)
@@ -84,8 +84,7 @@ def usual(response_us: float = 10.0, think_us: float = 0.0) -> Wrote:
 
 
 def test_a_request_counts_if_it_was_sent_in_the_counted_part() -> None:
-    """A request counts if it was sent in the counted part, with its first moment and without its last, and was answered
-    within the slice."""
+    """A request counts if its send is in the counted part, including the start and excluding the end of this part."""
     wrote = usual()
     slices, arms = folded([report(0, wrote)])
     assert slices.fate == [KEPT] * 3
@@ -99,8 +98,7 @@ def test_a_request_counts_if_it_was_sent_in_the_counted_part() -> None:
 
 
 def test_a_connection_that_begins_late_spoils_its_slice() -> None:
-    """One connection of two that begins late spoils its slice. Slices of others are kept, and its requests are in no
-    time."""
+    """A slice is lost if one of its two connections begins late. Its times are left out. Other slices are kept."""
     late = Wrote([each for each in usual().requests if not 1140 <= each[0] < 1151])
     slices, arms = folded([report(0, usual()), report(1, late)], [load(2), load(2)])
     assert slices.fate == [KEPT, STARTED_LATE, KEPT]
@@ -109,8 +107,8 @@ def test_a_connection_that_begins_late_spoils_its_slice() -> None:
 
 
 def test_a_counted_request_that_is_answered_late_spoils_its_slice() -> None:
-    """A counted request that is answered after the slice's end spoils the slice. At the end it is in time. An uncounted
-    one may take any time."""
+    """A slice is lost if a counted request is answered after the end of the slice. A request that does not count may
+    take any time."""
     for sent_us, done_us, fate in (
         (1100, 1140, KEPT),
         (1100, 1140.001, ANSWERED_LATE),
@@ -122,7 +120,7 @@ def test_a_counted_request_that_is_answered_late_spoils_its_slice() -> None:
 
 
 def test_a_slice_without_a_counted_request_is_silent() -> None:
-    """Though its connection had begun."""
+    """A slice without a counted request is silent, even if its connection had begun."""
     wrote = Wrote([each for each in usual().requests if each[0] <= 1140 or each[0] >= 1280])
     slices, arms = folded([report(0, wrote)])
     assert slices.fate == [KEPT, SILENT, KEPT]
@@ -131,13 +129,13 @@ def test_a_slice_without_a_counted_request_is_silent() -> None:
 
 
 def test_a_client_that_never_wrote_anything_spoils_its_slices() -> None:
-    """A client without any record spoils its slices: the load was not there."""
+    """Slices are lost if one of their clients has no records."""
     slices, _ = folded([report(0, usual()), report(1, Wrote())], [load(2), load(1)])
     assert slices.fate == [STARTED_LATE, KEPT, STARTED_LATE]
 
 
 def test_a_lost_slice_still_says_how_slow_its_arm_is() -> None:
-    """A lost slice still tells its arm's speed, so that later slices are long enough. A silent one tells nothing."""
+    """A lost slice has a mean response time. A slice without requests has 0."""
     wrote = Wrote().closed_loop(TURNS[0], 10).closed_loop(TURNS[1], 60)
     slices, _ = folded([report(0, wrote), report(1, Wrote())], [load(1), load(2)])
     assert slices.fate == [KEPT, STARTED_LATE, SILENT]
@@ -145,7 +143,7 @@ def test_a_lost_slice_still_says_how_slow_its_arm_is() -> None:
 
 
 def test_faults_are_counted_by_kind_and_are_in_no_time() -> None:
-    """Faults are counted by kind. They are in no time, and not among the answered requests."""
+    """Faults are counted by kind. Faults have no times, and are not answered requests."""
     wrote = usual()
     wrote.requests[3] = (wrote.requests[3][0], wrote.requests[3][1], UNAVAILABLE)
     slices, arms = folded([report(0, wrote)])
@@ -156,7 +154,7 @@ def test_faults_are_counted_by_kind_and_are_in_no_time() -> None:
 
 
 def test_request_types_are_told_apart() -> None:
-    """Request types follow the place in their load's mix, which another load may have in another order."""
+    """A request type is an index in the mix of its load. Another load may have another mix."""
     mixed = [load(mix=("lookup", "trade")), load(mix=("trade",))]
     wrote = usual()
     for place in range(0, 11, 2):  # of the first turn: trades
@@ -171,8 +169,7 @@ def test_request_types_are_told_apart() -> None:
 
 
 def test_think_and_response_times_fill_the_span() -> None:
-    """In each slice think and response times fill the span from a connection's first counted send to its last counted
-    reply."""
+    """Think times plus response times equal the span from the first counted send to the last counted reply."""
     wrote = usual(response_us=7, think_us=3)
     _, arms = folded([report(0, wrote), report(1, usual(response_us=10))], [load(2), load(2)])
     of_all = arms[1].answered[ALL].times
@@ -183,7 +180,7 @@ def test_think_and_response_times_fill_the_span() -> None:
 
 
 def test_clocks_of_all_clients_are_added_up() -> None:
-    """Clocks of all clients are added up for each slice, without the updater's."""
+    """Processor times of all clients are added up for each slice. The updater is left out."""
     slices, _ = folded([report(0, usual(), cpu_ns=5), report(1, usual(), cpu_ns=2)], [load(2), load(2)])
     assert (slices.client_cpu_ns, slices.server_cpu_ns, slices.wire_bytes) == ([7] * 3, [14] * 3, [21] * 3)
     alone, _ = folded([report(0, usual(), cpu_ns=5), report(1, usual(), cpu_ns=2)])
@@ -193,7 +190,7 @@ def test_clocks_of_all_clients_are_added_up() -> None:
 
 
 def test_updates_count_for_the_load_in_whose_slice_they_were_sent() -> None:
-    """Updates, and failed ones apart, count for the load in whose slice they were sent. They are in no times."""
+    """Updates and failed updates count for the load of their slice. Updates have no times."""
     updates = Wrote([(1005, 1010, OK), (1100, 1110, UNAVAILABLE), (1150, 1160, OK), (1300, 1310, OK)])
     slices, arms = folded([report(0, usual()), report(1, updates)], [load(updates=True), load()])
     assert [(arm.updates, arm.update_errors) for arm in arms] == [(3, 1), (1, 0)]
@@ -203,8 +200,8 @@ def test_updates_count_for_the_load_in_whose_slice_they_were_sent() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("stall_share", [0.0, 0.05])
 def test_requests_of_a_slice_are_worth_as_many_as_their_p99_varies(stall_share: float) -> None:
-    """In 400 simulated blocks the share above the true p99 varies as that of this number of independent requests.
-    Without stalls that is all of them. A stall, which slows several requests of a slice, leaves a fraction."""
+    """In 400 simulated blocks, the variance of the share above the true p99 gives the effective sample size. Without
+    stalls it is the number of requests. Stalls, which slow several requests of a slice, leave a fraction."""
     rng = np.random.default_rng(1)
     slices, each = 60, 100
     clusters = np.repeat(np.arange(slices), each)
@@ -225,14 +222,14 @@ def test_requests_of_a_slice_are_worth_as_many_as_their_p99_varies(stall_share: 
 
 
 def test_few_slices_say_nothing_of_their_dependence() -> None:
-    """One slice, none, and equal values tell nothing about dependence."""
+    """One slice, no slice, and equal values give the number of requests as the effective sample size."""
     assert effective(np.zeros(0, np.int64), np.zeros(0, np.int64)) == 0
     assert effective(np.arange(100), np.zeros(100, np.int64)) == 100
     assert effective(np.ones(100, np.int64), np.arange(100) // 10) == 100
 
 
 def test_errors_of_lost_slices_are_counted() -> None:
-    """A request that timed out spoils its slice, and counts as an error."""
+    """A request with a timeout counts as an error, and its slice is lost."""
     timed_out = Wrote([*usual().requests, (1180.5, 6180.5, UNAVAILABLE)])
     slices, arms = folded([report(0, timed_out)])
     assert slices.fate == [KEPT, ANSWERED_LATE, KEPT]
@@ -240,7 +237,7 @@ def test_errors_of_lost_slices_are_counted() -> None:
 
 
 def test_a_long_pause_is_in_the_histogram_and_in_no_pair() -> None:
-    """A slice with a long pause is lost for pairs. Its time is in the arm's histogram."""
+    """A slice with a long pause is in no pair. The pause is in the arm's histogram."""
     paused = Wrote([*usual().requests, (1180.5, 1480.5, OK)])
     slices, arms = folded([report(0, paused)])
     assert slices.fate[1] == ANSWERED_LATE
@@ -248,7 +245,7 @@ def test_a_long_pause_is_in_the_histogram_and_in_no_pair() -> None:
 
 
 def test_what_was_sent_to_another_server_is_in_no_slice() -> None:
-    """A late client's request falls into the next slice's time, and is not of its load."""
+    """A request that a late client sends to another server than the slice's server is left out."""
     stray = Requests(7, np.array([1200 * US]), np.array([1205 * US]), np.array([OK], dtype=np.uint8), 1)
     clean = report(0, usual())
     both = TurnRecords(0, (*clean.requests, stray), clean.client_cpu_ns, clean.server_cpu_ns, clean.wire_bytes)
@@ -256,7 +253,7 @@ def test_what_was_sent_to_another_server_is_in_no_slice() -> None:
 
 
 def test_a_robbed_round_is_in_no_histogram() -> None:
-    """A robbed round is in no histogram, as it is in no ratio. Its sums and its errors stay."""
+    """A round that lost too much time is left out of histograms. Its sums stay."""
     slices, arms = folded([report(0, usual())], robbed=[1])
     all_of_it, whole = folded([report(0, usual())])
     assert arms[0].answered[ALL].times.count == slices.counts[ALL][0] < whole[0].answered[ALL].times.count
@@ -265,7 +262,7 @@ def test_a_robbed_round_is_in_no_histogram() -> None:
 
 
 def test_requests_that_were_never_written_down_are_counted() -> None:
-    """Requests that were never written down are counted by the begun ones, for each load of a shared connection."""
+    """Requests that began and were never recorded are counted, for each load of a shared connection."""
     wrote = usual()
     assert [arm.unrecorded for arm in folded([report(0, wrote)])[1]] == [0, 0]
     wrote.lost = 2

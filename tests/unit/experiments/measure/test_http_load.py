@@ -1,5 +1,4 @@
-"""The C client for HTTP/1.1 counts its requests and replies, tells right replies from wrong ones, and keeps its
-times."""
+"""The C client for HTTP/1.1: counts of requests and replies, checks of replies, and times."""
 
 import shlex
 import shutil
@@ -44,7 +43,7 @@ def load() -> Iterator[Path]:
 def server(
     *bodies: bytes, status: bytes = b"200 OK", answered_ns: list[int] | None = None
 ) -> Iterator[tuple[Address, list[bytes]]]:
-    """Answers each connection's one request with the next body, the last one again and again, and closes.
+    """A server that answers one request on each connection with the next body, or with the last body, and closes.
 
     ``answered_ns`` gets the moment before each answer.
     """
@@ -75,7 +74,7 @@ def server(
 
 
 def test_every_request_is_counted(load: Path) -> None:
-    """Requests of the warm-up count apart; bytes are of whole requests and replies; the times fill the load's time."""
+    """Requests of the warm-up are counted separately. Bytes are of whole requests and replies."""
     with server(b"{}") as (address, asked):
         seen = run(
             load, HttpAsk(address, "PUT /a/{id}", '{"id":{id}}', connections=2, requests=40, warm_up=5, per_id=2)
@@ -91,8 +90,7 @@ def test_every_request_is_counted(load: Path) -> None:
 
 
 def test_what_counts_begins_behind_the_warm_up(load: Path) -> None:
-    """The counted requests begin after the end of the last warm-up request. Else warm-up requests would take counted
-    time."""
+    """The counted requests begin after the end of the last warm-up request."""
     answered_ns: list[int] = []
     with server(b"{}", answered_ns=answered_ns) as (address, _):
         seen = run(load, HttpAsk(address, "GET /", connections=5, requests=40, warm_up=20))
@@ -102,7 +100,7 @@ def test_what_counts_begins_behind_the_warm_up(load: Path) -> None:
 
 
 def test_every_time_is_kept_whole(load: Path, tmp_path: Path) -> None:
-    """Every time is kept whole, in ns of 64 bits."""
+    """The file has every counted time in ns, with 64 bits."""
     with server(b"{}") as (address, _):
         seen = run(load, HttpAsk(address, "GET /", requests=30, warm_up=3), tmp_path / "times")
     times_ns = np.fromfile(tmp_path / "times", dtype=np.int64)
@@ -111,7 +109,7 @@ def test_every_time_is_kept_whole(load: Path, tmp_path: Path) -> None:
 
 
 def test_a_connection_that_cannot_begin_is_an_error(load: Path) -> None:
-    """A connection that cannot begin is an error of its request. A hundred of them end the program with the reason."""
+    """A connection that cannot begin is an error. A hundred such errors end the program with the reason."""
     nobody = "255.255.255.255", 9  # an address that TCP refuses before it sends anything
     assert run(load, HttpAsk(nobody, "GET /", requests=7)).errors == 7
     with pytest.raises(ProgramFailed, match="100 connections could not begin"):
@@ -119,7 +117,7 @@ def test_a_connection_that_cannot_begin_is_an_error(load: Path) -> None:
 
 
 def test_a_broken_pipe_does_not_end_it(load: Path) -> None:
-    """The signal of a write to a closed connection comes while it waits for a reply."""
+    """SIGPIPE does not end the client while it waits for a reply."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         at = ":".join(map(str, listening.getsockname()))
         command = [str(load), "--address", at, "--request", "GET /", "--requests", "1"]
@@ -135,7 +133,7 @@ def test_a_broken_pipe_does_not_end_it(load: Path) -> None:
 
 
 def test_the_key_is_filled_in(load: Path) -> None:
-    """Into path, body and expected reply; each key as often as asked, and each time with its turn."""
+    """Key and turn are filled into path, body and expected reply, for each request of each key."""
     with server(*(b"is %d" % (each // 2) for each in range(7, 17))) as (address, asked):
         ask = HttpAsk(address, "PUT /a/{id}", "{turn} of {id}", requests=6, first_id=3, per_id=2, expect="is {id}")
         seen = run(load, ask)
@@ -145,7 +143,7 @@ def test_the_key_is_filled_in(load: Path) -> None:
 
 
 def test_another_reply_is_an_error(load: Path) -> None:
-    """Than the first one; and so is any other status than 200."""
+    """A reply with another body than the first reply is an error, and so is a status other than 200."""
     with server(b"a", b"a", b"b", b"a") as (address, _):
         assert (seen := run(load, HttpAsk(address, "GET /", requests=10))).errors == 1
         assert seen.requests == 9
@@ -155,7 +153,7 @@ def test_another_reply_is_an_error(load: Path) -> None:
 
 
 def test_a_connection_that_breaks_is_an_error(load: Path) -> None:
-    """A connection that breaks is an error: no server listens there."""
+    """A request to a port without a server is an error."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = listening.getsockname()
     assert run(load, HttpAsk(address, "GET /", requests=3)).errors == 3
@@ -168,7 +166,8 @@ def test_bad_options_end_it(load: Path) -> None:
 
 
 def test_it_drives_an_arm_in_windows(load: Path) -> None:
-    """Replies are checked by the first; the server's processor time is of all requests, and the client's is there."""
+    """Windows have the client's processor time, and the server's processor time of all requests. A window with wrong
+    replies is silent."""
     base = setting(service="entity", transport="http1", client="c-http", connections=3, connection="per-request")
     arms = tuple(Arm(base.but(mix=mix)) for mix in ("get", "put"))
     served = "-m experiments.services serve echo --transport http1 --port 0"

@@ -1,4 +1,4 @@
-"""Windows whose servers start in turn: measured on real servers, which are there for their group alone."""
+"""Windows with servers that only run while their group is measured."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ ECHO = setting(service="echo", mix="echo", client="lean", connections=2)
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_each_group_has_its_own_servers_while_it_stands() -> None:
-    """Loads of one server in two groups are of two processes; every server is looked at before it stops."""
+    """Each group starts its servers. Every server is observed before its end."""
     small, large = (ECHO.but(workers=workers) for workers in (1, 4))
     loads = [Arm(small), Arm(large), Arm(small.but(connections=4))]
     groups = (Group((loads[0], loads[1])), Group((loads[2],)))

@@ -1,4 +1,4 @@
-"""Reports of load programs are read right. A text that is not a report, or has failures, is no reading."""
+"""Load programs: commands and reports of each program, and failures."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ASK = Ask(("127.0.0.1", 1), LOOKUP, b"\x0a\x01A", connections=2, duration_s=1.0,
 
 
 def program(folder: Path, body: str) -> Path:
-    """A Python program in the place of a client, with these ``arguments``."""
+    """A Python program instead of a client. Its body may read ``arguments``."""
     path = folder / "program"
     path.write_text(f"#!{sys.executable}\nimport json, sys\narguments = sys.argv[1:]\n{body}\n")
     path.chmod(0o755)
@@ -30,19 +30,19 @@ def program(folder: Path, body: str) -> Path:
 
 
 def detail(second: float, latency_ms: float, status: str = "OK") -> dict[str, object]:
-    """A request as ghz writes it."""
+    """A request in the report of ghz."""
     whole, thousandths = divmod(round(second * 1000), 1000)
     moment = f"2024-02-29T23:59:{whole:02}.{thousandths:03}000123Z"
     return {"timestamp": moment, "latency": int(latency_ms * 1e6), "error": "", "status": status}
 
 
 def ghz(folder: Path, details: list[dict[str, object]] | None) -> LoadProgram:
-    """A ghz that reports these requests."""
+    """A program that reports these requests like ghz."""
     return LoadProgram(program(folder, f"print(json.dumps({ {'details': details}!r}))"), load_programs.ghz)
 
 
 def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
-    """Requests of the first half second are left out. Percentiles and throughput are of the later ones."""
+    """Requests of the warm-up are left out of percentiles and throughput."""
     details = [detail(0.0, 90), detail(0.4, 90), *(detail(1.0 + 0.1 * place, 1 + place) for place in range(10))]
     reading = ghz(tmp_path, details).load(ASK)
     assert reading.requests == 10
@@ -52,7 +52,7 @@ def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
 
 
 def test_a_failure_in_ghz_is_counted(tmp_path: Path) -> None:
-    """A failure is counted, and its time is left out."""
+    """A failed request of ghz is counted, and its time is left out."""
     reading = ghz(tmp_path, [detail(1, 1), detail(2, 1), detail(2.1, 90, "Unavailable")]).load(ASK)
     assert (reading.requests, reading.errors) == (1, 1)
     assert reading.p99_us == pytest.approx(1000.0)
@@ -60,18 +60,18 @@ def test_a_failure_in_ghz_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("details", [[], None])
 def test_a_ghz_without_requests_read_none(details: list[dict[str, object]] | None, tmp_path: Path) -> None:
-    """An empty list, or none at all."""
+    """A report of ghz with an empty list or without a list has no requests."""
     assert ghz(tmp_path, details).load(ASK).requests == 0
 
 
 def h2load(folder: Path, lines: list[str]) -> LoadProgram:
-    """An h2load that logs these lines."""
+    """A program that logs these lines like h2load."""
     body = f"open(arguments[arguments.index('--log-file') + 1], 'w').write({chr(10).join(lines)!r} + chr(10))"
     return LoadProgram(program(folder, body), load_programs.h2load)
 
 
 def test_h2load_is_read_from_its_log(tmp_path: Path) -> None:
-    """Moment, status and time, in µs; the warm-up is left out. Every other time is in the histogram."""
+    """The log of h2load gives all times after the warm-up."""
     lines = ["1000000\t200\t77", *(f"{1_600_000 + 1000 * place}\t200\t{100 + place}" for place in range(11))]
     reading = h2load(tmp_path, lines).load(ASK)
     assert reading.requests == 11
@@ -82,7 +82,7 @@ def test_h2load_is_read_from_its_log(tmp_path: Path) -> None:
 
 
 def test_a_failure_in_h2load_is_counted(tmp_path: Path) -> None:
-    """Any status but 200; all may have failed."""
+    """A status other than 200 is a failure in h2load. All requests may have failed."""
     lines = ["1000000\t200\t77", "1600000\t-1\t5", "1700000\t200\t9"]
     reading = h2load(tmp_path, lines).load(ASK)
     assert (reading.requests, reading.errors) == (1, 1)
@@ -103,7 +103,7 @@ REPORT = {
 @pytest.mark.slow  # many processes
 @pytest.mark.parametrize("kind", [load_programs.go, load_programs.c])
 def test_our_own_programs_say_it_themselves(kind: Callable[[Path, Ask], Reading], tmp_path: Path) -> None:
-    """Our own programs report one line of JSON, and C each time in a file. Other text is no reading."""
+    """Our programs report one line of JSON, and the C program writes its times to a file. Other text is refused."""
     import_times = "import array; array.array('I', [5000, 7000, 9000]).tofile(open(arguments[-1], 'wb'))"
 
     def said(report: dict[str, float] | str) -> Reading:
@@ -124,7 +124,7 @@ def test_our_own_programs_say_it_themselves(kind: Callable[[Path, Ask], Reading]
 
 
 def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
-    """Every time is of its file; errors are added up over gRPC's codes; its processor time is a share of a core."""
+    """``grpc-go`` gets the levels of its calls. Its times are read from a file, and its errors are added up."""
     noted = tmp_path / "noted"
     report = {"good_hz": 3.0, "errors": {"Unavailable": 2, "EmptyReply": 1}, "all_calls": 9}
     report |= {"client_cpu_s": 0.25, "seconds": 0.5, "never_sent": 4, "late_us_p99": 70.0}
@@ -146,7 +146,7 @@ def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
 
 
 def test_a_program_that_fails_says_why() -> None:
-    """A failure is named: the exit code and the last line, an absent program, or a time-out."""
+    """A failure has its reason: the exit code and the last lines, a missing program, or a timeout."""
     with pytest.raises(ProgramFailed, match=r"exit code 3; it said: first \| second"):
         finished([sys.executable, "-c", "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)"], None, 10)
     with pytest.raises(ProgramFailed, match="no-such-program: did not start"):
@@ -157,7 +157,7 @@ def test_a_program_that_fails_says_why() -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_ends_what_was_started(tmp_path: Path) -> None:
-    """The program has gone when KeyboardInterrupt comes out."""
+    """Ctrl-C ends the program before KeyboardInterrupt leaves ``finished``."""
     started = tmp_path / "started"
     body = f"import os, threading; open({str(started)!r}, 'w').write(f'{{os.getpid()}}.'); threading.Event().wait()"
 
@@ -176,7 +176,7 @@ def test_ctrl_c_ends_what_was_started(tmp_path: Path) -> None:
 
 
 def test_what_is_started_stays_on_its_cores() -> None:
-    """A started program stays on its cores from its first thread on. Afterwards this thread has its own cores."""
+    """A started program has only its cores. Afterwards this thread has its former cores."""
     os_cores = "import os; print(sorted(os.sched_getaffinity(0)))"
     before = finished([sys.executable, "-c", os_cores], None, 10)
     first = int(before.strip("[]\n").split(",")[0])
@@ -187,7 +187,7 @@ def test_what_is_started_stays_on_its_cores() -> None:
 
 
 def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An absent compiler or tool has one line that says how to get it."""
+    """A missing compiler or tool is one line with the way to get it."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(load_programs, "TOOLS", tmp_path)
     monkeypatch.setattr(load_programs, "is_built", lambda _: False)
@@ -201,5 +201,5 @@ def test_what_is_absent_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_every_client_tells_the_server_our_own_timeout() -> None:
-    """Every client tells the server the same timeout, so that servers have the same work."""
+    """Load programs send the server the timeout of our own client."""
     assert lookups("grpc", ASK.address).timeout_s * 1000 == load_programs.TIMEOUT_MS

@@ -1,4 +1,4 @@
-"""Cores' time that others take: the sweep's processes are told from foreign ones, with short-lived children."""
+"""Foreign processor time: the measurement's own processes, with short-lived children, and foreign processes."""
 
 import os
 import select
@@ -17,7 +17,7 @@ SERVER, CLIENT, FOREIGN = 70_001, 70_002, 70_003
 
 
 class Machine:
-    """A machine with this one's number of cores, whose kernel reports the given values."""
+    """A machine with this machine's cores, whose kernel reports the given values."""
 
     def __init__(self, proc: Path) -> None:
         self.proc = proc
@@ -44,7 +44,7 @@ class Machine:
         (self.proc / "stat").write_text("\n".join([f"cpu{cores()[0]} {counters}", *lines]))
 
     def watch(self, is_alone: bool = True) -> MachineWatch:
-        """A watch that begins now."""
+        """An observer that begins now."""
         return MachineWatch(is_alone, self.proc, lambda: self.now_s, lambda pids: sum(self.cpu_ns[pid] for pid in pids))
 
 
@@ -88,7 +88,7 @@ def _is_stolen(machine: Machine) -> None:
     ],
 )
 def test_whose_the_time_was(tmp_path: Path, happens: Callable[[Machine], None], stolen: int, foreign: int) -> None:
-    """In a second a core was idle for 25 ticks; 75 ticks are the sweep's, a foreign process's, or the hypervisor's."""
+    """Of 100 ticks, 25 were idle. The other 75 ticks belong to the measurement, a foreign process or the hypervisor."""
     machine = Machine(tmp_path)
     watch = machine.watch()
     machine.now_s += 1
@@ -102,14 +102,14 @@ def test_whose_the_time_was(tmp_path: Path, happens: Callable[[Machine], None], 
 
 
 def test_what_cannot_be_told_is_not_told(tmp_path: Path) -> None:
-    """A server that ran already would be foreign; and some systems have no such counters."""
+    """Foreign time is unknown if a server ran already, or if the system lacks the counters."""
     assert Machine(tmp_path).watch(is_alone=False).seen().foreign_ticks is None
     assert MachineWatch(proc=tmp_path / "absent").seen().foreign_ticks is None
 
 
 @pytest.mark.slow
 def test_a_real_neighbour_is_seen() -> None:
-    """An orphan that computes is foreign; a child that computes is not, though it has ended."""
+    """A computing orphan is foreign. A computing child is not, even after its end."""
     watch = MachineWatch()
     busy = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.25: pass"]
     subprocess.run(busy, check=True)

@@ -1,6 +1,6 @@
-"""A peer's own client as the load: its windows and cold runs look like any, and its report is checked.
+"""A peer's own client as the load: windows, cold runs, and checks of its report.
 
-The peer here is two small scripts that keep the contracts of peers, planted under the name of one in Go.
+The peer is two small scripts with the contracts of peers, under the name of a peer in Go.
 """
 
 import sys
@@ -52,7 +52,7 @@ OF = setting(service="sort", language="go", transport="net-rpc", client="peer", 
 
 
 def planted(client: str, missing: int = 0) -> Mapping[str, Peer]:
-    """The peer of ``OF`` as scripts. The client makes too few calls, by this number."""
+    """The peer of ``OF`` as scripts. ``missing`` is the number of calls that the client leaves out."""
     start = sys.executable, "-c", SERVER
     words = sys.executable, "-c", client.replace("{", "{{").replace("}", "}}"), "{address}", "{calls}", str(missing)
     return {"planted": Peer("go", "sort", "net-rpc", (), (), start, words)}
@@ -60,14 +60,14 @@ def planted(client: str, missing: int = 0) -> Mapping[str, Peer]:
 
 @pytest.fixture(autouse=True)
 def peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted peer alone is there."""
+    """Makes the planted peer the only peer."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT))
     monkeypatch.setattr("experiments.measure.bench.PEERS", planted(CLIENT))
     monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
 
 
 def test_a_window_has_the_calls_behind_the_first() -> None:
-    """All count as requests of the server's processor time."""
+    """The times of a window leave out each client's first call. The server's processor time includes all calls."""
     sweep = on_servers(Windows(calls=50), Arm(OF), rounds=2)
     block = measure_block(sweep, 1, 1, bench(CATALOG))
     assert block.slices.fate == [KEPT, KEPT]
@@ -84,7 +84,7 @@ print(json.dumps({"what": "total", "calls": 49, "wall_ns": 500_000_000, "process
 
 
 def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that says its clocks is believed: rates are of its own wall clock, and not of the sum of its calls."""
+    """If a client reports its clocks, the rates are over its own wall clock."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT + TOGETHER))
     sweep = on_servers(Windows(calls=50), Arm(OF))
     block = measure_block(sweep, 1, 1, bench(CATALOG))
@@ -94,7 +94,7 @@ def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_rate_says_how_many_calls_a_window_has() -> None:
-    """With a rate a window has the calls that are due in it."""
+    """A window with a rate has the calls that are due in its duration."""
     of = OF.but(rate_hz=100.0)
     sweep = on_servers(Windows(duration_s=0.2), Arm(of))
     assert measure_block(sweep, 1, 1, bench(CATALOG)).slices.requests == [20]
@@ -106,7 +106,7 @@ TIMED = CLIENT.replace(
 
 
 def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls are due each 10 ms, and sent each 11: by gate 7, in eight calls as in twenty."""
+    """Gate 7 refuses calls that are due every 10 ms, and sent every 11 ms."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(TIMED))
     of = OF.but(rate_hz=100.0)
     sweep = on_servers(Windows(duration_s=0.08), Arm(of))
@@ -120,7 +120,7 @@ def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_calls_as_due_are_not_off_their_rate() -> None:
-    """Seven gaps make the rate of eight calls; a percentile of how late they were needs a hundred."""
+    """Eight calls in seven gaps have their rate. A percentile of their lateness needs a hundred calls."""
     sent_hz, late_us = peer_clients.on_schedule(np.arange(1, 8) * 10_000_000 - 5, 100.0)
     assert sent_hz == pytest.approx(100.0)
     assert late_us is None
@@ -129,7 +129,7 @@ def test_calls_as_due_are_not_off_their_rate() -> None:
 
 
 def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:
-    """A cold run has connecting and the first call apart. Later calls are added up."""
+    """A cold run has separate times of connecting, of the first call, and of all later calls together."""
     plan = ColdPlan("study", "part", (ColdCell(OF, 5, 2),), 1, warm_up_calls=2)
     for run in cold.runs(plan, 1, bench(CATALOG)):
         seen = run.seen
@@ -141,31 +141,31 @@ def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:
 
 @pytest.mark.parametrize("missing", [1, 5])
 def test_a_client_that_makes_too_few_calls_is_refused(missing: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client would have left its errors out."""
+    """A client that makes too few calls is refused, since it may have left out failed calls."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT, missing))
     assert "were made, not all" in refused(OF)
 
 
 def test_lines_that_are_no_times_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that are not times are refused with their text."""
+    """Lines that are not JSON are refused."""
     monkeypatch.setattr("experiments.peers.PEERS", planted("print('nonsense')"))
     assert "not JSON of a report" in refused(OF)
 
 
 def refused(of: Setting) -> str:
-    """Why a run of five calls at a live server was refused."""
+    """Message of the refusal of a run of five calls."""
     with Program(server_command(Arm(of).server, CATALOG)) as server, pytest.raises(ProgramFailed) as failed:
         peer_clients.run(of, server.ready(), 5, None)
     return str(failed.value)
 
 
 def test_a_level_that_a_peer_does_not_have_is_refused() -> None:
-    """Rather than measured as if it had it."""
+    """A level that the peer does not support is refused."""
     with pytest.raises(UsageError, match="workers: got '4', allowed: the default, since the peer planted"):
         server_command(Arm(OF.but(workers=4)).server, CATALOG)
 
 
 def test_a_peer_that_is_not_there_is_named() -> None:
-    """An absent peer is named in the command line's words."""
+    """A missing peer is refused with its language, service and transport."""
     with pytest.raises(UsageError, match="no peer in go serves echo on net-rpc"):
         server_command(Arm(OF.but(service="echo")).server, CATALOG)

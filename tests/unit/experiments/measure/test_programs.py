@@ -1,4 +1,4 @@
-"""Programs: started, pinned, observed, and always gone afterwards."""
+"""Programs: start, pinning, observation, and the end of all processes."""
 
 import contextlib
 import os
@@ -22,18 +22,18 @@ WAIT = "; signal.pause()"
 
 
 def python(source: str, cpus: tuple[int, ...] | None = None) -> Program:
-    """A program given as Python, in an interpreter that starts quickly."""
+    """A program of Python code, in an interpreter that starts quickly."""
     return Program([sys.executable, "-S", "-E", "-c", source], cpus)
 
 
 def gone(pid: int) -> bool:
-    """Tell whether no such process is left, not even to be reaped."""
+    """True if the process has ended, and has been reaped."""
     return not psutil.pid_exists(pid)
 
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
-    """The contract kept: ready line, SIGTERM, exit 0."""
+    """A program with the process contract is ready at its address, and has ended after ``with``."""
     with python(GOOD + WAIT) as program:
         assert program.ready() == ("127.0.0.1", 5)
         assert program.memory_mib() > 1
@@ -54,7 +54,7 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
     ],
 )
 def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: str) -> None:
-    """A program that ends, or prints too much, nothing or another line, is one line of error, and is gone."""
+    """A program that ends early, or that prints no line, another line or too long a line, is refused and ended."""
     program = python(source)
     with pytest.raises(ProgramFailed, match=message), program:
         program.ready(timeout_s=0.1 if "no first line" in message else 10)
@@ -63,7 +63,7 @@ def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: 
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_takes_none_of_its_options_has_refused() -> None:
-    """The program ends with 2 before it is ready. With 2 after that, or with another code, it has failed."""
+    """A program that exits with 2 before its ready line has refused its options. Another code is a failure."""
     refuses = "import sys; print('shop: --depth: got 0 (--help lists the options)', file=sys.stderr); sys.exit({})"
     with pytest.raises(ProgramRefused) as refused, python(refuses.format(2)) as program:
         program.ready()
@@ -78,7 +78,7 @@ LISTEN = "import socket,signal; s = socket.create_server(('127.0.0.1', {port}));
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
-    """A program without a ready line is waited for until its port accepts connections."""
+    """``listening`` waits until the port accepts connections."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = int(held.getsockname()[1])
@@ -100,14 +100,14 @@ def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
     ],
 )
 def test_a_program_that_never_listens_is_reported(source: str, message: str) -> None:
-    """A program that ends before it listens, or never listens, is reported."""
+    """A program that ends before it listens, or that never listens, is refused."""
     with pytest.raises(ProgramFailed, match=message), python(source) as program:
         program.listening(("127.0.0.1", 1), timeout_s=10 if "ended" in message else 0.1)
 
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
-    """A program that ignores SIGTERM is killed and reported after the bound, and not before."""
+    """A program that ignores SIGTERM is killed after the bound, and refused."""
     program = python("import signal; signal.signal(15, signal.SIG_IGN); print('ready h:1', flush=True)" + WAIT)
     program.ready()
     with pytest.raises(ProgramFailed, match=r"within 0\.05 s of SIGTERM, and was killed"):
@@ -117,7 +117,7 @@ def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
-    """A server that could not drain gave no sound run."""
+    """A program with another exit code than 0 after SIGTERM is refused."""
     program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
     program.ready()
     with pytest.raises(ProgramFailed, match="exit code 1"):
@@ -126,8 +126,7 @@ def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_handles_no_signals_may_be_ended_by_one() -> None:
-    """A program that handles no signals may end by one, if its exit codes allow it. A server of ours must exit with
-    0."""
+    """A program may be ended by SIGTERM only if its allowed exit codes include the signal."""
     plain = "import signal; print('ready h:1', flush=True); signal.pause()"
     with Program([sys.executable, "-c", plain], exits=(0, -signal.SIGTERM)) as program:
         program.ready()
@@ -139,7 +138,7 @@ def test_a_program_that_handles_no_signals_may_be_ended_by_one() -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
-    """The program's own fault is a note on the error."""
+    """An error inside ``with`` is raised, with the program's failure as a note. The program has ended."""
     program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
     program.ready()
     with pytest.raises(KeyError) as caught, program:
@@ -151,7 +150,7 @@ def test_an_error_inside_with_stays_the_error_and_the_program_is_gone() -> None:
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
 def test_a_program_that_cannot_be_pinned_is_reported_and_gone() -> None:
-    """A program that cannot be pinned, here to a core that no machine has, is reported and gone."""
+    """A program that cannot be pinned is refused, and no process remains."""
     before = psutil.Process().children()
     with pytest.raises(ProgramFailed, match="did not start on cores 100000"):
         python(GOOD + WAIT, (100_000,))
@@ -159,13 +158,13 @@ def test_a_program_that_cannot_be_pinned_is_reported_and_gone() -> None:
 
 
 def test_a_program_that_is_not_there_is_reported() -> None:
-    """An absent program is reported in one line, with its name from the command."""
+    """A missing program is refused."""
     with pytest.raises(ProgramFailed, match="did not start"):
         Program(["/no/such/program"])
 
 
 def test_processor_time_counts_every_thread_dead_ones_included() -> None:
-    """A thread that spun 50 ms and ended is in it; sleeping is not."""
+    """The processor time includes an ended thread that computed for 50 ms, and excludes sleep."""
     spin = "import threading,time\ndef spin():\n while time.thread_time() < 0.05: pass\n"
     threads = "t = threading.Thread(target=spin); t.start(); t.join()\n"
     with python(spin + threads + GOOD + "\nwhile True: signal.pause()") as program:
@@ -176,7 +175,7 @@ def test_processor_time_counts_every_thread_dead_ones_included() -> None:
 
 
 def test_processor_time_is_told_apart_by_who_spent_it() -> None:
-    """A program that reads zeros spends its processor time in the kernel. One that counts spends it in its own code."""
+    """A program that reads zeros spends its time in the kernel. A program that adds spends its time in user mode."""
     read = (
         "import os\nzero = os.open('/dev/zero', os.O_RDONLY)\nwhile os.times().system < 0.1: os.read(zero, 1 << 16)\n"
     )
@@ -194,7 +193,7 @@ def test_processor_time_is_told_apart_by_who_spent_it() -> None:
     not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
 )
 def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program inherits its cores, so that none of its threads can begin on another core."""
+    """A program inherits its cores at its start, so that no thread can start on another core."""
     core, before, began = cores()[-1], os.sched_getaffinity(0), []
     start = subprocess.Popen
 
@@ -213,7 +212,7 @@ def test_a_program_has_its_cores_when_it_begins(monkeypatch: pytest.MonkeyPatch)
     not hasattr(os, "sched_getaffinity") or len(cores()) < 2, reason="this system pins nothing, or has one core"
 )
 def test_a_signal_right_behind_the_pinning_leaves_the_thread_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pinning may wait for a core: what came meanwhile is heard as soon as it has."""
+    """KeyboardInterrupt right after the pinning leaves this thread on its former cores."""
     before, pin = os.sched_getaffinity(0), os.sched_setaffinity
 
     def pin_and_hear(process: int, cpus: Iterable[int]) -> None:
@@ -228,7 +227,7 @@ def test_a_signal_right_behind_the_pinning_leaves_the_thread_where_it_was(monkey
 
 
 def test_threads_and_open_connections_are_counted() -> None:
-    """Open connections to the given port are counted, without those to another port and the listener."""
+    """Threads, and open connections to the given port, are counted."""
     listen = "import socket,threading; a, b = (socket.create_server(('127.0.0.1', 0)) for _ in 'ab')\n"
     accept = "kept = []\nfor s in (a, a, b): kept.append(s.accept()[0])\n"
     more = "for _ in 'ab': threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
@@ -245,8 +244,7 @@ def test_threads_and_open_connections_are_counted() -> None:
 
 
 def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
-    """A program that is gone is reported with its name and its words for every question, and not as a library's
-    error."""
+    """Every reading of an ended program raises ProgramFailed with the program's standard error."""
     program = python("import sys; print('out of memory', file=sys.stderr); sys.exit(3)")
     psutil.Process(program.pid).wait(10)  # reaps it
     asked = (program.threads, program.memory_mib, program.cpu_s, program.user_and_kernel_s)
@@ -258,7 +256,7 @@ def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
 
 
 def test_a_program_does_not_get_the_terminals_interrupt() -> None:
-    """The program is in a session of its own: Ctrl-C reaches the experiment, which then stops it."""
+    """A program has a session of its own, so that Ctrl-C only reaches the experiment."""
     with python(GOOD + WAIT) as program:
         program.ready()
         assert os.getsid(program.pid) == program.pid != os.getsid(0)
@@ -281,13 +279,13 @@ signal.signal(10, end_one)
 print("ready 127.0.0.1:%d" % listener.getsockname()[1], flush=True)
 while True: signal.pause()
 """
-"""A server of three processes; the two that it starts have computed for 0.1 s each when it is ready. Beside them it has
-started a process that does not serve, which ends at SIGUSR1."""
+"""A server of three processes. Two child processes share its port, and have computed for 0.1 s each. A third child
+process does not serve, and ends at SIGUSR1."""
 
 
 @pytest.mark.slow
 def test_what_a_server_started_is_measured_with_it() -> None:
-    """Threads, memory and processor time of its processes, as of one. What does not serve is left out, and may end."""
+    """Threads, memory and processor time include child processes that serve. Other child processes may end."""
     with python(SEVERAL) as program:
         program.ready()
         assert len(program.pids) == 3
@@ -304,7 +302,7 @@ def test_what_a_server_started_is_measured_with_it() -> None:
 
 
 def test_a_wrappers_own_program_ends_with_it() -> None:
-    """A shell that starts a server without exec ends with the server."""
+    """The end of a shell also ends the server that the shell has started without exec."""
     with Program(["/bin/sh", "-c", "sleep 300 & echo $!; wait"]) as wrapper:
         child = psutil.Process(int(wrapper.first_line(5)))
         with contextlib.suppress(ProgramFailed):  # the shell ends by the signal

@@ -1,4 +1,4 @@
-"""Words while a sweep runs, on a terminal and elsewhere."""
+"""Progress of a sweep, on a terminal and in a file."""
 
 import io
 
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 
 
 def test_elsewhere_than_on_a_terminal_the_start_is_said_once() -> None:
-    """Off a terminal a line comes before the first block, then one for each block, with the time left."""
+    """A file has a line before the first block, and a line for each block with the remaining time."""
     said = io.StringIO()
     seconds = iter(range(100))
     progress = Progress(SWEEP, said, clock_s=lambda: next(seconds))
@@ -43,7 +43,7 @@ def test_elsewhere_than_on_a_terminal_the_start_is_said_once() -> None:
 
 
 def test_a_terminal_tells_starting_from_measuring() -> None:
-    """Each line takes the place of the one before."""
+    """A terminal has one line, which is rewritten."""
     said = Terminal()
     progress = Progress(SWEEP, said)
     progress.began(0)

@@ -1,4 +1,4 @@
-"""Blocks apart from sweeps: each kept at once, gone on with, refused where they would not be of one plan."""
+"""Runs of kinds other than sweeps: writing, resuming, and refusals of other folders."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ PLAN, ON = ALONE, bench(CATALOG)
 
 
 class Measuring:
-    """Measures planted values in the place of the kind's observer, and fails at one number."""
+    """Observer that gives planted values, and fails at the block ``fails_at``."""
 
     def __init__(self, patch: pytest.MonkeyPatch, fails_at: int = 0) -> None:
         self.asked: list[int] = []
@@ -38,12 +38,12 @@ class Measuring:
 
 
 def run(plan: StandalonePlan, folder: Path, resume: bool) -> Sequence[Block[StartSeen]]:
-    """Every repetition that the folder lacks."""
+    """Runs every block that the folder lacks."""
     return run_beside(plan, folder, resume, ON, lambda _: None)
 
 
 def test_every_repetition_is_kept_beside_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every repetition is kept in a folder, which is made. The environment is looked at twice."""
+    """Every block is written into a new folder, with the environment before and after the run."""
     Measuring(monkeypatch)
     folder = tmp_path / "new"
     seen = run(PLAN, folder, resume=False)
@@ -53,7 +53,7 @@ def test_every_repetition_is_kept_beside_the_environment(tmp_path: Path, monkeyp
 
 
 def test_what_was_interrupted_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupted run goes on: whole repetitions stay, and the failed one is measured."""
+    """A resumed run keeps whole blocks, and measures the interrupted block."""
     Measuring(monkeypatch, fails_at=3)
     with pytest.raises(InterruptedError):
         run(PLAN, tmp_path, resume=False)
@@ -63,7 +63,7 @@ def test_what_was_interrupted_is_gone_on_with(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_folder_with_results_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with results is not written over: without --resume, with another plan, or from another machine."""
+    """A folder with results is refused without --resume, with another plan, and on another machine."""
     Measuring(monkeypatch)
     run(PLAN, tmp_path, resume=False)
     with pytest.raises(UsageError, match=r"--resume"):

@@ -1,4 +1,4 @@
-"""A sweep's blocks: until they are enough, again where they were robbed, kept at once, gone on with after a crash."""
+"""Runs of sweeps: number of blocks, repeated blocks, and resuming after a crash."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ class Run:
     """A sweep's options, and its measurements: block number and attempt."""
 
     enough: int = 10
-    """Number of blocks from which no more are needed."""
+    """Number of blocks that are enough."""
     robbed: Callable[[Block], bool] = lambda _: False
     breaks_at: int = 0
     measured: list[tuple[int, int]] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Run:
         return block(OF, MEANS, number, attempt=attempt)
 
     def run(self, folder: Path, resume: bool = False, of: Sweep = OF) -> tuple[Block, ...]:
-        """Runs it."""
+        """Runs the sweep."""
 
         def goes_on(done: Sequence[Block]) -> bool:
             return len(done) < self.enough
@@ -46,12 +46,12 @@ class Run:
 
 @pytest.mark.parametrize(("enough", "blocks"), [(1, 10), (10, 10), (11, 14), (99, 14)])
 def test_it_is_asked_at_looks_alone(tmp_path: Path, enough: int, blocks: int) -> None:
-    """However soon it would be enough; the last look ends it."""
+    """A sweep ends only at a look, and at the last look in any case."""
     assert len(Run(enough).run(tmp_path)) == blocks
 
 
 def test_a_robbed_block_is_run_again_once(tmp_path: Path) -> None:
-    """Both attempts of a robbed block are kept, and the last counts, robbed or not."""
+    """A block that lost too much time is repeated once. Both attempts are written, and the last attempt counts."""
     run = Run(robbed=lambda each: each.number == 3)
     done = run.run(tmp_path)
     assert run.measured[2:5] == [(3, 1), (3, 2), (4, 1)]
@@ -60,14 +60,15 @@ def test_a_robbed_block_is_run_again_once(tmp_path: Path) -> None:
 
 
 def test_at_most_a_fifth_of_the_blocks_is_run_again(tmp_path: Path) -> None:
-    """At most a fifth of the blocks is run again. Then robbed blocks stand."""
+    """At most a fifth of the blocks is repeated."""
     run = Run(robbed=lambda _: True)
     run.run(tmp_path)
     assert sum(attempt == 2 for _, attempt in run.measured) == OF.repeats_max == 3
 
 
 def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
-    """Ctrl-C in block 4 keeps three; the fourth is the next. Without --resume the folder is refused."""
+    """Ctrl-C in block 4 keeps three blocks. A resumed sweep begins with block 4. A folder with blocks needs
+    --resume."""
     with pytest.raises(KeyboardInterrupt):
         Run(breaks_at=4).run(tmp_path)
     assert len(files.read_blocks(tmp_path)) == 3
@@ -80,14 +81,14 @@ def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
-    """Blocks of another sweep, also of another seed, are not mixed in."""
+    """A folder with a sweep of another seed is refused."""
     Run().run(tmp_path)
     with pytest.raises(UsageError, match=r"another plan in sweep\.json"):
         Run().run(tmp_path, resume=True, of=replace(OF, seed=2))
 
 
 def test_an_interrupted_repetition_is_made_up_for(tmp_path: Path) -> None:
-    """A robbed block that was to be run again is, once the sweep goes on."""
+    """A resumed sweep repeats the block whose repetition was interrupted."""
     first = Run(robbed=lambda each: each.number == 2 and each.attempt == 1)
     measure = first.measure
 

@@ -1,4 +1,4 @@
-"""A server that runs already: its processes are found by the sockets that listen, or the reason is said."""
+"""A server that runs already: its processes, or the reason why no process can be read."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ _LINE = (
 
 
 def proc(folder: Path, host: str, held: dict[int, int], state: str = "0A", name: str = "tcp") -> Path:
-    """A folder like ``/proc``: a socket with the number 77 on port 5001, and what each process has open."""
+    """A folder like ``/proc``: a socket with the inode 77 on port 5001, and the open inode of each process."""
     (folder / "net").mkdir(parents=True)
     (folder / "net" / name).write_text(_HEAD + _LINE.format(host=host, port=5001, state=state, inode=77))
     for pid, inode in held.items():
@@ -26,7 +26,7 @@ def proc(folder: Path, host: str, held: dict[int, int], state: str = "0A", name:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1"])
 def test_a_process_that_listens_is_found(host: str) -> None:
-    """A process that listens is found by its address. Here it is this process."""
+    """A listening process is found by its address. Here it is this process."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listener:
         try:
@@ -39,13 +39,13 @@ def test_a_process_that_listens_is_found(host: str) -> None:
 
 
 def test_all_processes_that_share_the_socket_are_found(tmp_path: Path) -> None:
-    """All processes that share the socket are found, and none with another socket."""
+    """All processes that share the socket are found."""
     found = listening(("127.0.0.1", 5001), proc(tmp_path, "0100007F", {12: 77, 11: 77, 13: 78}))
     assert (found.pids, found.unread) == ((11, 12), "")
 
 
 def test_a_socket_of_all_addresses_hears_each(tmp_path: Path) -> None:
-    """A socket of all addresses accepts each address; one of IPv6 also those of IPv4."""
+    """An IPv6 socket of all addresses also accepts IPv4 addresses."""
     assert listening(("127.0.0.1", 5001), proc(tmp_path, "0" * 32, {11: 77}, name="tcp6")).pids == (11,)
 
 
@@ -62,8 +62,8 @@ def test_a_socket_of_all_addresses_hears_each(tmp_path: Path) -> None:
 def test_a_process_that_cannot_be_read_has_a_reason(
     tmp_path: Path, address: tuple[str, int], host: str, state: str, why: str
 ) -> None:
-    """A server that cannot be read has a reason: another user's process, another port, another address, a connection,
-    another machine."""
+    """The reason is another user's process, another port or address, a socket that does not listen, or another
+    machine."""
     found = listening(address, proc(tmp_path, host, {}, state))
     assert found.pids == ()
     assert found.unread.startswith(why)

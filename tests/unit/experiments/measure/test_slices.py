@@ -1,4 +1,4 @@
-"""Measurements of the clients in a block."""
+"""Loads of the arms of a block."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ OTHER = Arm(setting(transport="sockets"))
 
 
 def test_a_load_is_told_of_every_process_of_its_server() -> None:
-    """Whose processor time its clients read; none where no process of a server that runs already can be read."""
+    """A load gets the ids of all processes of its server. The list is empty for a server that cannot be read."""
     sweep = Sweep("try", "try", (Group((SEVERAL, OTHER)),), (), 2, (1,))
     program = cast(Program, SimpleNamespace(pids=(7, 8, 9)))
     servers = Servers(dict.fromkeys(sweep.servers, ("127.0.0.1", 5)), {SEVERAL.server: program}, {})

@@ -1,5 +1,4 @@
-"""Real servers in cells and under stress: every part of the plan is measured, wrong keys are found, and no process is
-left."""
+"""Tables and stress tests on real servers: observations, wrong replies, wrong keys, and the end of all processes."""
 
 import dataclasses
 import shutil
@@ -24,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cc") is None, r
 
 @pytest.fixture(scope="module")
 def on() -> Iterator[Bench]:
-    """A bench with the program, built once."""
+    """A bench with the load program, which is built once."""
     with load_programs(("c-http",)) as built:
         program = built["c-http"]
         assert isinstance(program, LoadProgram)
@@ -33,7 +32,7 @@ def on() -> Iterator[Bench]:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_block_has_every_cell(on: Bench) -> None:
-    """All requests answered, bytes and times there, the server's processor and memory read."""
+    """Every cell has its answered requests, bytes and times, and samples of the server."""
     plan = TablePlan(
         "study",
         "part",
@@ -58,7 +57,7 @@ def test_a_block_has_every_cell(on: Bench) -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_an_interrupt_ends_the_load_at_once(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt ends a cell of minutes at once."""
+    """KeyboardInterrupt ends a cell of minutes at once."""
 
     def interrupt(_: Program) -> float:
         raise KeyboardInterrupt
@@ -72,8 +71,8 @@ def test_an_interrupt_ends_the_load_at_once(on: Bench, monkeypatch: pytest.Monke
 
 
 def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
-    """A server whose replies are equal but wrong is named."""
-    # A server of ours that has not got the entity: any other service of the same transport.
+    """Equal but wrong replies are refused."""
+    # Our server of another service, which has no entity.
     other = f"{sys.executable} -m experiments.services serve echo --transport http1 --port 0"
     plan = TablePlan("study", "part", (Cell(BASE.but(service=other), 5),), (), 1)
     with pytest.raises(Unavailable, match="GET /entities/1: 0 correct replies"):
@@ -82,7 +81,7 @@ def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_every_key_is_looked_at(on: Bench) -> None:
-    """Updated keys are at one of their turns. A state of no turn is wrong, and so is a missing key."""
+    """An updated key has the value of one of its turns. A value of no turn and a missing key are wrong."""
     planted = FinalState("planted", "GET /entities/{id}", 2000, 20, ENTITY)
     missing = FinalState("missing", "GET /entities/{id}", 9000, 3, ENTITY)
     plan = dataclasses.replace(PLAN, final=(*PLAN.final, planted, missing))

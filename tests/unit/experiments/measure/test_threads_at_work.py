@@ -1,4 +1,4 @@
-"""Which threads of a pool ran requests, by their names in the kernel and their processor time."""
+"""Threads of a pool that ran requests, found by their names in the kernel and their processor time."""
 
 import os
 import time
@@ -20,7 +20,7 @@ WAIT_S = 10.0
 
 @contextmanager
 def pool(*computes_s: float) -> Iterator[None]:
-    """Threads that have computed for these times. They last until ``with`` ends."""
+    """Threads that have computed for these times. The threads live until ``with`` ends."""
     over, done = Event(), [Event() for _ in computes_s]
 
     def live(number: int) -> None:
@@ -47,13 +47,13 @@ def pool(*computes_s: float) -> Iterator[None]:
     ("computes_s", "number"), [((0.2, 0, 0), 1), ((0.1, 0.15, 0), 2), ((SHARED_S / 3, 0, 0), None)]
 )
 def test_threads_that_computed_are_counted(computes_s: tuple[float, ...], number: int | None) -> None:
-    """Threads that computed are counted, without those that slept. Too little computing gives no count."""
+    """Threads that computed are counted. Too little processor time gives no count."""
     with pool(*computes_s):
         assert threads_at_work({}, threads_cpu_s([os.getpid()], PREFIX)) == number
 
 
 class Measured:
-    """This process as a server with the values that ``look`` asks for."""
+    """This process as a server."""
 
     pids = (os.getpid(),)
 
@@ -68,7 +68,7 @@ class Measured:
 
 @pytest.mark.slow
 def test_a_server_is_looked_at_from_where_its_measured_part_began() -> None:
-    """Two threads shared the warm-up, which is left out, and the rest is too little for a count."""
+    """Processor time before the measured part is left out of the count."""
     key: ServerKey = ((("executor", PREFIX),), 0)
     program = cast(Program, Measured())
     servers = Servers({key: ("127.0.0.1", 1)}, {key: program}, {})
@@ -80,12 +80,12 @@ def test_a_server_is_looked_at_from_where_its_measured_part_began() -> None:
 
 
 def test_threads_of_another_name_and_processes_that_are_gone_count_as_nothing() -> None:
-    """Nothing is known then."""
+    """Threads with another name, and ended processes, give no count."""
     assert threads_at_work({}, threads_cpu_s([os.getpid(), 2**22 - 1], "no-such-thread")) is None
 
 
 def test_what_threads_computed_before_the_measured_part_does_not_count() -> None:
-    """Three threads shared a warm-up, then one ran all. A new thread counts with all its time."""
+    """Only processor time after the first reading counts. A new thread counts with all its time."""
     before_s = {1: 1.0, 2: 1.0, 3: 1.0}
     assert threads_at_work({}, {1: 2.0, 2: 1.0, 3: 1.0}) == 3
     assert threads_at_work(before_s, {1: 2.0, 2: 1.0, 3: 1.0}) == 1

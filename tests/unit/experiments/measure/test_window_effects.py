@@ -1,4 +1,4 @@
-"""Weights of the requests in an arm's windows for a percentile."""
+"""Effective sample sizes of windows, and windows of left-out rounds."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from experiments.results.observed import ALL
 
 
 def windows(scale: float) -> list[list[int]]:
-    """Response times of 40 windows of 500 requests each, whose levels differ by a lognormal factor of that scale."""
+    """Response times of 40 windows of 500 requests, whose means differ by a lognormal factor of this scale."""
     rng = np.random.default_rng(3)
     return [(level * rng.lognormal(12, 0.3, 500)).astype(np.int64).tolist() for level in rng.lognormal(0, scale, 40)]
 
 
 def merged(parts: list[list[int]]) -> tuple[Times, list[Times]]:
-    """All windows together, and each."""
+    """Times of all windows together, and of each window."""
     total, each = Times(), []
     for part in parts:
         each.append(Times())
@@ -27,7 +27,7 @@ def merged(parts: list[list[int]]) -> tuple[Times, list[Times]]:
 
 @pytest.mark.parametrize("scale", [0.0, 0.3])
 def test_windows_are_clusters_as_slices_are(scale: float) -> None:
-    """Windows are clusters: histograms alone give the same as every request's own time."""
+    """The effective sample size from histograms equals the size from the times of all requests."""
     parts = windows(scale)
     exact = of_slices(np.concatenate([np.array(part) for part in parts]), np.repeat(np.arange(40), 500))
     assert effective(*merged(parts)) == pytest.approx(exact, rel=0.1)
@@ -35,8 +35,7 @@ def test_windows_are_clusters_as_slices_are(scale: float) -> None:
 
 
 def test_a_robbed_window_counts_for_its_errors_alone() -> None:
-    """Times of a robbed window are left out, and its errors count. Requests that were never written down are counted
-    from all windows."""
+    """A window of a left-out round counts only with its errors and its unrecorded requests."""
     times = Times()
     times.record(np.array([1000, 2000]))
     parts = {"lookup": Part(times, {"OK": 2}, {"unavailable": 3})}
