@@ -1,4 +1,5 @@
-"""The machine is looked at once for all tests of a process: a look takes half a second. Simulations may be short."""
+"""Fixtures: one record of the machine for all tests of a process, since a record takes half a second; short
+simulations."""
 
 import sys
 from collections.abc import Iterator
@@ -19,8 +20,7 @@ def _one_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def short_simulations() -> Iterator[None]:
-    """A tenth of the simulated requests, for tests of advice and of predictions. Tests of the model have all
-    requests."""
+    """A tenth of the simulated requests, for tests of advice and of predictions."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys.modules["experiments.recommend.tail"], "REQUESTS", 2_000)  # its name is the function's
         tail.cache_clear()

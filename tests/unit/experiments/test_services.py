@@ -1,4 +1,4 @@
-"""The studies' own services, and their one command."""
+"""The studies' services, and the command that serves them."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ from tests.raw_service import answered
 
 
 def test_the_echo_decodes_what_it_gives_back() -> None:
-    """Bytes that do not decode are refused: the echo is no copy of bytes."""
+    """Bytes that are not a message are refused, since the echo decodes its request."""
     with pytest.raises(InvalidRequest):
         answered(echo(), ECHO, b"\xff\xff")
 
@@ -51,8 +51,7 @@ EXAMPLES: dict[str, tuple[str, Message, Message]] = {
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize(("name", "transport"), each_once(SERVICES, TRANSPORTS))
 def test_every_service_is_served_and_every_transport_serves_one(name: str, transport: str) -> None:
-    """Every service is served by a process that keeps the contract, and every transport serves one. A transport sees
-    only a service's bytes, so that not every pair is tried."""
+    """Every service and every transport is served once. A transport only sees bytes, so not every pair is tested."""
     command = [sys.executable, "-m", "experiments.services", "serve", name, "--transport", transport, "--port", "0"]
     path, payload, expected = EXAMPLES[name]
     with Program(command) as server:
@@ -89,7 +88,7 @@ def test_the_stock_service_is_served_beside_them(transport: str, tmp_path: Path)
 
 @pytest.mark.slow
 def test_only_stocks_have_a_catalog() -> None:
-    """The option is unknown beside any other service."""
+    """Another service than the stock service refuses ``--catalog``."""
     command = ["-m", "experiments.services", "serve", "echo", "--transport", "sockets", "--catalog", "x"]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
     assert (done.returncode, "options: got '--catalog x', allowed: those of" in done.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""The seed of a run: drawn anew, unless it is given or a run is gone on with."""
+"""The seed of a run: a new seed, unless a seed is given or a run is resumed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.unit.experiments.judge.synthetic_blocks import sweep
 
 
 def test_each_run_draws_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each run draws its seed and says how to repeat it. A given seed stays."""
+    """Each run has a new seed, and prints the option that repeats the seed. A given seed is used."""
     seeds = {seed_for(None) for _ in range(20)}
     assert len(seeds) > 15
     assert all(0 <= seed < SEEDS for seed in seeds)
@@ -23,8 +23,7 @@ def test_each_run_draws_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("inside", [".", "stock"])
 def test_a_run_that_goes_on_keeps_its_seed(tmp_path: Path, inside: str) -> None:
-    """A resumed run keeps the seed of its folder's sweep, or of a study's folder around it. An empty folder has
-    none."""
+    """A resumed run has the seed of its folder's sweep, also in a study's folder. An empty folder has no seed."""
     folder = tmp_path / inside
     folder.mkdir(exist_ok=True)
     files.write_plan(folder, files.SWEPT, replace(sweep(), seed=4711))

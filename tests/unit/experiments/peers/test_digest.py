@@ -1,4 +1,4 @@
-"""A peer's digest: it changes with the sources alone."""
+"""Digest of a peer's sources."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from experiments.peers import digest
 
 
 def test_sources_count_and_pages_do_not(tmp_path: Path) -> None:
-    """Another page or a built file keeps the digest. Another source, or its name, changes it."""
+    """A page or a built file does not change the digest. The content and the name of a source do."""
     (tmp_path / "build").mkdir()
     (tmp_path / "server.c").write_text("int main(void) { return 0; }\n")
     first = digest(tmp_path)

@@ -1,6 +1,6 @@
-"""The socket APIs in Python: messages come whole and in turn, and what goes wrong is said.
+"""The socket APIs in Python: whole messages in order, and errors.
 
-That a server keeps the process contract is in ``tests/interop/test_peer_servers.py``, with every peer.
+``tests/interop/test_peer_servers.py`` tests the process contract of every peer.
 """
 
 import socket
@@ -19,7 +19,7 @@ SHORT_S = 0.01
 
 @pytest.fixture
 def berkeley() -> Iterator[tuple[Berkeley, socket.socket]]:
-    """A server's side over TCP, and a connection to it."""
+    """A server over TCP, and a connection to the server."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         address = probe.getsockname()
     served = Berkeley(True, SHORT_S)
@@ -30,12 +30,12 @@ def berkeley() -> Iterator[tuple[Berkeley, socket.socket]]:
 
 
 def framed(message: bytes) -> bytes:
-    """A message behind its length."""
+    """A message after its length."""
     return len(message).to_bytes(LENGTH_BYTES) + message
 
 
 def came(served: Channel) -> bytes:
-    """The next message. Fails where none comes."""
+    """The next message. Fails if no message comes."""
     for _ in range(round(WAIT_S / SHORT_S)):
         message = served.receive()
         if message is not None:
@@ -44,7 +44,7 @@ def came(served: Channel) -> bytes:
 
 
 def test_a_message_in_parts_is_whole(berkeley: tuple[Berkeley, socket.socket]) -> None:
-    """A part alone is none yet; two at once are two, the first sent back before the second is asked for."""
+    """A part of a message is no message yet. Two messages in one packet are received one after the other."""
     served, connection = berkeley
     connection.sendall(framed(b"first")[:3])
     assert served.receive() is None
@@ -58,7 +58,7 @@ def test_a_message_in_parts_is_whole(berkeley: tuple[Berkeley, socket.socket]) -
 
 @pytest.mark.parametrize("last", [b"", (MESSAGE_BYTES_MAX + 1).to_bytes(LENGTH_BYTES)], ids=["gone", "too long"])
 def test_the_next_connection_is_served(last: bytes, berkeley: tuple[Berkeley, socket.socket]) -> None:
-    """After a client that left within a message, or sent one that is too long, the next connection is served."""
+    """The next connection is served after a client that closed within a message, or sent too long a message."""
     served, connection = berkeley
     connection.sendall(last or framed(b"cut off")[:-1])
     connection.shutdown(socket.SHUT_WR)
@@ -68,7 +68,7 @@ def test_the_next_connection_is_served(last: bytes, berkeley: tuple[Berkeley, so
 
 
 class Planted:
-    """A channel that gives these replies; see ``Channel``."""
+    """A channel with planted replies; see ``Channel``."""
 
     def __init__(self, reply: Callable[[bytes], bytes | None]) -> None:
         self._reply, self._sent = reply, b""
@@ -97,13 +97,13 @@ class Planted:
     ids=["none", "another"],
 )
 def test_a_wrong_reply_ends_the_client(reply: Callable[[bytes], bytes | None], said: str) -> None:
-    """A reply that differs from the message ends the client, and so does a missing one."""
+    """A wrong or a missing reply ends the client."""
     with pytest.raises(Gone, match=said):
         drive(Planted(reply), 16, 3)
 
 
 def test_every_message_is_timed() -> None:
-    """Every message is timed in the order of the sends, and no two messages are equal."""
+    """Every message has a send and a time, in order, and no two messages are equal."""
     seen: list[bytes] = []
 
     def reply(sent: bytes) -> bytes:
@@ -122,7 +122,7 @@ def test_every_message_is_timed() -> None:
     [("zeromq", "zmq", "echo_server --port 0"), ("nng", "pynng", "echo_client --address 127.0.0.1:1")],
 )
 def test_a_missing_library_is_one_line(api: str, package: str, words: str) -> None:
-    """Which names it; exit code 2."""
+    """A missing library is refused in one line with its name, with exit code 2."""
     assert api in CHANNELS
     hidden = f"import sys, runpy; sys.modules[{package!r}] = None; sys.argv = sys.argv[1:]; "
     program = hidden + "runpy.run_module(sys.argv[0], run_name='__main__')"

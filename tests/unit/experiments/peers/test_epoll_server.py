@@ -1,6 +1,6 @@
-"""The one-thread server in Python: requests in, replies out, as our own server's framing has them.
+"""The server in one thread of Python: requests and replies in our server's framing.
 
-That it keeps the process contract is in ``tests/interop/test_peer_servers.py``, with every peer.
+``tests/interop/test_peer_servers.py`` tests the process contract of every peer.
 """
 
 import select
@@ -26,7 +26,7 @@ from tests.unit.experiments.selfcheck.test_queue_server import replies
 KNOWN = pb.LookupRequest(name="FishCo").SerializeToString()
 FISH = pb.LookupResponse(status=pb.STATUS_OK, price_cents=4250).SerializeToString()
 FULL_S = 0.3
-"""Time without room for a byte after which sockets count as full."""
+"""Time in seconds after which a socket that accepts no byte counts as full."""
 
 UNKNOWN = pb.LookupResponse(status=pb.STATUS_UNKNOWN_STOCK).SerializeToString()
 
@@ -36,7 +36,7 @@ ASKED: Sequence[tuple[bytes, bytes]] = (
     (encode_request(2**32 - 1, 0, b"/x", KNOWN), encode_reply(2**32 - 1, UNIMPLEMENTED, b"no such method here")),
     (encode_request(3, 0, LOOKUP.encode(), b"\xff"), encode_reply(3, INVALID_ARGUMENT, b"no LookupRequest")),
 )
-"""Requests, and their replies."""
+"""Pairs of a request and its reply."""
 
 
 def test_its_stocks_are_the_default_ones() -> None:
@@ -46,7 +46,7 @@ def test_its_stocks_are_the_default_ones() -> None:
 
 @given(st.lists(st.sampled_from(ASKED)), st.integers(0, len(ASKED[0][0]) - 1))
 def test_whole_requests_are_answered_in_order(asked: Sequence[tuple[bytes, bytes]], cut_off: int) -> None:
-    """Whole requests are answered in order, whatever follows. Nothing is taken of a cut request."""
+    """Whole requests are answered in order. An incomplete request stays."""
     data = b"".join(request for request, _ in asked)
     rest = ASKED[0][0][:cut_off]
     assert cut(data + rest) == (b"".join(reply for _, reply in asked), len(data))
@@ -62,14 +62,14 @@ def test_whole_requests_are_answered_in_order(asked: Sequence[tuple[bytes, bytes
     ids=["call 0", "HTTP", "a method longer than its frame"],
 )
 def test_what_is_no_request_ends_the_connection(data: bytes) -> None:
-    """The bytes could not be read on."""
+    """Bytes that are not a request end the connection."""
     with pytest.raises(Lost):
         cut(data)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """The program."""
+    """The running server."""
     command = (sys.executable, "-m", "experiments.peers.python.epoll_server", "--port", "0")
     with Server(command, program=()) as running:
         yield running
@@ -77,7 +77,7 @@ def server() -> Iterator[Server]:
 
 @contextmanager
 def late_reader(server: Server) -> Iterator[socket.socket]:
-    """A connection whose kernel holds little."""
+    """A connection with small buffers in the kernel."""
     with socket.socket() as connection:
         for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             connection.setsockopt(socket.SOL_SOCKET, buffer, 1 << 16)
@@ -87,7 +87,7 @@ def late_reader(server: Server) -> Iterator[socket.socket]:
 
 
 def sent_until_full(connection: socket.socket, data: bytes) -> int:
-    """Number of bytes sent while no replies are taken. Fails where all bytes are sent."""
+    """Number of bytes that could be sent while no replies are read. Fails if all bytes are sent."""
     sent = 0
     while sent < len(data):
         if not select.select([], [connection], [], FULL_S)[1]:
@@ -98,8 +98,8 @@ def sent_until_full(connection: socket.socket, data: bytes) -> int:
 
 @pytest.mark.slow
 def test_a_client_that_sends_bytewise_and_one_that_reads_late(server: Server) -> None:
-    """A client that sends bytewise and one that reads late get all replies, and others are served meanwhile. A client
-    without frames is disconnected."""
+    """A client that sends single bytes and a client that reads late get all replies. Other clients are served
+    meanwhile. A client without frames is disconnected."""
     request, reply = ASKED[0]
     with (
         socket.create_connection(server.address, WAIT_S) as bytewise,
@@ -125,7 +125,7 @@ def test_a_client_that_sends_bytewise_and_one_that_reads_late(server: Server) ->
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_every_request_waits_for_the_disk(tmp_path: Path) -> None:
-    """With ``--fdatasync`` every request waits for the disk, for every method, also in one packet."""
+    """With ``--fdatasync`` every request calls ``fdatasync``, also several requests in one packet."""
     log = tmp_path / "log"
     command = (sys.executable, "-m", "experiments.peers.python.epoll_server", "--port", "0", "--fdatasync")
     # -D: the server is our own child, so that it is the server, and not strace alone, that is stopped

@@ -1,4 +1,4 @@
-"""The search for a Python without a GIL, and the message without one."""
+"""The search for a Python without a GIL, and the message if there is no such Python."""
 
 import sys
 from pathlib import Path
@@ -26,15 +26,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_first_on_the_path_is_found(folder: Path) -> None:
-    """The first right program on the PATH is found. A wrong one of the same name is passed over."""
+    """The first free-threaded Python on the PATH is found. A program that fails is skipped."""
     assert NAMES.index("python3.15t") < NAMES.index("python3.14t")
     assert find({"PATH": str(folder)}) == (str(folder / "python3.14t"), "Python 3.14.9 free-threaded")
     assert find({"PATH": str(folder / "none")}) is None
 
 
 def test_the_one_that_is_named_is_taken_or_none(folder: Path) -> None:
-    """The named Python is taken by its path or its name. One with a GIL is refused, even with another one on the
-    PATH."""
+    """The environment variable selects a Python by path or name. A Python with a GIL is refused, even if the PATH has a
+    free-threaded Python."""
     path = str(folder)
     assert find({"PATH": path, VARIABLE: str(folder / "python3.14t")}) == find({"PATH": path, VARIABLE: "python3.14t"})
     assert find({"PATH": path, VARIABLE: "python3.14t"}) is not None
@@ -44,7 +44,7 @@ def test_the_one_that_is_named_is_taken_or_none(folder: Path) -> None:
 
 
 def test_one_line_says_that_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says that it is left out, and how to get it."""
+    """A missing free-threaded Python is one line with the way to get one."""
     monkeypatch.setattr("experiments.commands.run.is_built", lambda name: name != WITHOUT_GIL)
     monkeypatch.setenv(VARIABLE, "nothing")
     (line,) = _left_out([POOL_SIZE.parts["pool_size"]])
@@ -53,7 +53,7 @@ def test_one_line_says_that_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_it_starts_our_own_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It starts our own server on sockets, with the options of any arm, and with no way to turn the GIL on."""
+    """The command starts our server on sockets with the usual options, and keeps the GIL off."""
     monkeypatch.setattr("experiments.peers.is_built", lambda _: True)
     command = list(server_command(Arm(read("sockets build=free-threaded workers=2 cpu_ms=1")).server, CATALOG))
     assert command[:3] == [str(BUILT / PEERS[WITHOUT_GIL].start[0]), "-X", "gil=0"]

@@ -1,4 +1,4 @@
-"""The greeter's client in Python prints what the one in C++ prints, and ends with a fault at a wrong reply."""
+"""The greeter's client in Python: its report, and its end after a wrong reply."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 class Planted(GreeterServicer):
-    """Answers rightly so often, then wrongly."""
+    """A greeter that gives ``right`` correct replies, and then wrong replies."""
 
     def __init__(self, right: int) -> None:
         self._right = right
@@ -30,7 +30,7 @@ class Planted(GreeterServicer):
 
 @pytest.fixture
 def right() -> int:
-    """The number of right replies."""
+    """Number of correct replies."""
     return 1000
 
 
@@ -47,15 +47,15 @@ def address(right: int) -> Iterator[str]:
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
-    """The client, to its end."""
+    """Runs the client to its end."""
     command = [sys.executable, "-m", "experiments.peers.python.greeter_client", *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=WAIT_S)
 
 
 @pytest.mark.parametrize("options", [(), ("--clients", "2"), ("--mode", "async", "--in-flight", "3")])
 def test_every_call_is_printed_and_the_sums_of_each_client(options: Sequence[str], address: str) -> None:
-    """The client prints connecting, the first call and later calls; then sums over each client's later calls, with both
-    clocks."""
+    """The client prints the times of connecting, of the first call and of later calls, and then sums over later
+    calls."""
     done = run("--address", address, "--count", "20", *options)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -73,14 +73,14 @@ def test_every_call_is_printed_and_the_sums_of_each_client(options: Sequence[str
 
 @pytest.mark.parametrize(("right", "options"), [(0, ("--clients", "2")), (7, ("--mode", "async"))])
 def test_a_wrong_reply_ends_it(options: Sequence[str], address: str) -> None:
-    """A wrong reply ends the client with exit code 1 and the reply, and without a number."""
+    """A wrong reply ends the client with exit code 1 and without times."""
     done = run("--address", address, "--count", "20", *options)
     assert (done.returncode, done.stdout) == (1, "")
     assert "a wrong reply: 'Hello nobody'" in done.stderr
 
 
 def test_calls_at_once_are_of_the_asynchronous_client() -> None:
-    """Exit 2, and one line."""
+    """Concurrent calls need the asynchronous client. Else the client refuses in one line with exit code 2."""
     done = run("--address", "127.0.0.1:1", "--in-flight", "2")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

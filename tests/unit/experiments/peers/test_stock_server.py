@@ -1,4 +1,4 @@
-"""The stock service on grpcio alone: it answers as ours does, and keeps the process contract."""
+"""The stock service on grpcio alone: replies, and the end after SIGTERM."""
 
 import sys
 
@@ -12,7 +12,7 @@ from tests.end_to_end.process import WAIT_S, Server
 
 @pytest.mark.slow
 def test_it_answers_and_stops() -> None:
-    """Lookup, Trade and Update have the statuses of our own service; SIGTERM ends it with 0."""
+    """Lookup, Trade and Update have the statuses of our service. SIGTERM ends the server with 0."""
     command = (sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0")
     with Server(command, program=()) as server, grpc.insecure_channel(server.at) as channel:
         stub = StockServiceStub(channel)

@@ -1,4 +1,4 @@
-"""The entity store: its replies, and the faults of its service. ``tests/races/test_entity.py`` has its races."""
+"""The entity store and its service: replies and faults. ``tests/races/test_entity.py`` tests races."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.raw_service import answered
 
 
 def test_what_was_put_last_is_got() -> None:
-    """A put tells if the id is new. A get of an unknown id finds none."""
+    """A get returns the entity of the last put. A put returns True for a new id."""
     store = EntityStore()
     assert store.get(-1) is None
     assert store.put(Entity(-1, "first", 1.5))
@@ -19,7 +19,7 @@ def test_what_was_put_last_is_got() -> None:
 
 
 def test_the_service_answers_from_its_store() -> None:
-    """The store begins with the known ids; an unknown one is NOT_FOUND until it is put."""
+    """The store begins with the known ids. A get of an unknown id is NOT_FOUND until a put."""
     service, new = entity(), KNOWN_IDS[-1] + 1
     asked = entity_pb2.GetEntityRequest(id=new).SerializeToString()
     with pytest.raises(NotFound, match=str(new)):

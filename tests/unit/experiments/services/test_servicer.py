@@ -1,4 +1,4 @@
-"""A servicer of generated code on our own server, and the program that tells the promises of each gRPC server."""
+"""A servicer of generated code on our server, and the page of the features of each gRPC server."""
 
 import subprocess
 import sys
@@ -33,13 +33,13 @@ print("experiments.services.servicer" in sys.modules)
 
 
 def test_a_program_s_modules_are_loaded_once() -> None:
-    """Each module of a program is loaded once, since its start-up and its memory are measured."""
+    """Each module of the program is loaded once, since start time and memory are measured."""
     told = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, timeout=30, check=True)
     assert told.stdout == "False\n"
 
 
 def test_generated_code_adds_a_servicer_to_ours() -> None:
-    """The method of a generated servicer answers under its own path, with the messages of its description."""
+    """The method of a generated servicer has its own path and its message types."""
     service = greeter_servicer()
     reply = answered(service, SAY_HELLO, HelloRequest(name="you").SerializeToString())
     assert HelloReply.FromString(reply).message == "Hello you"
@@ -47,7 +47,7 @@ def test_generated_code_adds_a_servicer_to_ours() -> None:
 
 
 def test_a_method_asks_its_call() -> None:
-    """Metadata, peer and deadline are the call's; abort is the fault of its code."""
+    """A context has the metadata, peer and deadline of its call. ``abort`` raises the fault of its code."""
     context = Context(Call(b"", "127.0.0.1:1", 0, (("a", "b"),)))
     assert (context.invocation_metadata(), context.peer()) == ((("a", "b"),), "127.0.0.1:1")
     assert (context.time_remaining(), Context(Call(b"")).time_remaining()) == (0.0, None)
@@ -62,7 +62,7 @@ def test_a_method_asks_its_call() -> None:
 
 
 def told(server: str) -> dict[str, str]:
-    """Cells of the page's row on a server."""
+    """Cells of a server's row of the page."""
     (line,) = (each for each in PAGE.read_text().splitlines() if each.startswith(f"| `{server}` |"))
     return dict(zip(TRIES, line.strip("| ").split(" | ")[1:], strict=True))
 
@@ -87,7 +87,7 @@ def test_the_page_says_what_a_server_keeps(server: str, monkeypatch: pytest.Monk
 
 
 def test_the_page_has_every_server() -> None:
-    """A line each."""
+    """Every server has a row of the page."""
     assert all(told(server) for server in SERVERS)
 
 
@@ -100,7 +100,7 @@ servers.several = lambda request, _: iter(())
 servers.talked = lambda requests, _: iter([servers.HelloReply(message="early")])
 servers.main()
 """
-"""grpcio that gives up calls under way, tells no deadline, and has no streams to speak of."""
+"""grpcio that gives up calls that have begun, reports no deadline, and has wrong streams."""
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_what_a_server_does_not_keep_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_package_that_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing package is named in one line, with the way to get it."""
+    """A missing package is one line with the way to get the package."""
     monkeypatch.setattr("experiments.peers.Need.is_met", lambda _: False)
     assert not is_built("grpclib")
     assert why_absent("grpclib") == "the peer grpclib is not here: grpclib is missing: run make grpc-servers"

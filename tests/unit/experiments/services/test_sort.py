@@ -1,4 +1,4 @@
-"""Sorting: both algorithms against Python's own, and the service's limits."""
+"""Sorting: comparison of both algorithms with ``sorted``, and the limit of the service."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from stock_service.rpc.errors import InvalidRequest
 from tests.raw_service import answered
 
 VALUES = st.lists(st.integers(-(2**63), 2**63 - 1)) | st.lists(st.integers(0, 3), max_size=40)
-"""Any, and with many that are equal."""
+"""Lists of any numbers, and lists with many equal numbers."""
 
 algorithms = pytest.mark.parametrize("algorithm", [merge_sort, quick_sort], ids=["merge", "quick"])
 
@@ -20,7 +20,7 @@ algorithms = pytest.mark.parametrize("algorithm", [merge_sort, quick_sort], ids=
 @algorithms
 @given(VALUES)
 def test_values_come_out_in_order(algorithm: Callable[[list[int]], list[int]], values: list[int]) -> None:
-    """Values come out in the order of ``sorted``. The given list stays as it was."""
+    """Both algorithms give the result of ``sorted``, and do not change the given list."""
     before = values[:]
     assert algorithm(values) == sorted(values)
     assert values == before
@@ -29,20 +29,21 @@ def test_values_come_out_in_order(algorithm: Callable[[list[int]], list[int]], v
 @algorithms
 @pytest.mark.parametrize("values", [list(range(5000)), [7] * 5000, list(range(5000))[::-1]], ids=["up", "=", "down"])
 def test_long_runs_are_no_bad_case(algorithm: Callable[[list[int]], list[int]], values: list[int]) -> None:
-    """Sorted, equal and reversed values are neither deep nor quadratic. Else the test's time limit would end it."""
+    """Sorted, equal and reversed values need neither deep recursion nor quadratic time, which would exceed the time
+    limit."""
     assert algorithm(values) == sorted(values)
 
 
 @pytest.mark.parametrize("path", [MERGE_SORT, QUICK_SORT])
 def test_the_service_sorts_the_textbooks_array(path: str) -> None:
-    """The service sorts the textbooks' array by either method. The two messages have the same shape."""
+    """Both methods of the service sort the array of textbooks."""
     payload = sort_pb2.MergeSortRequest(values=(38, 27, 43, 3, 9, 82, 10)).SerializeToString()
     reply = answered(sort(), path, payload)
     assert list(sort_pb2.QuickSortResponse.FromString(reply).values) == [3, 9, 10, 27, 38, 43, 82]
 
 
 def test_too_many_values_are_refused() -> None:
-    """One value more than the limit is INVALID_ARGUMENT."""
+    """A request with more values than the limit is INVALID_ARGUMENT."""
     payload = sort_pb2.MergeSortRequest(values=[0] * (VALUES_MAX + 1)).SerializeToString()
     with pytest.raises(InvalidRequest, match="100001 values to sort, allowed: 100000"):
         answered(sort(), MERGE_SORT, payload)

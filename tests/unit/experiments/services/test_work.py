@@ -1,7 +1,7 @@
-"""Work inside a request: each kind takes the asked time, by its own clock, and holds what it should hold.
+"""Work inside a request: each kind of work takes its time, and holds or releases the interpreter.
 
-Processor clocks stand while other threads run, so that these tests do not depend on the machine's load. Of several
-tries the least counts, since disturbances only add.
+Processor clocks stop while other threads run, so that these tests do not depend on the machine's load. The shortest of
+several tries counts, since disturbances only add time.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ def clocked_ms(work: Work) -> tuple[float, float]:
 
 
 def test_a_service_with_work_answers_the_same(stocks: Service) -> None:
-    """A service with work gives the same reply. Without work it is the same object."""
+    """A service with work gives unchanged replies. Without work the service is unchanged."""
     assert working(stocks, Work()) is stocks
     payload = LookupRequest(name="FishCo").SerializeToString()
     for work in (Work(io_ms=0.1), Work(cpu_ms=0.1), Work(hash_ms=0.1)):
@@ -56,7 +56,7 @@ def test_a_service_with_work_answers_the_same(stocks: Service) -> None:
 
 
 def test_waiting_takes_the_time_and_no_processor() -> None:
-    """A sleep never ends early."""
+    """Waiting takes at least its time, and little processor time."""
     wall_ms, cpu_ms = clocked_ms(Work(io_ms=ASKED_MS))
     assert wall_ms >= ASKED_MS
     assert cpu_ms < ASKED_MS / 5
@@ -64,12 +64,12 @@ def test_waiting_takes_the_time_and_no_processor() -> None:
 
 @pytest.mark.alone
 def test_bytecode_takes_the_processor_time_that_was_asked_for() -> None:
-    """Bytecode takes the asked processor time, and at most some microseconds more."""
+    """Bytecode takes its processor time, and at most a tenth more."""
     assert ASKED_MS <= clocked_ms(Work(cpu_ms=ASKED_MS))[1] < 1.1 * ASKED_MS
 
 
 def test_bytecode_takes_as_long_however_wrong_its_speed_was_found() -> None:
-    """The clock decides, and not the count: a tenth of the speed, or all of it."""
+    """Bytecode takes at least its processor time, even if the machine's speed was measured wrongly."""
     for quick in (turns_per_ms() / 10, turns_per_ms()):
         began_ns = time.thread_time_ns()
         run_bytecode(ASKED_MS, quick)
@@ -77,12 +77,12 @@ def test_bytecode_takes_as_long_however_wrong_its_speed_was_found() -> None:
 
 
 def test_hashing_takes_the_processor_time_that_was_asked_for() -> None:
-    """Within the tolerance that is promised."""
+    """Hashing takes its processor time within ``TOLERANCE``."""
     assert clocked_ms(Work(hash_ms=ASKED_MS))[1] == pytest.approx(ASKED_MS, rel=TOLERANCE)
 
 
 def test_kinds_of_work_add_up() -> None:
-    """Kinds of work add up: both kinds of computing on the processor's clock, and waiting on the wall clock."""
+    """Kinds of work add up: computing in processor time, and waiting in elapsed time."""
     wall_ms, cpu_ms = clocked_ms(Work(io_ms=3, cpu_ms=2, hash_ms=2))
     assert cpu_ms == pytest.approx(4, rel=TOLERANCE)
     assert wall_ms >= 3 + cpu_ms - 0.5
@@ -90,7 +90,7 @@ def test_kinds_of_work_add_up() -> None:
 
 @pytest.fixture
 def no_switches() -> Iterator[None]:
-    """No thread is asked to give the interpreter away before it does so by itself."""
+    """Turns off the forced switches of the interpreter between threads."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(3600.0)
     yield
@@ -98,7 +98,7 @@ def no_switches() -> Iterator[None]:
 
 
 def others_run_during(work: Callable[[], None]) -> bool:
-    """Tell whether another thread, which only waits for the interpreter, gets it while this work is done."""
+    """True if another thread, which only waits for the interpreter, runs during this work."""
     ready, go, ran = threading.Event(), threading.Lock(), threading.Event()
 
     def other() -> None:
@@ -110,7 +110,7 @@ def others_run_during(work: Callable[[], None]) -> bool:
         thread = threading.Thread(target=other)
         thread.start()
         ready.wait()
-        os.sched_yield()  # it waits for the lock, or is about to
+        os.sched_yield()  # the other thread waits for the lock, or is about to
     work()
     seen = ran.is_set()
     thread.join()
@@ -119,14 +119,14 @@ def others_run_during(work: Callable[[], None]) -> bool:
 
 @pytest.mark.usefixtures("no_switches")
 def test_bytecode_holds_the_interpreter_and_hashing_lets_it_go() -> None:
-    """Without a forced switch another thread runs during hashing, and never during bytecode."""
+    """Without forced switches, another thread runs during hashing, but never during bytecode."""
     count, quick = bytes_hashed_in(20), turns_per_ms()
     assert not any(others_run_during(lambda: run_bytecode(2, quick)) for _ in range(5))
     assert any(others_run_during(lambda: hash_bytes(count)) for _ in range(50))
 
 
 def test_a_method_that_waits_is_awaited_on_a_loop(stocks: Service) -> None:
-    """Ten waits at once on a loop take as long as one. Methods that do not wait need no awaiting."""
+    """Ten concurrent waits on a loop take the time of one wait. A method without a wait is no coroutine."""
     slow = working(stocks, Work(io_ms=200)).methods[LOOKUP].answer_on_loop()
     call = Call(LookupRequest(name="FishCo").SerializeToString())
 

@@ -1,4 +1,4 @@
-"""Requests to the studies' services pass the load client's own check, and other replies do not."""
+"""Requests to the studies' services: their replies pass the check, and other replies fail."""
 
 import pickle
 from dataclasses import replace
@@ -20,14 +20,14 @@ SIZED = replace(echo_request(10_000), name="echo-10000")
 EVERY = {each.name: each for each in (*request_types(), SIZED)}
 
 TYPES = {name: each for name, each in EVERY.items() if each.path.startswith("/")}
-"""Request types of methods. Only HTTP answers those of routes."""
+"""Request types of methods. Request types of routes need HTTP."""
 
 LONG = {each.name: each for each in request_types(300)}
-"""All of them, with arrays of 300 numbers."""
+"""Request types with arrays of 300 numbers."""
 
 
 def service_of(request_type: RequestType) -> Service:
-    """The service that has the method."""
+    """Service with the method of a request type."""
     return next(each for each in map(made, SERVICES) if request_type.path in each.methods)
 
 
@@ -35,7 +35,7 @@ def service_of(request_type: RequestType) -> Service:
     "sent", [*TYPES.values(), LONG["merge"], LONG["quick"]], ids=lambda sent: f"{sent.name}-{len(sent.payloads)}"
 )
 def test_every_request_is_answered_as_its_check_wants(sent: RequestType) -> None:
-    """Twice over, for a store that changes; a process that gets the type pickled checks alike."""
+    """Replies pass the check of a pickled request type, also when a request is repeated."""
     request_type: RequestType = pickle.loads(pickle.dumps(sent))
     service = service_of(request_type)
     for payload in request_type.payloads[:40] * 2:
@@ -43,7 +43,7 @@ def test_every_request_is_answered_as_its_check_wants(sent: RequestType) -> None
 
 
 def test_an_echo_by_way_of_one_message_more_says_the_same() -> None:
-    """An echo with one message more replies as the check wants it."""
+    """``echo-twice`` has the replies of ``echo``."""
     request_type = EVERY["echo"]
     for payload in request_type.payloads:
         assert answered(made("echo-twice"), request_type.path, payload) == payload
@@ -71,31 +71,31 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "reply"), WRONG)
 def test_a_wrong_reply_is_found(name: str, reply: bytes) -> None:
-    """Any unexpected reply is INTERNAL."""
+    """A wrong reply is INTERNAL."""
     with pytest.raises(InternalFault):
         EVERY[name].check(reply)
 
 
 def test_a_reply_to_another_length_is_wrong() -> None:
-    """A sorted textbook array is a wrong reply to a longer array."""
+    """A sorted array of another request is a wrong reply."""
     with pytest.raises(InternalFault):
         LONG["quick"].check(sort_pb2.QuickSortResponse(values=(3, 9, 10, 27, 38, 43, 82)).SerializeToString())
 
 
 @pytest.mark.parametrize("size", [8, 132, 10_000, 100_000])
 def test_a_sized_echo_has_so_many_bytes(size: int) -> None:
-    """A sized echo's messages have this number of bytes in protobuf."""
+    """Messages of an echo with a size have this number of bytes."""
     assert {len(payload) for payload in echo_request(size).payloads} == {size}
 
 
 def test_seeded_arrays_are_drawn_by_their_seed() -> None:
-    """The same seed and length draw the same arrays. Another seed draws others."""
+    """Equal seeds and lengths give equal arrays. Another seed gives other arrays."""
     assert arrays(50) == arrays(50) != arrays(50, seed=1)
     assert {len(values) for values in arrays(50)} == {50}
 
 
 def test_new_ids_are_new_once() -> None:
-    """Among the entity's requests some create, when they are first sent."""
+    """``entity-put-new`` stores new ids when it is sent for the first time."""
     put = TYPES["entity-put-new"]
     service = service_of(put)
     created = [PUT.FromString(answered(service, PUT_ENTITY, payload)).created for payload in put.payloads[:3] * 2]
@@ -104,8 +104,8 @@ def test_new_ids_are_new_once() -> None:
 
 
 def test_every_request_belongs_to_one_service() -> None:
-    """Every request, also of a route, belongs to one service, so that a service never gets an unknown one. The two
-    echoes get the same requests."""
+    """Every request type belongs to one service, also a request type of a route. Both echoes have equal request
+    types."""
     named = [name for service in SERVICES if service != "echo-twice" for name in names_of(service)]
     assert names_of("echo-twice") == names_of("echo")
     assert sorted(named) == sorted(each.name for each in request_types())
