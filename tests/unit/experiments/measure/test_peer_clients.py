@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.design.setting import Setting, setting
+from experiments.design.setting import setting
 from experiments.design.sweep import Windows
 from experiments.judge import gates
 from experiments.kinds.cold import ColdCell, ColdPlan
@@ -93,24 +93,20 @@ def test_a_window_has_the_clocks_of_its_client(monkeypatch: pytest.MonkeyPatch) 
     assert (window.answered_hz, window.clients_hz) == (98, [100])
 
 
-def test_a_rate_says_how_many_calls_a_window_has() -> None:
-    """A window with a rate has the calls that are due in its duration."""
-    of = OF.but(rate_hz=100.0)
-    sweep = on_servers(Windows(duration_s=0.2), Arm(of))
-    assert measure_block(sweep, 1, 1, bench(CATALOG)).slices.requests == [20]
-
-
 TIMED = CLIENT.replace(
     "time.perf_counter_ns() - began}))\nprint", 'time.perf_counter_ns() - began, "at_ns": number * 11_000_000}))\nprint'
 )
 
 
 def test_a_rate_that_is_not_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gate 7 refuses calls that are due every 10 ms, and sent every 11 ms."""
+    """A window with a rate has the calls that are due in it. Gate 7 refuses calls that are due every 10 ms, and sent
+    every 11 ms."""
     monkeypatch.setattr("experiments.peers.PEERS", planted(TIMED))
     of = OF.but(rate_hz=100.0)
     sweep = on_servers(Windows(duration_s=0.08), Arm(of))
-    (arm,) = measure_block(sweep, 1, 1, bench(CATALOG)).arms
+    block = measure_block(sweep, 1, 1, bench(CATALOG))
+    assert block.slices.requests == [8]
+    (arm,) = block.arms
     (window,) = arm.windows
     assert window.rate_hz == 100.0
     assert window.sent_hz == pytest.approx(1000 / 11)
@@ -139,24 +135,16 @@ def test_a_cold_run_has_connecting_and_the_first_call_apart() -> None:
         assert seen.rest_ns > 0
 
 
-@pytest.mark.parametrize("missing", [1, 5])
-def test_a_client_that_makes_too_few_calls_is_refused(missing: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that makes too few calls is refused, since it may have left out failed calls."""
-    monkeypatch.setattr("experiments.peers.PEERS", planted(CLIENT, missing))
-    assert "were made, not all" in refused(OF)
-
-
-def test_lines_that_are_no_times_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that are not JSON are refused."""
-    monkeypatch.setattr("experiments.peers.PEERS", planted("print('nonsense')"))
-    assert "not JSON of a report" in refused(OF)
-
-
-def refused(of: Setting) -> str:
-    """Message of the refusal of a run of five calls."""
-    with Program(server_command(Arm(of).server, CATALOG)) as server, pytest.raises(ProgramFailed) as failed:
-        peer_clients.run(of, server.ready(), 5, None)
-    return str(failed.value)
+@pytest.mark.parametrize(
+    ("client", "missing", "said"),
+    [(CLIENT, 1, "were made, not all"), (CLIENT, 5, "were made, not all"), ("print('nonsense')", 0, "not JSON")],
+)
+def test_a_wrong_report_is_refused(client: str, missing: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that makes too few calls is refused, since it may have left out failed calls. Other lines are
+    refused."""
+    monkeypatch.setattr("experiments.peers.PEERS", planted(client, missing))
+    with Program(server_command(Arm(OF).server, CATALOG)) as server, pytest.raises(ProgramFailed, match=said):
+        peer_clients.run(OF, server.ready(), 5, None)
 
 
 def test_a_level_that_a_peer_does_not_have_is_refused() -> None:

@@ -1,7 +1,6 @@
 """Runs of kinds other than sweeps: writing, resuming, and refusals of other folders."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,40 +36,25 @@ class Measuring:
         return repetition(number, 130, (15, 17, 29), 0.0).runs
 
 
-def run(plan: StandalonePlan, folder: Path, resume: bool) -> Sequence[Block[StartSeen]]:
+def run(folder: Path, resume: bool) -> Sequence[Block[StartSeen]]:
     """Runs every block that the folder lacks."""
-    return run_beside(plan, folder, resume, ON, lambda _: None)
+    return run_beside(PLAN, folder, resume, ON, lambda _: None)
 
 
-def test_every_repetition_is_kept_beside_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every block is written into a new folder, with the environment before and after the run."""
-    Measuring(monkeypatch)
+def test_an_interrupted_run_is_resumed_on_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted run is resumed in its folder, with the environment before and after the run. Another machine is
+    refused. ``test_runner.py`` has the other refusals."""
     folder = tmp_path / "new"
-    seen = run(PLAN, folder, resume=False)
+    Measuring(monkeypatch, fails_at=3)
+    with pytest.raises(InterruptedError):
+        run(folder, resume=False)
+    again = Measuring(monkeypatch)
+    seen = run(folder, resume=True)
+    assert again.asked == [3]
     assert [each.number for each in seen] == [1, 2, 3]
     assert KINDS["standalone"].load(folder) == (PLAN, seen)
     assert environment.load(folder).after is not None
-
-
-def test_what_was_interrupted_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A resumed run keeps whole blocks, and measures the interrupted block."""
-    Measuring(monkeypatch, fails_at=3)
-    with pytest.raises(InterruptedError):
-        run(PLAN, tmp_path, resume=False)
-    again = Measuring(monkeypatch)
-    assert len(run(PLAN, tmp_path, resume=True)) == 3
-    assert again.asked == [3]
-
-
-def test_a_folder_with_results_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with results is refused without --resume, with another plan, and on another machine."""
-    Measuring(monkeypatch)
-    run(PLAN, tmp_path, resume=False)
-    with pytest.raises(UsageError, match=r"--resume"):
-        run(PLAN, tmp_path, resume=False)
-    with pytest.raises(UsageError, match="another plan"):
-        run(replace(PLAN, idle_s=7.0), tmp_path, resume=True)
-    file = tmp_path / environment.ENVIRONMENT_FILE
+    file = folder / environment.ENVIRONMENT_FILE
     file.write_text(file.read_text().replace("CPython", "PyPy"))
     with pytest.raises(UsageError, match="PyPy"):
-        run(PLAN, tmp_path, resume=True)
+        run(folder, resume=True)

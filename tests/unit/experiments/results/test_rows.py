@@ -68,6 +68,9 @@ def test_what_was_not_measured_is_an_empty_cell() -> None:
     one = replace(block(OF, MEANS), servers=[])
     line = next(csv.DictReader(io.StringIO(table(OF, [one]))))
     assert (line["server_threads"], line["late_us_p99"]) == ("", "")
+    zeros = [0] * len(one.slices.arm)
+    unread = next(rows(OF, with_slices(one, client_cpu_ns=zeros, server_cpu_ns=zeros, wire_bytes=zeros)))
+    assert [unread[name] for name in ("client_cpu_share", "server_cpu_us", "wire_bytes")] == [None] * 3
     late = [Window(10.0, 10.0, 10.0, 2, 0, 7.0), Window(10.0, 10.0, 10.0, 1, 0, 9.0)]
     row = next(rows(OF, with_arm(one, 0, windows=late)))
     assert (row["late_us_p99"], row["starved_clients"]) == (9.0, 3)
