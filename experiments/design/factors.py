@@ -1,9 +1,10 @@
 """Factors: the quantities that an experiment may vary, one entry each in ``FACTORS``.
 
-A **level** is a value of a factor: a text, a number, True, False or None. A factor changes either the options of a
-server's command, or the fields of the load plan. A new factor is one entry in the table. The factor is then a column of
-the results, a word of ``compare``, and a part of every arm's name. An older recording is read with the factor's
-default. Left out: the allowed combinations of levels. Servers and load plans refuse levels that they do not support.
+An **arm** is a server under a load. A **level** is a value of a factor: a text, a number, True, False or None. A factor
+changes either the options of a server's command, or the fields of the load plan. A new factor is one entry in the
+table. The factor is then a column of the results, a word of ``compare``, and a part of every arm's name. An older
+recording is read with the factor's default. Left out: the allowed combinations of levels. Servers and load plans refuse
+levels that they do not support.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Faults: observations in a block that contradict a factor's level. Gate 3 of the judgement checks every factor."""
+"""Faults: observations in a block that contradict a factor's level. Gate 3 of the judgement checks every factor.
+
+An arm is a server under a load. A level is a value of a factor, such as ``grpc`` of the factor ``transport``.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

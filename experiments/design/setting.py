@@ -1,8 +1,8 @@
-"""Settings: a setting has a level for every factor. Its text is a list of words, such as ``grpc workers=8 clients=5``.
+"""Settings: a level for every factor, written as a text such as ``grpc workers=8 clients=5``.
 
-The first word may be a transport alone. Every other word is ``FACTOR=LEVEL``, quoted as in a shell. Factors without a
-word are at their defaults. The text of a setting has the transport and the factors that are not at their defaults.
-Reading the text gives an equal setting.
+``factors.py`` has the factors. The first word of a text may be a transport alone. Every other word is
+``FACTOR=LEVEL``, quoted as in a shell. Factors without a word are at their defaults. The text of a setting has the
+transport and the factors that are not at their defaults. Reading the text gives an equal setting.
 """
 
 import shlex
@@ -58,7 +58,7 @@ class Setting:
 
     @property
     def executor(self) -> str:
-        """Name of the executor in texts, such as ``static pool``."""
+        """Name of the executor, such as ``static pool``. Every text uses this name."""
         level = "event loop" if self["dispatch"] == "loop" else self.text("executor")
         return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 

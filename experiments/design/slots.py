@@ -1,10 +1,10 @@
 """Random order of a block: the order in which servers start, and the times of every slice of every arm.
 
-A **slice** is a short load of one arm. The order depends only on the sweep's seed, the block's number and the attempt,
-so that the order can be computed again. A round has all groups that are due, in random order. The arms of a group
-follow one another, in random order. All times are offsets from the block's start. The client processes share a clock,
-so that they need no messages. A slice has three parts: lead, counted part and reserve. For a slow arm the lead lasts at
-least 3 mean response times, the counted part 20, and the reserve 6.
+An **arm** is a server under a load. A **slice** is a short load of one arm. The order depends only on the sweep's seed,
+the block's number and the attempt, so that the order can be computed again. A round has all groups that are due, in
+random order. The arms of a group follow one another, in random order. All times are offsets from the block's start. The
+client processes share a clock, so that they need no messages. A slice has three parts: lead, counted part and reserve.
+For a slow arm the lead lasts at least 3 mean response times, the counted part 20, and the reserve 6.
 """
 
 import random

@@ -1,9 +1,9 @@
 """Sources of an arm: the files of this project that the arm's server, client and peer run, by the arm's setting.
 
-``SOURCES`` is a table. A row has a pattern of files, and selects the arms that run these files. A file belongs to the
-first row whose pattern matches. So a new file counts for the arms of its folder, and a change of one transport does not
-affect arms of another transport. ``VERSIONS`` is a table of other projects' programs. Code that measures or judges does
-not count.
+An arm is a server under a load. ``SOURCES`` is a table. A row has a pattern of files, and selects the arms that run
+these files. A file belongs to the first row whose pattern matches. So a new file counts for the arms of its folder, and
+a change of one transport does not affect arms of another transport. ``VERSIONS`` is a table of other projects'
+programs. Code that measures or judges does not count.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,9 @@
 """A sweep: groups of arms, comparisons of these arms, and the numbers of blocks and rounds.
 
-A **look** is a number of blocks after which the sweep is judged. The looks are declared before the first block. The
-sweep ends at the first look at which every headline comparison is decided. The significance level is divided by the
-number of looks (Bonferroni), so that more looks do not call more equal arms different.
+An **arm** is a server under a load (``arms.py``). A **look** is a number of blocks after which the sweep is judged. The
+looks are declared before the first block. The sweep ends at the first look at which every headline comparison is
+decided. The significance level is divided by the number of looks (Bonferroni), so that more looks do not call more
+equal arms different.
 
 A sweep is refused if even the clearest data could not decide at its first look. With n blocks, the least p of the exact
 sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.

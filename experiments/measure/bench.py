@@ -1,9 +1,10 @@
 """The bench: the cores of servers and load, the command that starts an arm's server, and the credentials of clients.
 
-With two or more cores, the servers are pinned to one core and the load to another core. The sweep's seed selects these
-two cores; without a seed they are the first and the second core. With one core nothing is pinned, and the results say
-so. The level of the factor ``service`` is the name of one of our services; a user's command that prints
-``ready HOST:PORT``; or the address of a server that runs already.
+An arm is a server under a load. A peer is a server of another language or project. With two or more cores, the servers
+are pinned to one core and the load to another core. The sweep's seed selects these two cores; without a seed they are
+the first and the second core. With one core nothing is pinned, and the results say so. The level of the factor
+``service`` is the name of one of our services; a user's command that prints ``ready HOST:PORT``; or the address of a
+server that runs already.
 """
 
 import atexit

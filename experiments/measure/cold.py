@@ -1,6 +1,6 @@
 """Observes cold runs: a block starts and warms up its servers, and then runs each cell's clients in random order.
 
-Each run is a new client process (``kinds/cold.py``).
+Each run is a new client process. A cell is a setting and a number of calls (``kinds/cold.py``).
 """
 
 from collections.abc import Iterator

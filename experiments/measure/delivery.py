@@ -3,7 +3,8 @@
 A peer is a server of another language or project. A peer's server with its ``report`` option prints lines of JSON when
 it stops: for each of the first messages ``{"what":"message","answer_ns":…,"cycle_ns":…}``, and for each second since
 the first message ``{"what":"second","messages":…,"bytes":…}``. The peer's client prints the lines that ``peer_clients``
-reads. Without replies the client prints ``{"what":"sent","messages":…}``.
+reads. Without replies the client prints ``{"what":"sent","messages":…}``. A cell is a setting and a time
+(``kinds/delivery.py``).
 """
 
 from collections.abc import Iterator, Sequence

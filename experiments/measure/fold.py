@@ -1,9 +1,10 @@
 """Computes a block's slices and arms from the send and reply times of every request. Pure arithmetic on arrays.
 
-A request **counts** if the request was sent in the counted part of its slice. A slice is **kept** if all connections
-sent before the counted part, and if all counted requests were answered before the end of the slice. Pairs are made of
-kept slices. Means and histograms also include slices with late answers, so that a long pause of the server is included.
-Rounds that lost too much time to other processes are left out of both. Errors are counted in every slice.
+An arm is a server under a load, and a slice is a short load of one arm. A request **counts** if the request was sent in
+the counted part of its slice. A slice is **kept** if all connections sent before the counted part, and if all counted
+requests were answered before the end of the slice. Pairs are made of kept slices. Means and histograms also include
+slices with late answers, so that a long pause of the server is included. Rounds that lost too much time to other
+processes are left out of both. Errors are counted in every slice.
 
 Requests of one slice are not independent, since a stall slows several requests. So a slice is a cluster of a cluster
 sample, and the effective sample size of n requests is n ÷ design effect. The design effect is a ratio of two variances

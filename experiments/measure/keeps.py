@@ -77,7 +77,7 @@ def replies(server: str) -> bool:
 
 
 def turns(server: str) -> bool:
-    """A method answers each of a client's requests before the next one is sent."""
+    """A method answers each of a client's requests before the client sends the next request."""
     heard: list[str] = []
 
     def requests() -> Iterator[HelloRequest]:

@@ -1,5 +1,6 @@
 """Runs the blocks of a sweep, or of a run of another kind, until the caller stops. Writes each block at once.
 
+A sweep is a measurement in blocks. A block starts all servers, and measures every arm. An arm is a server under a load.
 Functions of the caller decide if another block is needed, and if a block is repeated. This module judges nothing. A
 block that lost too much time to other processes is repeated once, for at most a fifth of the sweep's blocks. Every
 attempt is written, and the last attempt counts. An interrupted run can be resumed after its last whole block.

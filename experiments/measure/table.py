@@ -1,9 +1,10 @@
 """Observes the cells of a table: starts a server, loads it with one cell after another, and samples it meanwhile.
 
-A sample has the server's processor time and memory. The load is a client in C. This process takes a sample every 10 ms,
-and after the first second of a cell every 100 ms. A sample takes some 50 µs on the client's core, or on any core
-without pinning. The main thread waits for the load, so that Ctrl-C ends the load at once. Every reply is checked: this
-process checks the first reply, and the client checks that all replies of a cell are equal.
+A cell is a server under a number of requests (``kinds/table.py``). A sample has the server's processor time and memory.
+The load is a client in C. This process takes a sample every 10 ms, and after the first second of a cell every 100 ms. A
+sample takes some 50 µs on the client's core, or on any core without pinning. The main thread waits for the load, so
+that Ctrl-C ends the load at once. Every reply is checked: this process checks the first reply, and the client checks
+that all replies of a cell are equal.
 """
 
 import time

@@ -1,8 +1,8 @@
 """Earlier whole runs of a study: the headline ratios of each run, from which the deviation between runs is computed.
 
-``agree --keep`` reads the ratios from folders of results, and writes them into one file. The folders may then be
-deleted. Runs of one version on one machine differ only in their time. Left out: statistics over runs
-(``judge/agreement.py``).
+A headline ratio is a ratio of a study's main question. ``agree --keep`` reads the ratios from folders of results, and
+writes them into one file. The folders may then be deleted. Runs of one version on one machine differ only in their
+time. Left out: statistics over runs (``judge/agreement.py``).
 """
 
 from collections.abc import Sequence

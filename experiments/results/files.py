@@ -6,10 +6,11 @@
 - ``environment.json``: the machine and the software (``environment.py``)
 - ``results.csv``: rows that are computed from the sweep's blocks (``rows.py``), for other programs
 
-Every block is a separate gzip member. gzip reads the members of a file one after another. A crash can only cut off the
-last member, which is deleted when the run is resumed. A line ends with a digest of the plan's file and a digest of the
-line, so that an edited plan or line is detected. msgspec converts dataclasses to JSON. Histograms have the form of
-HdrHistogram. A setting is a mapping of its levels. A factor without a level in the file is read with its default.
+A sweep is a measurement in blocks, of arms. An arm is a server under a load. Every block is a separate gzip member.
+gzip reads the members of a file one after another. A crash can only cut off the last member, which is deleted when the
+run is resumed. A line ends with a digest of the plan's file and a digest of the line, so that an edited plan or line is
+detected. msgspec converts dataclasses to JSON. Histograms have the form of HdrHistogram. A setting is a mapping of its
+levels. A factor without a level in the file is read with its default.
 """
 
 import gzip

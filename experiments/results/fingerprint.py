@@ -1,10 +1,10 @@
 """Fingerprint of a recording: digests of the measured sources.
 
-``environment.json`` has the fingerprint as ``sources``: a digest for each row of ``design/sources.py``, and the
-versions of other projects' programs. The fingerprint of an arm has the rows that its setting selects. The digest of a
-Python file is that of its syntax tree. So a change of a docstring, a comment or the layout does not change the digest.
-The digest of another file is that of its bytes. An older recording has no fingerprint, and counts as a recording of an
-earlier server.
+An arm is a server under a load. ``environment.json`` has the fingerprint as ``sources``: a digest for each row of
+``design/sources.py``, and the versions of other projects' programs. The fingerprint of an arm has the rows that its
+setting selects. The digest of a Python file is that of its syntax tree. So a change of a docstring, a comment or the
+layout does not change the digest. The digest of another file is that of its bytes. An older recording has no
+fingerprint, and counts as a recording of an earlier server.
 """
 
 import ast
