@@ -8,7 +8,7 @@ name         speaks    what it is
 ``grpc-go``  gRPC      ``experiments/peers/go/grpc_load``, built by ``make peers``: headers may differ in each call
 ``go``       sockets   ``experiments/peers/go/socketload``, built here; like ghz, a worker for each connection
 ``c``        sockets   ``experiments/peers/c/load.c``, built here; one thread with epoll
-``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, built here; one thread; on demand a connection for each request
+``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, built here; a connection for each request, on demand
 ===========  ========  ================================================================================
 
 Each program sends one request again and again in a closed loop; ``grpc-go`` also in an open loop. A program measures a

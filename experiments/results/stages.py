@@ -45,7 +45,8 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Requests of a timeline, in the order of their ends. Columns have one length, and times are of one clock."""
+    """Requests of a timeline, in the order of their ends. The first fields are the columns ``COLUMNS`` of a timeline,
+    with times of one clock."""
 
     accepted_ns: Nanoseconds
     dequeued_ns: Nanoseconds
