@@ -42,7 +42,7 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
     if seen.threads >= least:
         return None
     of_each = "" if processes == 1 else f", in each of {processes} processes"
-    return f"threads of its server: {seen.threads}, declared: {declared} workers beside the main one{of_each}"
+    return f"threads of its server: {seen.threads}, declared: {declared} workers and the main thread{of_each}"
 
 
 def one_thread(levels: Levels, seen: Watched) -> str | None:
@@ -51,7 +51,7 @@ def one_thread(levels: Levels, seen: Watched) -> str | None:
     others_wait = levels["rate_hz"] is None and int(str(levels["clients"])) * int(str(levels["connections"])) > 1
     if not pooled or not others_wait or seen.at_work != 1:
         return None
-    return f"one thread of its {levels['executor']} ran the requests, declared: {levels['workers']} workers"
+    return f"one thread of its {levels['executor']} ran all requests, declared: {levels['workers']} workers"
 
 
 def other_processes(levels: Levels, seen: Watched) -> str | None:
@@ -60,8 +60,8 @@ def other_processes(levels: Levels, seen: Watched) -> str | None:
     declared = int(str(levels["processes"]))
     if seen.processes == declared + (declared > 1):
         return None
-    beside = "" if declared == 1 else " and their parent"
-    return f"processes of its server: {seen.processes}, declared: {declared}{beside}"
+    parent = "" if declared == 1 else " and a parent"
+    return f"processes of its server: {seen.processes}, declared: {declared}{parent}"
 
 
 def few_connections(levels: Levels, seen: Watched) -> str | None:
@@ -84,6 +84,6 @@ def not_told(name: str, default: Level, *programs: str) -> Callable[[Levels, Wat
             return None
         if levels["client"] == PEER_CLIENT and client_takes(served, name):
             return None
-        return f"its client has no {name}, declared: {shown(levels[name])}"
+        return f"its client has no option {name}, declared: {shown(levels[name])}"
 
     return fault

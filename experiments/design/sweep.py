@@ -116,10 +116,10 @@ class Sweep:
         if self.looks[-1] > BLOCKS_MAX:
             raise ValueError(f"{self.looks[-1]} blocks, allowed: up to {BLOCKS_MAX}")
         if min((group.every for group in self.groups), default=0) != 1:
-            raise ValueError("rounds without any group, allowed: a group at least that stands in every round")
+            raise ValueError("a round without a group, allowed: at least one group in every round")
         for each in self.comparisons:
             if not any(each.above in group.arms and each.below in group.arms for group in self.groups):
-                raise ValueError(f"{each.name}: its arms stand in no group together")
+                raise ValueError(f"{each.name}: no group has both of its arms")
         for family, size in self.families.items():
             if self.has_verdicts and size * 2.0 ** (1 - self.looks[0]) >= self.level:
                 raise ValueError(f"family {family} of {size} tests: {self.looks[0]} blocks cannot decide it")

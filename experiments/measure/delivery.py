@@ -65,11 +65,11 @@ def _agreed(cell: DeliveryCell, command: Sequence[str], came: Sequence[Line], se
     received = sum(each.messages for each in seconds)
     size = cell.setting["size"]
     if isinstance(size, int) and sum(each.bytes for each in seconds) != size * received:
-        raise ProgramFailed(command, f"{received} messages came, but not whole, each of {size} bytes", "")
+        raise ProgramFailed(command, f"{received} messages came, but not all of {size} bytes", "")
     if calls and received != len(calls) + 1:
-        raise ProgramFailed(command, f"{received} messages came, {len(calls) + 1} were answered", "")
+        raise ProgramFailed(command, f"{received} messages came, but {len(calls) + 1} had a reply", "")
     if len(seconds) < cell.seconds:
-        raise ProgramFailed(command, f"messages of {len(seconds)} s came, not of {cell.seconds} s", "")
+        raise ProgramFailed(command, f"messages came for {len(seconds)} s, instead of {cell.seconds} s", "")
     return Delivered(
         seconds=tuple(each.messages for each in seconds[: cell.seconds]),
         timed=len(messages),

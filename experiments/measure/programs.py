@@ -72,7 +72,7 @@ class ProgramFailed(StockServiceError):
     def __str__(self) -> str:
         program = " ".join([Path(self.command[0]).name, *self.command[1:5]])
         said = " | ".join(self.stderr.strip().splitlines()[-_STDERR_LINES:])
-        return f"{program}: {self.what}; it said: {said or 'nothing'}"
+        return f"{program}: {self.what}; its error output: {said or 'nothing'}"
 
 
 class ProgramRefused(ProgramFailed):
@@ -150,7 +150,7 @@ class Program:
             try:
                 started = psutil.Process(self.pid).children(recursive=True)
             except psutil.Error as error:
-                raise self._failed("is gone") from error
+                raise self._failed("has ended") from error
             self._pids = (self.pid, *(each.pid for each in started if _has_open(each, self._port)))
         return self._pids
 
@@ -175,7 +175,7 @@ class Program:
         try:
             return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
-            raise self._failed("is gone") from error
+            raise self._failed("has ended") from error
 
     def user_and_kernel_s(self) -> tuple[float, float]:
         """Processor time so far in user mode, and in kernel mode. Sampled by clock ticks of at most 10 ms."""
@@ -209,7 +209,7 @@ class Program:
         try:
             return [ask(psutil.Process(pid)) for pid in self.pids]
         except psutil.Error as error:
-            raise self._failed("is gone") from error
+            raise self._failed("has ended") from error
 
     def stop(self, timeout_s: float = STOP_S) -> None:
         """Sends SIGTERM, and SIGKILL after ``timeout_s``. Blocks until the program is reaped. Further calls do nothing.

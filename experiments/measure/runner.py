@@ -166,7 +166,7 @@ def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]
         _begin(form, plan, folder)
         return ()
     if not resume:
-        given, allowed = f"a folder with {form.plan_file}", "--resume to go on with it, or another folder"
+        given, allowed = f"a folder with {form.plan_file}", "--resume to continue this run, or another folder"
         raise UsageError(f"--out {folder}", given, allowed)
     files.drop_torn(folder, form)
     if files.read_plan(folder, form) != plan:
@@ -200,7 +200,7 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 def check_free(folder: Path) -> None:
     """Raises UsageError for a folder with other files than a record of the machine."""
     if folder.exists() and any(each.name != environment.ENVIRONMENT_FILE for each in folder.iterdir()):
-        raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty one")
+        raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty folder")
 
 
 def check_same(folder: Path) -> None:

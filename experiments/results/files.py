@@ -279,7 +279,7 @@ def _lines(file: Path) -> list[bytes]:
         except zlib.error as error:
             if not content.strip(b"\0"):
                 break  # a power cut leaves zeros
-            raise UsageError(str(file), f"a file that is damaged behind line {len(lines)}", AS_WRITTEN) from error
+            raise UsageError(str(file), f"a file that is damaged after line {len(lines)}", AS_WRITTEN) from error
         if not member.eof:
             break  # an incomplete line
         lines.append(line.removesuffix(b"\n"))

@@ -30,7 +30,7 @@ SPOILT: dict[str, tuple[Spoil, str, str]] = {
     "empty": (lambda folder: (folder / SWEEP_FILE).unlink(), "a folder without sweep.json", "experiments run NAME"),
     "cut": (lambda f: (f / SWEEP_FILE).write_text('{"format": 1, "st'), "a damaged file (", "restore a copy"),
     "not text": (lambda f: (f / SWEEP_FILE).write_bytes(b"\xff\xfe"), "a damaged file (", "measure again"),
-    "blocks": (lambda f: (f / BLOCKS_FILE).write_text("no gzip"), "damaged behind line 0", "restore a copy"),
+    "blocks": (lambda f: (f / BLOCKS_FILE).write_text("no gzip"), "damaged after line 0", "restore a copy"),
     "machine": (lambda f: (f / "environment.json").write_text("{"), "a damaged file (", "restore a copy"),
     "factor": (sweep_file('"updater":', '"weather":'), "a setting weather", "in this version: these factors"),
     "an arm": (sweep_file('"arms": [', '"arms": [1,'), "a damaged file (", "restore a copy"),

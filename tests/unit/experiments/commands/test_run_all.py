@@ -76,7 +76,7 @@ def fails_with(error: BaseException) -> Fails:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (ProgramFailed(["server"], "it ended", "a\nb"), "server: it ended; it said: a | b"),
+        (ProgramFailed(["server"], "it ended", "a\nb"), "server: it ended; its error output: a | b"),
         (UsageError("--out", "it", "another"), "--out: got 'it', allowed: another"),
         (KeyError("pool"), "KeyError: 'pool'"),
     ],

@@ -216,7 +216,7 @@ def test_a_missing_process_refuses_a_block() -> None:
 
     assert refused_with(4) == refused_with(None) == []
     (reason,) = refused_with(3)
-    assert "processes of its server: 3, declared: 3 and their parent" in reason
+    assert "processes of its server: 3, declared: 3 and a parent" in reason
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_one_way_only_the_receiver_tells(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("seconds", "lost", "fault"), [(2, 1, "but not whole, each of 8 bytes"), (3, 0, "messages of 2 s came, not of 3 s")]
+    ("seconds", "lost", "fault"), [(2, 1, "but not all of 8 bytes"), (3, 0, "messages came for 2 s, instead of 3 s")]
 )
 def test_what_does_not_fit_together_is_refused(
     seconds: int, lost: int, fault: str, monkeypatch: pytest.MonkeyPatch

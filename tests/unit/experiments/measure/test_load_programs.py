@@ -135,7 +135,7 @@ def test_grpc_go_is_told_what_calls_hold_and_is_read(tmp_path: Path) -> None:
 
 def test_a_program_that_fails_says_why() -> None:
     """A failure has its reason: the exit code and the last lines, a missing program, or a timeout."""
-    with pytest.raises(ProgramFailed, match=r"exit code 3; it said: first \| second"):
+    with pytest.raises(ProgramFailed, match=r"exit code 3; its error output: first \| second"):
         finished([sys.executable, "-c", "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)"], None, 10)
     with pytest.raises(ProgramFailed, match="no-such-program: did not start"):
         finished(["/no-such-program"], None, 10)

@@ -46,7 +46,7 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("import sys; print('no catalog', file=sys.stderr); sys.exit(1)", "exit code 1; it said: no catalog"),
+        ("import sys; print('no catalog', file=sys.stderr); sys.exit(1)", "exit code 1; its error output: no catalog"),
         ("print('serving 127.0.0.1:5', flush=True); import signal; signal.pause()", "not ready HOST:PORT"),
         ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not ready"),
         ("print('r' * 5000, flush=True); import signal; signal.pause()", "over 4096 bytes"),
@@ -95,7 +95,10 @@ def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("import sys; sys.exit('no such table')", "ended before it listened, with exit code 1; it said: no such table"),
+        (
+            "import sys; sys.exit('no such table')",
+            "ended before it listened, with exit code 1; its error output: no such",
+        ),
         (GOOD + WAIT, "nothing listens at 127.0.0.1:1 after 0.1 s"),
     ],
 )
@@ -243,7 +246,7 @@ def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
     psutil.Process(program.pid).wait(10)  # reaps it
     asked = (program.threads, program.memory_mib, program.cpu_s, program.user_and_kernel_s)
     for ask in (*asked, lambda: program.connections(("h", 1))):
-        with pytest.raises(ProgramFailed, match=r"is gone; it said: out of memory"):
+        with pytest.raises(ProgramFailed, match=r"has ended; its error output: out of memory"):
             ask()
     with contextlib.suppress(ProgramFailed):
         program.stop()

@@ -160,7 +160,7 @@ def test_damage_before_the_end_is_no_torn_end(folder: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 4] ^= 0xFF
     file.write_bytes(content)
-    with pytest.raises(UsageError, match="damaged behind line 0"):
+    with pytest.raises(UsageError, match="damaged after line 0"):
         files.read_blocks(folder)
     with pytest.raises(UsageError, match="damage"):
         files.drop_torn(folder)
