@@ -1,9 +1,10 @@
-"""Starts a server at every size from a command with ``{workers}`` and ``{port}``, and measures each size.
+"""Servers that a command starts, one of every size, and their measurement. A size is a number of workers.
 
-A command with ``{processes}`` is started with one process, or with several for a rate that one does not carry. The
-servers are alive together and take turns under load, so that a neighbour's noise is the same for all. A server's output
-goes to its standard error. A server whose command has no ``{port}`` says its address by its first line ``ready
-HOST:PORT``. Every server is ended, with any exit code.
+The command has ``{workers}`` and ``{port}``. A command with ``{processes}`` is started with one process, or with
+several processes for a rate that one process does not carry. The servers are alive together and take turns under load,
+so that a neighbour's noise is the same for all. A server's output goes to its standard error. A server whose command
+has no ``{port}`` prints its address in its first line, ``ready HOST:PORT``. Every server is stopped, and its exit code
+does not count.
 """
 
 import contextlib
@@ -25,14 +26,14 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Words before a command whose output is not read: a full pipe would stop it."""
+"""Words before a command whose output is not read: without them a full pipe would stop the server."""
 
 CONNECTIONS = 128
 """Connections that load a size: twice the workers of the largest size."""
 
 QUEUED_S = 0.5
-"""Longest time for which requests may queue for one worker, since every window ends with it. Slow servers get fewer
-connections."""
+"""Longest time for which requests may queue for one worker, in seconds. A window ends only after the last queued reply,
+so slow servers get fewer connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,9 @@ def check_command(template: str) -> None:
 def serving(
     template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
 ) -> Iterator[Mapping[int, Started]]:
-    """Starts servers of these sizes side by side, and stops them after the block. A size is the workers of each
-    process.
+    """Context of servers of these sizes, which are started together. They are stopped at the end of the context.
 
-    Raises ProgramFailed, and the errors of ``asking``.
+    ``sizes``: workers of each process. Raises ProgramFailed, and the errors of ``asking``.
     """
     with ExitStack() as running:
         ports = _free_ports(len(sizes) if PORT in template else 0)
@@ -78,7 +78,7 @@ def serving(
 
 
 class _Starting:
-    """A server that was started, and may not listen yet. Leaving ``with`` stops it."""
+    """A started server, which may not listen yet. The end of the context stops the server."""
 
     def __init__(self, template: str, workers: int, processes: int, port: int | None) -> None:
         self._port = port
@@ -95,7 +95,7 @@ class _Starting:
             return self.program.ready()
         try:
             self.program.listening(("127.0.0.1", self._port))
-        except ProgramFailed as error:  # names the given command, without the words that silence it
+        except ProgramFailed as error:  # with the command as it was given, without ``_SILENCED``
             raise type(error)(self._words, error.what, error.stderr) from error
         return "127.0.0.1", self._port
 
@@ -103,12 +103,12 @@ class _Starting:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ProgramFailed):  # with any exit code: many servers do not exit with 0
+        with contextlib.suppress(ProgramFailed):  # of another exit code: many servers do not exit with 0
             self.program.stop()
 
 
 def _free_ports(count: int) -> list[int]:
-    """``count`` different free ports."""
+    """Different free ports of loopback, ``count`` of them."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -122,7 +122,7 @@ def takes_processes(template: str) -> bool:
 
 
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
-    """Highest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
+    """Measures the highest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
     largest = servers[max(servers)]
     response_s = alone_s(largest.asked, largest.server, watch)
     long_s = window_s(response_s)

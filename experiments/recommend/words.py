@@ -1,10 +1,11 @@
-"""An advice in plain words, a table of pools, and a figure. Pure."""
+"""The advice in sentences, as a table of pools, and as a figure. Pure."""
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from experiments.design.demands import Demands
-from experiments.recommend.advice import BUSIEST, RATE_NEAR, USUAL, Advice, Kind, Size, Wish
+from experiments.recommend.advice import BUSIEST, RATE_NEAR, USUAL, Advice, Kind, Wish
 from experiments.recommend.seen import ONE_AT_A_TIME, RATE_FAIR, Found, Limit
 from experiments.recommend.tail import tail
 from experiments.show.figures import advice as figure
@@ -12,18 +13,18 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.3, 0.35
-"""Errors of the model, as shares, in cases with known demands: nine of ten rates keep the first. Six of seven tails
-at up to 70 % of the capacity keep the second. In the recording of the study ``pool_size`` 21 of 33 rates are within
-10 %."""
+"""Errors of the model, as shares, where the demands are known. Nine of ten predicted rates are within the first error.
+Six of seven p99, at up to 70 % of the capacity, are within the second error. In the recording of the study
+``pool_size`` 21 of 33 rates are within 10 %."""
 
 MEASURED_ERROR = 0.15
-"""Error of a measured rate, as a share, that nine of ten repetitions keep: see ``tests/reliability/trials.py``."""
+"""Error of a measured rate, as a share. Nine of ten repetitions are within it: see ``tests/reliability/trials.py``."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
-"""Shares of the highest rate at which the figure has points of the tail."""
+"""Shares of the highest rate for which the figure shows a p99."""
 
 LITTLE = 0.001
-"""Smallest gain that is stated."""
+"""Smallest gain that is stated, as a share."""
 
 _LIMITS = {
     "gil": "the GIL: one thread computes at a time, so more threads add nothing",
@@ -106,13 +107,14 @@ def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _as_the_same(gain: float, near: float) -> str:
-    """Words on a gain beyond a rate that is near the best one; empty for a gain that is worth a larger pool."""
+    """Words on a gain that counts as none; empty for a gain that is worth a larger pool. ``near``: the share of the
+    best rate from which a rate counts as equal."""
     same = f"; within {percent(1 - near)} of the best counts as the same"
     return same if LITTLE <= gain <= 1 / near - 1 else ""
 
 
 def table(advice: Advice) -> Iterator[str]:
-    """Every pool, a line each, under a heading."""
+    """Lines of the table: a heading, then a line for each pool."""
     yield f"{'workers':>9}{'at most':>13}{'at':>12}{'p99':>11}"
     for size in advice.pools:
         mark = "  advised" if size.workers == advice.chosen.workers else ""
@@ -121,11 +123,15 @@ def table(advice: Advice) -> Iterator[str]:
 
 
 def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
-    """The advice on a measured server, a line each. Warnings come right after it."""
-    where = "one process" if found.processes == 1 else f"{found.processes} processes"
+    """The advice on a measured server, a line each. Warnings stand directly after the advice."""
     kind = "workers" if found.by_workers else "connections"
     rates = ", ".join(f"{level.at_once}: {_rate(level.throughput_hz)}" for level in found.levels)
-    yield f"Advice: {str(found).replace(' of ', ', each with ')}{', in one process' if found.processes == 1 else ''}."
+    if found.processes == 1:
+        where = "one process"
+        yield f"Advice: {found}, in one process."
+    else:
+        where = f"{found.processes} processes"
+        yield f"Advice: {str(found).replace(' of ', ', each with ')}."
     every = [load for level in found.levels for load in level.rounds]
     if disturbed := sum(load.is_disturbed for load in every):
         yield f"Other programs took the cores in {disturbed} of {len(every)} windows: ask again when they are at rest."
@@ -146,7 +152,7 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def _limit(found: Found) -> str:
-    """Limit in words, with its meaning for more workers."""
+    """Sentence on the limit, and on the effect of more workers."""
     most = found.best.at_once
     match found.limit:
         case Limit.CLIENT:
@@ -168,7 +174,7 @@ def _limit(found: Found) -> str:
 
 
 def _inside(found: Found) -> str:
-    """Sentence on the lock or pool of connections that limits the rate, as far as the rates tell them apart."""
+    """Sentence on a limit inside the server: a lock, or a pool of connections. Some rates fit both."""
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:
@@ -194,7 +200,7 @@ def _missed(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def measured_table(found: Found) -> Iterator[str]:
-    """Every level, a line each, under a heading."""
+    """Lines of the table: a heading, then a line for each level."""
     kind = "workers" if found.by_workers else "connections"
     yield f"{kind:>12}{'at most':>13}{'of the best':>14}{'busy cores':>13}"
     for level in found.levels:
@@ -205,8 +211,9 @@ def measured_table(found: Found) -> Iterator[str]:
 
 
 def pictured(demands: Demands, wish: Wish, advice: Advice) -> Picture:
-    """Figure of a described service. Computes for a second."""
+    """Figure of a described service. Blocks for a second."""
     chosen = advice.chosen
+    predicted_s = partial(tail, demands, chosen.workers, cores=wish.cores, processes=chosen.processes)
     rates_hz = [share * chosen.highest_hz for share in SHARES]
     shown = figure.Shown(
         advised=str(advice),
@@ -214,11 +221,11 @@ def pictured(demands: Demands, wish: Wish, advice: Advice) -> Picture:
         at_once="workers of a process",
         how="predicted",
         highest_hz=[(size.workers, size.highest_hz) for size in advice.pools],
-        p99_ms=[(rate_hz, 1000 * _tail_s(demands, wish, chosen, rate_hz)) for rate_hz in rates_hz],
+        p99_ms=[(rate_hz, 1000 * predicted_s(rate_hz)) for rate_hz in rates_hz],
         rate_hz=wish.rate_hz,
         target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
     )
-    return figure.picture("advice", _title(advice), shown)
+    return figure.picture("advice", f"How many workers? {str(advice).capitalize()}", shown)
 
 
 def measured_picture(wish: Wish, found: Found) -> Picture:
@@ -233,15 +240,7 @@ def measured_picture(wish: Wish, found: Found) -> Picture:
         rate_hz=wish.rate_hz,
         target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
     )
-    return figure.picture("advice", _title(found), shown)
-
-
-def _title(advice: Advice | Found) -> str:
-    return f"How many workers? {str(advice).capitalize()}"
-
-
-def _tail_s(demands: Demands, wish: Wish, of: Size, rate_hz: float) -> float:
-    return tail(demands, of.workers, rate_hz, cores=wish.cores, processes=of.processes)
+    return figure.picture("advice", f"How many workers? {str(found).capitalize()}", shown)
 
 
 def _rate(rate_hz: float) -> str:

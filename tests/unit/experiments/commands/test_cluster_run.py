@@ -42,8 +42,8 @@ HOSTS = ("--cluster", "192.0.2.1:8786", "--host", "192.0.2.9")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (HOSTS[:2], "--host: got 'nothing', allowed: an address beside --cluster"),
-        (HOSTS[2:], "--cluster: got 'nothing', allowed: an address beside --host"),
+        (HOSTS[:2], "--host: got 'nothing', allowed: an address, together with --cluster"),
+        (HOSTS[2:], "--cluster: got 'nothing', allowed: an address, together with --host"),
         (
             (*HOSTS, "--clients", "1", "4"),
             "--clients: got 1, allowed: 2 or more: one for each host of the cluster (a, b)",

@@ -75,7 +75,7 @@ def called(*arguments: str) -> int:
 
 
 def test_every_part_is_recorded_once() -> None:
-    """Every part is recorded once, by itself or with another part. Each committed recording would be made anew."""
+    """Every part is recorded once, by itself or with another part. Each committed recording would be replaced."""
     all_of = list(every())
     assert [each.study for each in all_of if each.name == "quick"] == list(STUDIES)
     assert (all_of[-1].study, all_of[-1].name) == record.AGAIN
@@ -112,7 +112,7 @@ def test_recordings_take_their_place_when_all_are_whole(
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("2 recordings, one after the other; about ")
     assert "not recorded" in said[1]
-    assert said[-2:] == ["pages", "2 recordings made anew: `git add` and commit them"]
+    assert said[-2:] == ["pages", "2 recordings replaced: `git add` and commit them"]
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_what_failed_leaves_the_kept_recording(made: list[Recording], monkeypatc
 def test_what_run_would_refuse_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A recording that was begun at another commit, with the same sources, is begun anew. At this commit it goes on."""
+    """A recording that was begun at another commit, with the same sources, is begun again. At this commit it goes on."""
     monkeypatch.chdir(tmp_path)
     started: list[list[str]] = []
 
@@ -173,7 +173,7 @@ def test_what_run_would_refuse_is_begun_anew(
             assert capsys.readouterr().out == ""
             folder.rename(tmp_path / "gone")
     assert ["--resume" in command for command in started] == [True, False]
-    assert capsys.readouterr().out.startswith("begun anew: it has blocks of commit 0123456789ab")
+    assert capsys.readouterr().out.startswith("begun again: it has blocks of commit 0123456789ab")
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from experiments.judge.verdicts import Judged, Values, judge_values
 from experiments.results import files
 from experiments.selfcheck import noise, statistics
 from experiments.selfcheck.noise import FAMILIES, Shape, recorded
-from experiments.selfcheck.statistics import Drawn, drawn, of_family
+from experiments.selfcheck.statistics import FIXED, Drawn, drawn, of_end, of_family
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import blocks, same, sweep
 
@@ -125,22 +125,25 @@ def noisy(experiments: int) -> Drawn:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("judge", "experiments", "fails"),
+    ("wrong", "end", "experiments", "name"),
     [
-        (judge_values, 500, set()),
-        (too_narrow, 150, {"coverage"}),
-        (each_its_own_family, 300, {"false differences with a fixed number of blocks"}),
-        (whole_level_at_every_look, 500, {"false differences with looks, one comparison"}),
+        (too_narrow, FIXED, 150, "coverage"),
+        (each_its_own_family, FIXED, 300, f"false differences {FIXED}"),
+        (whole_level_at_every_look, "with looks, one comparison", 500, "false differences with looks, one comparison"),
     ],
 )
-def test_wrong_statistics_do_not_pass(judge: statistics.Judge, experiments: int, fails: set[str]) -> None:
-    """The project's own do, of as many experiments as any fault needs to show."""
+def test_wrong_statistics_do_not_pass(wrong: statistics.Judge, end: str, experiments: int, name: str) -> None:
+    """A wrong judge fails the finding on its fault. The project's judge passes on the same experiments."""
     of = noisy(experiments)
-    found = [each.name.rpartition(",")[0] for each in of_family("noisy", of, judge) if not each.passed]
-    assert set(found) >= fails
-    assert bool(found) == bool(fails)
+    assert all(each.passed for each in of_end("noisy", of, end))
+    assert [each.name for each in of_end("noisy", of, end, wrong) if not each.passed] == [f"{name}, noisy"]
+
+
+@pytest.mark.slow
+def test_every_end_of_a_sweep_is_checked() -> None:
+    """The project's judge passes all five findings of a family."""
+    assert [each.passed for each in of_family("noisy", noisy(150))] == [True] * 5
 
 
 @pytest.mark.slow
