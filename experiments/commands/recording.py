@@ -62,7 +62,7 @@ def expected(folder: Path) -> Expected:
     no expected content. Raises UsageError."""
     sweep = read_sweep(folder)
     if sweep.part == COMPARED:
-        return Expected({}, (Design(of_compare(sweep), (), {}),))
+        return Expected({}, (Design(of_compare(sweep), (), ()),))
     if sweep.part not in PARTS:
         return Expected({}, ())
     return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)))
@@ -107,7 +107,7 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
             with suppress(ValueError):  # a scale without a decision
                 asked = replace(each, looks=at)
                 made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)
-                yield Design(made, part.runs(asked), {name: name for name in beside(part)})
+                yield Design(made, part.runs(asked), beside(part))
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:

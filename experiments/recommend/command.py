@@ -6,8 +6,6 @@ a described service takes seconds, or longer for a description that is far from 
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from clients.load.plan.load_plan import REFLECTING, RequestType
 from experiments.design.demands import Demands
 from experiments.measure.bench import CATALOG, stocks_of
 from experiments.recommend import started, words
-from experiments.recommend.advice import Advice, Wish, advise
+from experiments.recommend.advice import Wish, advise
 from experiments.recommend.asking import Asked
 from experiments.recommend.measured import of_command, of_running
 from experiments.recommend.seen import Found
@@ -73,26 +71,6 @@ Exit codes:
 {exits}"""
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """Content of the file of ``--json`` for a described service. Times are in seconds, rates in requests a second. An
-    infinite time is null."""
-
-    demands: Demands
-    wish: Wish
-    advice: Advice
-    sentences: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Content of the file of ``--json`` for a measured server. Units are those of ``Described``."""
-
-    wish: Wish
-    advice: Found
-    sentences: Sequence[str]
-
-
 def add_options(parser: Parser) -> None:
     """Adds the options of ``recommend``."""
     parser.epilog = _EPILOG.format(exits="\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items()))
@@ -127,22 +105,24 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
     wish = Wish(options.cores or len(cores()), options.rate_hz, target_s)
-    answer: Described | Measured
+    answer: dict[str, object]  # content of the file: seconds, requests a second; null for an infinite time
     if options.service_ms is not None:
         demands = described(options)
         advice = advise(demands, wish)
-        answer = Described(demands, wish, advice, list(words.sentences(demands, wish, advice)))
+        lines = list(words.sentences(demands, wish, advice))
+        answer = {"demands": demands, "wish": wish, "advice": advice, "sentences": lines}
         table, picture = words.table(advice), partial(words.pictured, demands, wish, advice)
     else:
         found = _measured(options, wish)
-        answer = Measured(wish, found, list(words.measured_sentences(wish, found)))
+        lines = list(words.measured_sentences(wish, found))
+        answer = {"wish": wish, "advice": found, "sentences": lines}
         table, picture = words.measured_table(found), partial(words.measured_picture, wish, found)
     if options.json is not None:  # before anything is printed: the reader of the output may have gone
         write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
     if options.figure is not None:
         is_png = options.figure.suffix == ".png"
         write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
-    print("\n".join([*answer.sentences, "", *table]))
+    print("\n".join([*lines, "", *table]))
     return 0
 
 

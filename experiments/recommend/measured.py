@@ -36,15 +36,15 @@ IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
     """Findings on a server that runs. Blocks for up to a minute. Raises as ``ask`` does."""
+    server = server_at(asked.address)
+    if not server.pids:
+        watch("the server's processor time cannot be read here")
+    levels = ask(asked, server, watch)
     watch("the client's own floor")
     try:
         floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
     except Unavailable:  # the lean client does not speak this transport: the wait then includes the client's own time
         floor_s = 0.0
-    server = server_at(asked.address)
-    if not server.pids:
-        watch("the server's processor time cannot be read here")
-    levels = ask(asked, server, watch)
     found = of_connections(levels, Program(server.has_gil(), len(cores())), floor_s, wish)
     return with_tails(found, wish, lambda workers, rate_hz: _tail(asked, workers, rate_hz, watch))
 
@@ -52,7 +52,7 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
     """Findings on servers that a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and ProgramFailed."""
     found = _of_processes(template, 1, asking, wish, watch)
-    if wish.rate_hz is None or found.carried(wish) or not started.takes_processes(template):
+    if wish.rate_hz is None or found.carried(wish) or started.PROCESSES not in template:
         return found
     processes = min(wish.cores, math.ceil(wish.rate_hz / (BUSIEST * found.best.throughput_hz)))
     more = _of_processes(template, processes, asking, wish, watch) if processes > 1 else found

@@ -7,15 +7,12 @@ has no ``{port}`` prints its address in its first line, ``ready HOST:PORT``. Eve
 does not count.
 """
 
-import contextlib
 import shlex
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Self
 
 from experiments.measure.programs import Program, ProgramFailed
 from experiments.recommend.asking import Asked, Server, Watch, alone_s, by_turns, loaded, window_s
@@ -65,46 +62,46 @@ def serving(
     ``sizes``: workers of each process. Raises ProgramFailed, and the errors of ``asking``.
     """
     with ExitStack() as running:
-        ports = _free_ports(len(sizes) if PORT in template else 0)
-        listening = {
-            size: running.enter_context(_Starting(template, size, processes, port))
-            for size, port in zip_longest(sizes, ports)
+        ports = _free_ports(len(sizes)) if PORT in template else [None] * len(sizes)
+        begun = {}
+        for size, port in zip(sizes, ports, strict=True):
+            words = _words(template, {WORKERS: size, PROCESSES: processes, PORT: port})
+            begun[size] = words, port, running.enter_context(_running(words, port))
+        yield {
+            size: Started(asking(_listening(words, port, program)), Server(program.pids))
+            for size, (words, port, program) in begun.items()
         }
-        found = {}
-        for size, one in listening.items():
-            at = one.listening()
-            found[size] = Started(asking(at), Server(one.program.pids))
-        yield found
 
 
-class _Starting:
-    """A started server, which may not listen yet. The end of the context stops the server."""
+def _words(template: str, values: Mapping[str, int | None]) -> list[str]:
+    """Words of a command, with the values in place of their names."""
+    words = shlex.split(template)
+    for name, value in values.items():
+        words = [word.replace(name, str(value)) for word in words]
+    return words
 
-    def __init__(self, template: str, workers: int, processes: int, port: int | None) -> None:
-        self._port = port
-        values = {WORKERS: workers, PROCESSES: processes, PORT: self._port}
-        self._words = shlex.split(template)
-        for name, value in values.items():
-            self._words = [word.replace(name, str(value)) for word in self._words]
-        path = shutil.which(self._words[0]) or self._words[0]
-        self.program = Program([*(() if self._port is None else _SILENCED), path, *self._words[1:]])
 
-    def listening(self) -> Address:
-        """Address of the server. Blocks until it listens. Raises ProgramFailed."""
-        if self._port is None:
-            return self.program.ready()
-        try:
-            self.program.listening(("127.0.0.1", self._port))
-        except ProgramFailed as error:  # with the command as it was given, without ``_SILENCED``
-            raise type(error)(self._words, error.what, error.stderr) from error
-        return "127.0.0.1", self._port
+@contextmanager
+def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
+    """Context of a started server, which may not listen yet. The end of the context stops the server."""
+    path = shutil.which(words[0]) or words[0]
+    program = Program([*(() if port is None else _SILENCED), path, *words[1:]])
+    try:
+        yield program
+    finally:
+        with suppress(ProgramFailed):  # of another exit code: many servers do not exit with 0
+            program.stop()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ProgramFailed):  # of another exit code: many servers do not exit with 0
-            self.program.stop()
+def _listening(words: Sequence[str], port: int | None, program: Program) -> Address:
+    """Address of a started server. Blocks until the server listens. Raises ProgramFailed."""
+    if port is None:
+        return program.ready()
+    try:
+        program.listening(("127.0.0.1", port))
+    except ProgramFailed as error:  # with the command as it was given, without ``_SILENCED``
+        raise type(error)(words, error.what, error.stderr) from error
+    return "127.0.0.1", port
 
 
 def _free_ports(count: int) -> list[int]:
@@ -114,11 +111,6 @@ def _free_ports(count: int) -> list[int]:
         for probe in probes:
             probe.bind(("127.0.0.1", 0))
         return [probe.getsockname()[1] for probe in probes]
-
-
-def takes_processes(template: str) -> bool:
-    """True where a command can be started with several processes."""
-    return PROCESSES in template
 
 
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:

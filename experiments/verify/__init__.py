@@ -42,8 +42,8 @@ class Design:
     sweep: Sweep
     runs: Sequence[Plan]
     """Runs of other kinds, in the sweep's folder."""
-    folders: Mapping[str, str]
-    """Names of the parts that are measured before and after the sweep, by the names of their folders."""
+    parts: Sequence[str]
+    """Names of the parts that are measured before and after the sweep. Each has a folder of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
             yield f"{folder / form.plan_file}: not there"
         elif files.read_plan(folder, form) != plan:
             yield f"{folder / form.plan_file}: {sweep.part} is designed with another plan"
-    for name, part in design.folders.items():
+    for name in design.parts:
         if not (folder / name / files.SWEEP_FILE).exists():
             yield f"{folder / name}: not there"
-        elif files.read_sweep(folder / name).part != part:
+        elif files.read_sweep(folder / name).part != name:
             yield f"{folder / name}: holds the part {files.read_sweep(folder / name).part}"
 
 

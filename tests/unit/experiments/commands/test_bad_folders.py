@@ -1,12 +1,16 @@
 """Folders without results, damaged ones and those of another version: one line, with advice."""
 
 import re
+from argparse import Namespace
 from collections.abc import Callable
+from errno import ENOSPC
+from os import strerror
 from pathlib import Path
 
 import pytest
 
 from experiments.__main__ import main
+from experiments.commands import list_parts
 from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from tests.unit.experiments.commands.test_index import measured
@@ -88,6 +92,32 @@ def test_results_of_no_study_here_are_refused(folder: Path, capsys: pytest.Captu
     assert "`verify` reads any" in line
     assert main(["verify", str(folder)]) == 1
     assert "the sweep was cut short: 0 blocks" in capsys.readouterr().out
+
+
+def test_verify_prints_what_it_found_before_a_damaged_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The differences of one folder are printed, though a folder after it cannot be read."""
+    sweep_file('"part": "updater"', '"part": "weather"')(folder)
+    damaged = folder.parent / "worse"
+    damaged.mkdir()
+    (damaged / SWEEP_FILE).write_text("{")
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(folder.parent)])
+    assert ended.value.code == USAGE_EXIT
+    said = capsys.readouterr()
+    assert "the sweep was cut short: 0 blocks" in said.out
+    assert str(damaged) in said.err
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of a write has no file's name, and is one line with its reason."""
+
+    def run(_: Namespace) -> int:
+        raise OSError(ENOSPC, strerror(ENOSPC))
+
+    monkeypatch.setattr(list_parts, "run", run)
+    with pytest.raises(SystemExit):
+        main(["list"])
+    assert f"a file: {strerror(ENOSPC)}, allowed: " in capsys.readouterr().err
 
 
 def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,6 +125,8 @@ def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
     """A folder, a comparison, an arm or a stage that it lacks."""
     for marker, said in (
         ("stock/quik runs", "stock/quik"),
+        ("stock runs", "got 'stock'"),
+        ("/quick runs", "got '/quick'"),
         ("stock/quick growth", "growth of quick"),
         ("stock/quick latency of pigeons", "latency of pigeons"),
         ("stock/quick lock_wait of sockets", "lock_wait of sockets.*latency, queue_wait"),

@@ -1,6 +1,7 @@
 """The command ``record``: which recordings it makes, in what order, and that it goes on where it was interrupted."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from experiments.commands import pages, record
 from experiments.commands.index import HERE
 from experiments.commands.record import Recording, every, selected
 from experiments.results import environment
-from experiments.results.files import SWEEP_FILE
+from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
 from experiments.results.fingerprint import taken
 from experiments.show import report, version
 from experiments.studies import PARTS, STUDIES
@@ -138,22 +139,49 @@ def test_it_goes_on_where_it_was_interrupted(
 
 
 @pytest.mark.slow
-def test_what_failed_leaves_the_kept_recording(made: list[Recording], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recording that failed leaves the kept one. The others are replaced."""
+def test_what_failed_leaves_the_kept_recording(
+    made: list[Recording], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recording that failed leaves the kept one. The others are replaced. The failure is printed before the pages,
+    which may be refused."""
     called(*CHOSEN)
     measuring = record.measure
     monkeypatch.setattr(record, "measure", lambda each: 1 if str(each) == CHOSEN[0] else measuring(each))
     before = {str(each): (each.folder / SWEEP_FILE).stat().st_ino for each in made}
+    capsys.readouterr()
     assert called(*CHOSEN) == 1
     after = {str(each): (each.folder / SWEEP_FILE).stat().st_ino for each in selected(CHOSEN)}
     assert [name for name in CHOSEN if before[name] != after[name]] == ["stock/updater"]
+    assert capsys.readouterr().out.splitlines()[-3:-1] == ["stock/dispatch failed, with exit code 1", "pages"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_an_interruption_while_a_recording_takes_its_place_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the measured folder is removed when Ctrl-C comes. The next command does not copy the other half."""
+    (one,) = selected(CHOSEN[:1])
+    record.measure(one)
+    remove = shutil.rmtree
+
+    def interrupted(folder: Path, ignore_errors: bool = False) -> None:
+        if folder == one.scratch:
+            (folder / BLOCKS_FILE).unlink()
+            raise KeyboardInterrupt
+        remove(folder, ignore_errors)
+
+    monkeypatch.setattr(record.shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        record.put(one)
+    assert (one.folder / BLOCKS_FILE).exists()
+    assert not record.is_done(one)
 
 
 @pytest.mark.slow
 def test_what_run_would_refuse_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A recording that was begun at another commit, with the same sources, is begun again. At this commit it goes on."""
+    """A recording that was begun at another commit, with the same sources, is begun again. At this commit it is
+    resumed."""
     monkeypatch.chdir(tmp_path)
     started: list[list[str]] = []
 
@@ -195,7 +223,7 @@ def test_a_change_meanwhile_leaves_the_kept_recording(
         return [sys.executable, "-c", ""]
 
     monkeypatch.setattr(record, "tied", tied)
-    assert called(*CHOSEN[:1]) == record.FAILED_EXIT
+    assert called(*CHOSEN[:1]) == 1
     assert "stock/dispatch is to be measured again: its sources were changed meanwhile" in capsys.readouterr().out
     assert not record.is_done(one)
 

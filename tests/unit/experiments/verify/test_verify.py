@@ -19,7 +19,7 @@ from tests.unit.experiments.verify.edited import machine, replaced
 
 OF = sweep(looks=(10, 14))
 FAR, EQUAL = {SOCKETS: 30.0, GRPC: 100.0}, {SOCKETS: 100.0, GRPC: 100.0}
-DESIGNED = (Design(OF, (), {}),)
+DESIGNED = (Design(OF, (), ()),)
 
 
 def nothing(_: Path) -> Expected:
@@ -111,7 +111,7 @@ def test_a_recording_may_lack_executors_and_locks_that_came_later(
     designed = replace(
         OF, groups=(replace(group, arms=(*group.arms, later), times=times),), comparisons=(*OF.comparisons, compared)
     )
-    found = list(differences(recording(tmp_path, blocks(10)), lambda _: Expected({}, (Design(designed, (), {}),))))
+    found = list(differences(recording(tmp_path, blocks(10)), lambda _: Expected({}, (Design(designed, (), ()),))))
     assert (found == []) is fine, found
     assert fine or "is designed with other groups" in found[0]
 
