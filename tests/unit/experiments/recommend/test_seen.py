@@ -1,6 +1,7 @@
 """Advice on simulated services, from pools and from connections: a lock, a pool of connections, other limits."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -21,11 +22,13 @@ BIMODAL = Synthetic(gil_s=0.5 * MS, wait_s=lambda draw: 20 * MS if draw.random()
 WAITS_LONG = Synthetic(gil_s=0.1 * MS, wait_s=lambda _: 200 * MS)
 
 
-def pools(service: Synthetic, wish: Wish = WISH) -> Found:
+@cache
+def pools(service: Synthetic) -> Found:
     """Findings of ``--start``."""
-    return of_pools([service.level(size, size, 128) for size in POOLS], PYTHON, wish)
+    return of_pools([service.level(size, size, 128) for size in POOLS], PYTHON, WISH)
 
 
+@cache
 def connections(service: Synthetic, workers: int) -> Found:
     """Findings of ``--address`` on a server with this number of workers."""
     return of_connections([service.level(each, workers, each) for each in CONNECTIONS], PYTHON, FLOOR_S, WISH)
